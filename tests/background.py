@@ -13,7 +13,7 @@ from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.settings import Settings
-from judge_offers import judge_offer
+from http_service import judge_offer
 
 SETTINGS = Settings(api_key="sk-loopback")
 

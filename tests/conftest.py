@@ -9,7 +9,7 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
-from parts import PACKAGES, WHOLE, absent_packages, examples, need_packages
+from parts import PACKAGES, WHOLE, absent_packages, examples, need_packages, recorded_data
 from postgres_server import (
     _migrated_template,
     address,
@@ -18,9 +18,7 @@ from postgres_server import (
     postgres,
     store,
 )
-from recorded import recorded_data
-from servers import start_server
-from transports import transport
+from servers import start_server, transport
 
 __all__ = [
     "_migrated_template",

@@ -1,8 +1,12 @@
-"""The real server as a process of its own, a loopback judge behind it that can change its mind."""
+"""The real server as a process of its own, a loopback judge behind it that can change its mind.
+
+Until then it knows that 56 is right, whatever else it is shown.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from command_line import environment
-from door_judge import knows_56
 from forked import ForkedCommand
-from servers import JudgeServer, Reply, Script, Scripted, SeenRequest, error_reply
+from scripted import answer_json
+from servers import JudgeServer, Reply, Script, Scripted, SeenRequest, chat_reply, error_reply
 
 BIN = Path(sys.executable).parent
 
@@ -85,3 +89,29 @@ def opened_door(directory: Path, **more: str) -> Iterator[Door]:
         surroundings = shell(directory, OPENAI_API_KEY="sk-loopback", **more)
         with started_server([*served, "--base-url", judge.url], directory, surroundings) as address:
             yield Door(address, judge)
+
+
+_SECTION = r"<<<\w+ {}>>>\n(.*?)\n<<<end"
+_RIGHT = re.compile("56|Seven")
+
+
+def knows_56(request: SeenRequest) -> Reply:
+    shown = {name: _section(request.prompt, f"Response {name}") for name in "AB"}
+    right = [name for name, text in shown.items() if _RIGHT.search(text)]
+    winner = right[0] if len(right) == 1 else "TIE"
+    listed = _section(request.prompt, "Criteria").splitlines()
+    criteria = [re.sub(r"^\d+\. |:.*$", "", line) for line in listed]
+    return chat_reply(
+        answer_json(winner, confidence=0.9, criteria=[(name, winner) for name in criteria])
+    )
+
+
+def takes_the_first(request: SeenRequest) -> Reply:
+    """Inconsistent: the winner changes with the order."""
+    return chat_reply(answer_json("A", confidence=0.9, criteria=[("accuracy", "A")]))
+
+
+def _section(prompt: str, name: str) -> str:
+    (*_, text) = re.findall(_SECTION.format(re.escape(name)), prompt, re.DOTALL)
+    assert isinstance(text, str)
+    return text

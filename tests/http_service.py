@@ -20,12 +20,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from evenhand import tools
+from evenhand.judges import RetryPolicy
+from evenhand.judges.prices import Price
+from evenhand.judging.config import JudgeConfig
 from evenhand.serve.app import make_app
-from evenhand.serve.config import ServerConfig, ServerLimits, Token
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token
 from evenhand.serve.http.problems import Problem
 from evenhand.serve.running import UvicornServer, address_of, bind
 from evenhand.settings import Settings
-from judge_offers import judge_offer
 from run_data import sums
 from servers import JudgeServer, Script, forget_proxies
 
@@ -131,3 +133,20 @@ def problem(answer: httpx.Response, status: int, kind: str) -> Problem:
     failure = {name: answer.json()[name] for name in ("success", "error", "metadata")}
     Draft202012Validator(tools.output_schema()).validate(failure)
     return told
+
+
+def judge_offer(
+    name: str,
+    judge: str,
+    *,
+    api_key_env: str | None = None,
+    calibration: str | None = None,
+    price: Price | None = None,
+    retries: int | None = None,
+    **config: Any,
+) -> JudgeOffer:
+    """`config` are the fields of its `JudgeConfig`."""
+    if retries is not None:
+        config["retry"] = RetryPolicy(attempts=retries + 1)
+    chosen = JudgeConfig(judge=judge, **config)
+    return JudgeOffer(name, chosen, api_key_env=api_key_env, calibration=calibration, price=price)

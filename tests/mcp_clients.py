@@ -1,13 +1,16 @@
 """The official MCP client before the real server: in this process, over a pipe, over HTTP.
 
 Both eras of the protocol: `mode="auto"` speaks the newest, `mode="legacy"` begins with a
-handshake.
+handshake. A `Pipe` is spoken to line by line: also what no client would send.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +21,13 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, TextContent
 
-from command_line import environment
+from command_line import environment, start_command
 from evenhand.judges import RetryPolicy
 from evenhand.serve.config import ServerConfig, ServerLimits
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
-from judge_offers import judge_offer
+from http_service import judge_offer
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -119,3 +122,73 @@ def hearing(heard: list[tuple[float, float | None]]) -> ProgressFnT:
         heard.append((progress, total))
 
     return hear
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "pipe", "version": "1"},
+    },
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def call(number: Any, name: str, arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+class Pipe:
+    """The process, line by line."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def write(self, *messages: Any, end: bytes = b"\n") -> None:
+        assert self.process.stdin is not None
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
+            self.process.stdin.write(line + end)
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "it has ended"
+        return json.loads(line)
+
+    def answer_to(self, number: Any) -> Any:
+        while True:
+            told = self.read()
+            if told.get("id") == number:
+                return told
+
+    def close(self) -> tuple[int, list[Any], str]:
+        """The end of its input: its exit code, what it still says, and its log."""
+        assert self.process.stdin is not None
+        out, err = self.process.communicate(timeout=60)
+        return (
+            self.process.returncode,
+            [json.loads(line) for line in out.splitlines()],
+            err.decode(),
+        )
+
+
+@contextlib.contextmanager
+def a_pipe(directory: Path, judge_url: str, *more: str) -> Iterator[Pipe]:
+    given = ("mcp", "--judge", "openai:loopback", "--base-url", judge_url)
+    process = start_command(
+        [*given, "--store", str(directory / "runs.db"), *more],
+        directory,
+        more={"OPENAI_API_KEY": "sk-loopback-key"},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        yield Pipe(process)
+    finally:
+        process.kill()
+        process.communicate()

@@ -16,7 +16,7 @@ from evenhand.contract import Winner
 from evenhand.report.conclusions import conclude
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.store import Store
-from hostile_markup import ATTACKS
+from html_reading import ATTACKS
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
 _VOID = {"meta", "img", "source", "input", "br", "link"}

@@ -19,8 +19,7 @@ import pytest
 
 from evenhand.serve.config import ServerConfig
 from html_reading import Html, harm_in
-from http_service import HttpService
-from judge_offers import judge_offer
+from http_service import HttpService, judge_offer
 from servers import JudgeServer, Script, forget_proxies
 
 _WAIT_S = 60.0

@@ -55,3 +55,12 @@ def need_model() -> Path:
     if found is None:
         missing("the embedded model is not here; run: evenhand models pull")
     return found
+
+
+@pytest.fixture(scope="session")
+def recorded_data() -> Path:
+    data = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not (data / "judgments").is_dir():
+        message = f"no recorded judgments beside the project in {data.parent.name}/{data.name}"
+        missing(message)
+    return data

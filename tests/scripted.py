@@ -1,4 +1,7 @@
-"""Judges for tests: they answer in process, by a function of what they are shown."""
+"""Judges for tests: they answer in process, by a function of what they are shown.
+
+One says anything at all (`moody`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
+from hypothesis import strategies as st
+
 from evenhand.contract import Pair
 from evenhand.judges import Completion, JudgeCall, TokenLogprob, Traits
+from evenhand.judging.config import JudgeConfig
 
 Answer = Callable[[JudgeCall], str | Completion]
 
@@ -91,3 +97,45 @@ def letter_completion(probabilities: dict[str, float]) -> Completion:
     top = tuple((token, math.log(p)) for token, p in probabilities.items() if p > 0)
     best = max(top, key=lambda entry: entry[1])
     return Completion(text=best[0], logprobs=(TokenLogprob(best[0], best[1], top),))
+
+
+CRITERIA = ["accuracy", "clarity"]
+
+pairs = st.builds(
+    make_pair,
+    id=st.just("x"),
+    prompt=st.text(max_size=20),
+    response_a=st.text(max_size=20),
+    response_b=st.text(max_size=20),
+    criteria=st.just(CRITERIA),
+    allow_tie=st.booleans(),
+    swap_positions=st.booleans(),
+)
+configs = st.sampled_from(
+    [
+        JudgeConfig(repairs=0),
+        JudgeConfig(repairs=0, locale="zh"),
+        JudgeConfig(repairs=0, samples=3),
+        JudgeConfig(repairs=0, samples=2, reconcile="average"),
+        JudgeConfig(repairs=0, mode="letter"),
+        JudgeConfig(repairs=0, ask_identical=False),
+    ]
+)
+
+
+def moody(salt: int) -> ScriptedJudge:
+    """Says anything at all, but the same to the same question."""
+
+    def answer(call: JudgeCall) -> str | Completion:
+        rng = seeded_by(call, str(salt))
+        if call.letters:
+            weights = [rng.random() + 0.01 for _ in call.letters]
+            shares = {c: w / sum(weights) for c, w in zip(call.letters, weights, strict=True)}
+            return letter_completion(shares)
+        if rng.random() < 0.1:
+            return "I cannot say."
+        said = [(name, rng.choice(["A", "B", "TIE"])) for name in CRITERIA if rng.random() < 0.9]
+        winner = rng.choice(["A", "B", "TIE"])
+        return answer_json(winner, confidence=rng.choice([0.5, 0.8, None]), criteria=said)
+
+    return ScriptedJudge(answer, Traits(caveat="it is moody"))

@@ -14,6 +14,7 @@ content. Pytest users take the fixture `start_server`, which also stops what it 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import socket
 import ssl
@@ -27,6 +28,11 @@ from typing import Any, Self
 
 import pytest
 from aiohttp import web
+
+from evenhand.judges import openai
+from evenhand.judges.registry import TransportName
+from evenhand.judges.transport import JudgeEndpoint, Transport, open_transport
+from parts import missing
 
 _START_S = 10.0
 
@@ -422,3 +428,21 @@ def start_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StartServer]:
     yield start
     for server in started:
         server.__exit__(None, None, None)
+
+
+@pytest.fixture(params=["aiohttp", "httptools"])
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TransportName:
+    """The one that a judge takes whose options name none, whatever is installed."""
+    fallback: TransportName = request.param
+    if fallback == "httptools" and importlib.util.find_spec("httptools") is None:
+        missing("httptools is not installed; install the extra speed")
+
+    def opened(
+        endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
+    ) -> Transport:
+        # What httptools does not do, the default leaves to aiohttp.
+        taken = name or (None if endpoint.proxy else fallback)
+        return open_transport(endpoint, headers, name=taken)
+
+    monkeypatch.setattr(openai, "open_transport", opened)
+    return fallback

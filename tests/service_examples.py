@@ -14,8 +14,7 @@ from typing import Any
 
 from evenhand.serve import http
 from evenhand.serve.config import ServerConfig
-from http_service import HttpService
-from judge_offers import judge_offer
+from http_service import HttpService, judge_offer
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
 
 FOLDER = Path(http.__file__).parent / "examples"

@@ -8,14 +8,18 @@ from itertools import cycle
 import pytest
 
 from browser_site import Site
-from browser_visits import FILES, NO_PAGES, VISITS, opened, settled
 from evenhand.serve.pages.routes import PAGES
 from real_browser import (
     EVERY,
+    FILES,
+    NO_PAGES,
+    VISITS,
     Look,
     Surroundings,
     accessibility_faults,
     keep_screenshot,
+    opened,
+    settled,
     wider_than_the_window,
 )
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser_site import HOSTILE_NAME, Site
-from hostile_markup import ATTACKS, Attack
+from html_reading import ATTACKS, Attack
 from real_browser import PHONE, Look, wider_than_the_window
 
 NUMBERED = [pytest.param(n, attack, id=attack.name) for n, attack in enumerate(ATTACKS, start=1)]

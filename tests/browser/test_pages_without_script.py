@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser_site import Site
-from browser_visits import VISITS, opened
-from real_browser import PLAIN, Look
+from real_browser import PLAIN, VISITS, Look, opened
 
 
 @pytest.mark.parametrize("address", [next(iter(visits.values())) for visits in VISITS.values()])

@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser_data import answers_by_model
-from browser_site import Site
+from browser_site import Site, answers_by_model
 from real_browser import Look
 
 ROWS = "table[data-keys] tbody tr"

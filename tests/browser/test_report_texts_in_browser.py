@@ -19,8 +19,7 @@ from evenhand.report.conclusions import conclude
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.texts import show_text
 from evenhand.store import open_store
-from hostile_markup import ATTACKS, HARM
-from html_reading import Html
+from html_reading import ATTACKS, HARM, Html
 from one_files import finished_run, hostile_rows, rows_of
 from real_browser import PHONE, Look, Readers, Watch, wider_than_the_window
 

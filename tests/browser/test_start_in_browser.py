@@ -7,8 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from browser_data import simple_rows
-from browser_site import Site
+from browser_site import Site, simple_rows
 from real_browser import Look, keep_screenshot
 
 

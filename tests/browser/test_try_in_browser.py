@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from browser_data import answers_by_model
-from browser_site import Site
+from browser_site import Site, answers_by_model
 from real_browser import Look, Surroundings, accessibility_faults, keep_screenshot
 
 

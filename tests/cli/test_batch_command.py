@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from batch_providers import OpenAIProvider
-from batch_runs import KEY, only_run
+from batch_providers import KEY, OpenAIProvider, only_run
 from command_line import Command
 from evenhand.store import open_store
 from evenhand.store.batches import NewBatch, RequestAsked

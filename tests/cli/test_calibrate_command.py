@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from command_line import Command
-from run_data import CRITERIA, adds_up, sums, write_lines
+from run_data import CRITERIA, adds_up, is_right, labelled_sums, sums, unsure_answer, write_lines
 from servers import Reply, SeenRequest, StartServer, chat_reply
-from unsure_judge import is_right, labelled_sums, unsure_answer
 
 PAIRS = 150
 

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from command_line import Command
+from command_line import Command, TerminalSession
 from evenhand.store import Store
 from judged_runs import judged_run
 from stored_runs import Row, make_run, opened, says
-from terminal_session import TerminalSession
 
 HERE = ("--store", "evenhand.db")
 ASKS = "q quit: "

@@ -14,8 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agent_models import PAIR, AgentModel
-from door_judge import knows_56, takes_the_first
-from door_server import Door, opened_door, refuses, shell
+from door_server import Door, knows_56, opened_door, refuses, shell, takes_the_first
 from evenhand.tools import input_schema, output_schema, slim_schema
 from parts import missing
 from servers import JudgeServer, error_reply

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from command_line import environment
-from door_judge import knows_56
+from door_server import knows_56
 from evenhand.cli.main import app
 from evenhand.skill import skill_texts
 from forked import write_command

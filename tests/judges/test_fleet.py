@@ -30,8 +30,8 @@ from evenhand.errors import (
 from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, open_judge
 from evenhand.judges.fleet import FleetJudge
 from evenhand.judges.protocol import account_of, identity_of, news_of
+from explained import mirrored, plain
 from fleets import Clock, ScriptedServer
-from mirror import mirrored, plain
 from run_data import adds_up, sums
 from scripted import make_pair
 from servers import StartServer, chat_reply, error_reply, in_turn

@@ -11,7 +11,7 @@ from evenhand.judges import Judge, JudgeOptions, open_judge
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import load_settings
-from mirror import mirrored, plain
+from explained import mirrored, plain
 from parts import need_model
 
 pytestmark = pytest.mark.embedded

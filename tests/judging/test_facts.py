@@ -20,9 +20,17 @@ from evenhand.judging.decision import Judged, PassBallot, PassResult
 from evenhand.report.conclusions import conclude
 from evenhand.report.records import read_run, report_pair
 from evenhand.store import Store, open_store
-from moody import CRITERIA, configs, moody, pairs
 from parts import examples
-from scripted import ScriptedJudge, answer_json, letter_completion, make_pair
+from scripted import (
+    CRITERIA,
+    ScriptedJudge,
+    answer_json,
+    configs,
+    letter_completion,
+    make_pair,
+    moody,
+    pairs,
+)
 
 
 def without_times(verdict: Verdict) -> Verdict:

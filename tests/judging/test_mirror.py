@@ -17,7 +17,7 @@ from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template
-from mirror import mirrored, plain
+from explained import mirrored, plain
 from parts import examples
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
 from servers import SeenRequest, StartServer, chat_reply

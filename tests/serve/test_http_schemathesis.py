@@ -16,8 +16,7 @@ from schemathesis.specs.openapi import checks
 
 from evenhand.serve.app import ENDPOINTS
 from evenhand.serve.config import ServerConfig
-from http_service import HttpService
-from judge_offers import judge_offer
+from http_service import HttpService, judge_offer
 from run_data import sums
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply, forget_proxies

@@ -23,7 +23,7 @@ from evenhand.serve.pages.routes import PAGES
 from evenhand.serve.service import Service
 from evenhand.serve.startup import importing
 from evenhand.settings import Settings
-from mcp_pipe import HELLO
+from mcp_clients import HELLO
 
 ACCEPTED = {"Accept": "application/json, text/event-stream"}
 

@@ -18,7 +18,7 @@ import pytest
 from benchmarks.loopback import loopback_environment
 
 from evenhand.cli.main import main
-from mcp_pipe import HELLO, READY
+from mcp_clients import HELLO, READY
 
 # What takes long to load, by who needs it: figures, MCP, pages, old stores, judges' calls, HTTP.
 WATCHED = (

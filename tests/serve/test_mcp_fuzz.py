@@ -16,14 +16,13 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from door_judge import knows_56
+from door_server import knows_56
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.mcp.tools import TOOLS as SERVED
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
 from http_service import StartService, start_service
-from mcp_clients import PAIR, a_config
-from mcp_pipe import HELLO, READY, a_pipe
+from mcp_clients import HELLO, PAIR, READY, a_config, a_pipe
 from parts import examples
 from servers import StartServer, start_server
 

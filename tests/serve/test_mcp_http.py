@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from door_judge import knows_56
+from door_server import knows_56
 from evenhand.serve.config import Token
 from http_service import StartService, start_service
 from mcp_clients import MODES, PAIR, Mode, checked, hearing, refused

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference, TextContent, TextResourceContents
 
-from door_judge import knows_56
+from door_server import knows_56
 from evenhand.contract import Locale, read_pair
 from evenhand.prompts import Prompt, built_in_template
 from evenhand.serve.mcp import prompts

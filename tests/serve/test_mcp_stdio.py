@@ -11,10 +11,21 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from command_line import start_command
-from door_judge import knows_56
+from door_server import knows_56
 from evenhand import tools
-from mcp_clients import MODES, PAIR, Mode, by_pipe, checked, refused
-from mcp_pipe import HELLO, READY, Pipe, a_pipe, call
+from mcp_clients import (
+    HELLO,
+    MODES,
+    PAIR,
+    READY,
+    Mode,
+    Pipe,
+    a_pipe,
+    by_pipe,
+    call,
+    checked,
+    refused,
+)
 from run_data import adds_up, sums
 from servers import Slow, StartServer, chat_reply, error_reply, start_server
 

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from mcp.shared.exceptions import MCPError
 
-from door_judge import knows_56, takes_the_first
+from door_server import knows_56, takes_the_first
 from evenhand import tools
 from evenhand.ranker.responses import RankedResponses
 from evenhand.serve.mcp.resources import named

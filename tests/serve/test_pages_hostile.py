@@ -11,8 +11,7 @@ import pytest
 
 from cases import each_case
 from evenhand.errors import visible
-from hostile_markup import ATTACKS, Attack
-from html_reading import Html, harm_in
+from html_reading import ATTACKS, Attack, Html, harm_in
 from page_visits import Visitor, serving
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from scipy.stats import binomtest
 
-from browser_data import JUDGES, KnowingJudge, answers_by_model
+from browser_site import JUDGES, KnowingJudge, answers_by_model
 from html_reading import Html
 from http_service import StartService, start_service
 from page_visits import Visitor, count_of, seen, serving

@@ -25,7 +25,7 @@ from evenhand.serve.logs import configure_logs
 from evenhand.serve.security.connections import HEAD_BYTES
 from evenhand.serve.security.guard import Guard
 from evenhand.serve.security.policy import RequestPolicy
-from judge_offers import judge_offer
+from http_service import judge_offer
 from live_server import LiveServer, read_answer, wait_until
 
 SECRET, OTHER = "right-0123456789abcdef", "second-0123456789abcdef"

@@ -25,7 +25,7 @@ from evenhand.serve.config import (
 )
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.settings import Settings, load_settings
-from judge_offers import judge_offer
+from http_service import judge_offer
 
 SECRET = "0123456789abcdef"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"

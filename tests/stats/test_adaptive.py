@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.stats.ranking.adaptive import PairCounts, choose_pairs, count_pairs
-from leagues import all_pairs, half_point_tables, played_league
+from naive_ranking import all_pairs, half_point_tables, played_league
 from parts import examples
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from evenhand.stats.ranking.adaptive import (
     settling_worth,
 )
 from evenhand.stats.ranking.posterior import StrengthPosterior, fit_posterior
-from leagues import all_pairs, contrast, played_league
+from naive_ranking import all_pairs, contrast, played_league
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from evenhand.stats.ranking.posterior import (
     misorder_probability,
     neighbour_certainty,
 )
-from leagues import played_league
+from naive_ranking import played_league
 
 
 def known(mean: list[float], covariance: np.ndarray) -> StrengthPosterior:

@@ -15,7 +15,7 @@ from evenhand.stats.ranking.posterior import (
     gap_variance,
     tie_dispersion,
 )
-from leagues import half_point_tables, played_league
+from naive_ranking import half_point_tables, played_league
 from parts import examples
 
 Floats = NDArray[np.float64]

@@ -20,8 +20,8 @@ from evenhand.judging.explanation import explain
 from evenhand.store import NewItem, NewVerdict, Settled, Store, columns, open_store
 from evenhand.store.intake import prompt_key
 from explained import CONTEXT
-from moody import configs, moody, pairs
 from parts import examples
+from scripted import configs, moody, pairs
 from store_values import begin, decided, failure, item
 
 _numbers = count(1)

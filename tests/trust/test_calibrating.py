@@ -38,11 +38,19 @@ from evenhand.trust.calibration import (
     save_calibration,
 )
 from evenhand.trust.labelled_verdicts import labelled_verdicts
-from mirror import mirrored, plain
+from explained import mirrored, plain
 from parts import examples
-from run_data import right_place, sums
+from run_data import (
+    asked_number,
+    is_right,
+    labelled_sums,
+    right_place,
+    stated,
+    sums,
+    unsure,
+    unsure_answer,
+)
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
-from unsure_judge import asked_number, is_right, labelled_sums, stated, unsure, unsure_answer
 
 PAIRS = 400
 

@@ -22,9 +22,8 @@ from evenhand.trust.calibration import AppliedCalibration, calibrate_run
 from evenhand.trust.cascades import CascadeReport, for_people, report_cascade, run_cascade
 from evenhand.trust.labelling import begin_labelling
 from evenhand.trust.vote_files import import_votes
-from run_data import adds_up_here
+from run_data import adds_up_here, is_right, labelled_sums, unsure
 from scripted import ScriptedJudge, answer_json
-from unsure_judge import is_right, labelled_sums, unsure
 
 PAIRS = 300
 

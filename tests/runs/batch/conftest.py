@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from batch_providers import AnthropicProvider, OpenAIProvider, Provider
-from batch_runs import Start
+from batch_providers import AnthropicProvider, OpenAIProvider, Provider, Start
 from command_line import command
 from evenhand.runs.batch.context import BatchTiming
 from servers import forget_proxies

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from batch_providers import OpenAIProvider, Provider
-from batch_runs import KEY, Start, spec_of
+from batch_providers import KEY, OpenAIProvider, Provider, Start, spec_of
 from run_data import sums, write_lines
 from servers import SeenRequest
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch_runs import QUICK
+from batch_providers import QUICK
 from evenhand import Price
 from evenhand.contract import Pair, Usage
 from evenhand.errors import JudgeConnectionLost, JudgeRateLimited, JudgeRejected, JudgeServerError

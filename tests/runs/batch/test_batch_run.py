@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 
-from batch_providers import NOT_RUN, Answer, ItemFault, OpenAIProvider, Provider, adds_up
-from batch_runs import (
+from batch_providers import (
     KEY,
+    NOT_RUN,
     QUICK,
+    Answer,
     Hearer,
+    ItemFault,
+    OpenAIProvider,
+    Provider,
     Start,
+    adds_up,
     by_batch,
     interrupted,
     judge_of,

@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 from pathlib import Path
 
-from batch_runs import Start, by_batch, interrupted, only_run, spec_of
+from batch_providers import Start, by_batch, interrupted, only_run, spec_of
 from command_line import Command
 from evenhand import Price
 from evenhand.store import open_store

@@ -10,14 +10,20 @@ import pytest
 from sqlalchemy import update
 
 from batch_providers import (
+    KEY,
+    QUICK,
     Answer,
     Cut,
     FakeBatch,
+    Hearer,
     ItemFault,
     OpenAIProvider,
+    Start,
     adds_up,
+    by_batch,
+    judged_items,
+    only_run,
 )
-from batch_runs import KEY, QUICK, Hearer, Start, by_batch, judged_items, only_run
 from evenhand.judges import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult

@@ -25,9 +25,8 @@ from evenhand.store import Store, VerdictRow, open_store
 from evenhand.trust.calibration import AppliedCalibration, calibrate_run
 from evenhand.trust.cascades import report_cascade, run_cascade
 from ray_workers import Crowd
-from run_data import right_place, sums
+from run_data import asked_number, labelled_sums, right_place, sums, unsure_answer
 from scripted import answer_json
-from unsure_judge import asked_number, labelled_sums, unsure_answer
 
 QUICK = RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01)
 # Each with a store of its own.

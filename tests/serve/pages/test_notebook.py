@@ -27,7 +27,7 @@ from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.serve.pages.notebook import bundle_of, html_of
 from evenhand.store import Store, open_store
 from evenhand.trust.audit import audit_run
-from hostile_markup import ATTACKS
+from html_reading import ATTACKS
 from one_files import finished_run, hostile_rows, rows_of
 
 VEGA = f"application/vnd.vegalite.{alt.SCHEMA_VERSION.split('.')[0]}+json"

@@ -24,7 +24,7 @@ from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.html_report_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
 from evenhand.serve.pages.rendering import LANGUAGES, Language
 from evenhand.store import NewVote, Store, open_store
-from hostile_markup import ATTACKS, Attack
+from html_reading import ATTACKS, Attack
 from one_files import Read, finished_run, hostile_rows, rows_of, written
 from stored_runs import make_run
 
