@@ -20,6 +20,7 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 
 # What some tests need beside Python packages; each is a marker of pytest's (see pyproject.toml).
 PARTS := agents or browser or embedded or fuzz or npm or postgres or ray or slow
+# Two processes for two cores: a third would read all tests too. The rest often waits for others.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint ## Lint, type-check and run every test that needs only Python packages
@@ -30,7 +31,7 @@ test-all: test test-rest ## All tests: those above, then browser, PostgreSQL, Ra
 test-rest: .venv/.test-all .venv/.npm .venv/.model
 	$(BIN)/mypy --num-workers 2
 	@# Properties once more, with all their examples.
-	EVENHAND_TEST_ALL=1 $(PYTEST) -m '$(PARTS) or hypothesis'
+	EVENHAND_TEST_ALL=1 $(PYTEST) -n 3 -m '$(PARTS) or hypothesis'
 
 # A package that is not here is Any, which these two would find wanting.
 UNTYPED := $(if $(wildcard .venv/.test-all),,--no-warn-unused-ignores --no-warn-return-any)

@@ -82,8 +82,11 @@ _LONGEST_FIRST = (
     "judges/test_local",
     "doors/",
     "runs/",
-    "judging/test_recorded",
-    "judging/test_published_figures",
+    "test_doc_blocks",
+    "cli/",
+    "trust/",
+    "report/",
+    "judging/",
 )
 
 
