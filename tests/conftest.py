@@ -90,6 +90,16 @@ _LONGEST_FIRST = (
 )
 
 
+@pytest.fixture
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is set for the judge, and no config file is near."""
+    for name in list(os.environ):
+        if name.startswith(("EVENHAND_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
 def pytest_report_header() -> list[str]:
     return [f"tests/{path}: left out; `make test-all` has what it needs" for path in collect_ignore]
 

@@ -19,21 +19,14 @@ from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json
 from servers import Reply, SeenRequest, Slow, StartServer, chat_reply
 
+pytestmark = pytest.mark.usefixtures("unconfigured")
+
 KEY = "sk-test-0123456789abcdefghij"
 PAIR = {"prompt": "p", "responseA": "short", "responseB": "longer", "criteria": ["c"]}
 
 
 def tie(request: SeenRequest) -> Reply:
     return chat_reply(answer_json("TIE", criteria=[("c", "TIE")]))
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name.startswith(("EVENHAND_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 async def test_judge_given_by_name_is_closed_afterwards(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,9 @@ from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
 
+pytestmark = pytest.mark.usefixtures("unconfigured")
+
 PAIR = {"prompt": "p", "responseA": "one", "responseB": "other", "criteria": ["c"]}
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name.startswith(("EVENHAND_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def tie(request: SeenRequest) -> Reply:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,8 @@ from evenhand.errors import EvenhandError
 from evenhand.judges import JudgeCall, JudgeOptions, open_judge
 from scripted import ScriptedJudge, answer_json
 from servers import StartServer, error_reply
+
+pytestmark = pytest.mark.usefixtures("unconfigured")
 
 CAMEL = {
     "prompt": "What is 7 times 8?",
@@ -29,15 +29,6 @@ SNAKE = {
     "criteria": ["accuracy", {"name": "tone", "description": "how it sounds"}],
     "allow_tie": True,
 }
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name.startswith(("EVENHAND_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def multiplies(call: JudgeCall) -> str:

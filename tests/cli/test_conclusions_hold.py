@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from command_line import Command, judged_by
 from evenhand.store import SkippedRow, Store
 from run_data import write_lines
 from servers import Reply, SeenRequest, StartServer, chat_reply, token_logprob
-from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+from stored_runs import Row, follows_place, make_run, mumbles, says
 
 HERE = ("--store", "evenhand.db")
 ANSWERS = {
@@ -25,12 +24,6 @@ ANSWERS = {
     "I": follows_place,
     "X": mumbles,
 }
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 def rows(outcomes: str, **more: Any) -> list[Row]:

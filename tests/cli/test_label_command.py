@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,12 +16,6 @@ from stored_runs import Row, make_run, opened, says
 HERE = ("--store", "evenhand.db")
 ASKS = "q quit: "
 HOSTILE = "\x1b[31mred\x9b2J\u202e\x07"
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 def row(key: str, **pair: str) -> Row:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +12,10 @@ from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.store import Store
 from run_data import CRITERIA, adds_up, sums, write_lines
 from servers import StartServer
-from stored_runs import SKIPPED, Row, follows_place, make_run, mumbles, opened, says
+from stored_runs import SKIPPED, Row, follows_place, make_run, mumbles, says
 
 HERE = ("--store", "evenhand.db")
 HOSTILE = "\x1b[31mred\x9b2J\u202e\x07[bold]x[/bold]\n\nsecond line"
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 def rows(outcomes: str, *, model_a: str | None = "old", model_b: str | None = "new") -> list[Row]:

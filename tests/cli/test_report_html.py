@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from command_line import Command
 from evenhand.store import Store
 from one_files import Read, finished_run, rows_of
-from stored_runs import opened
 
 HERE = ("--store", "evenhand.db")
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 def test_report_is_written_beside_what_is_said(command: Command, store: Store) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -18,15 +17,9 @@ from evenhand.report.files import unescape
 from evenhand.store import Store
 from evenhand.store.schema import runs as run_table
 from postgres_server import PostgresServer
-from stored_runs import ROWS, SKIPPED, Row, make_run, opened, says
+from stored_runs import ROWS, SKIPPED, Row, make_run, says
 
 HOSTILE = "\x1b[31mred\x9b2J\u202e\x07"
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 @pytest.fixture

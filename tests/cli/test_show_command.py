@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -9,15 +7,9 @@ from command_line import Command
 from evenhand.store import Store
 from evenhand.tools import output_schema
 from scripted import answer_json
-from stored_runs import ROWS, USAGE, Row, completed, judge_run, make_run, opened, says
+from stored_runs import ROWS, USAGE, Row, completed, judge_run, make_run, says
 
 HERE = ("--store", "evenhand.db")
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 @pytest.fixture

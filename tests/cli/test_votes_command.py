@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from command_line import Command, on_a_terminal
 from evenhand.store import NewVote, Store
-from stored_runs import Row, make_run, opened, says
+from stored_runs import Row, make_run, says
 
 HERE = ("--store", "evenhand.db")
 HOSTILE = "\x1b[31mred\x9b2J\u202e\x07"
-
-
-@pytest.fixture
-def store(command: Command) -> Iterator[Store]:
-    with opened(command.directory) as opened_store:
-        yield opened_store
 
 
 @pytest.fixture

@@ -271,3 +271,7 @@ class _Printed:
     def write(self, data: bytes) -> int:
         self._stream.write(self._shown(without_keys(data.decode())).encode())
         return len(data)
+
+    def writelines(self, blocks: Iterable[bytes]) -> None:
+        for block in blocks:
+            self.write(block)
