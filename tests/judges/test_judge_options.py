@@ -27,7 +27,7 @@ def test_options_without_a_base_url_show_none() -> None:
 
 @pytest.mark.parametrize("config", [{"base_url": "http://localhost/v1"}, {}, "http://h/v1", 0])
 def test_config_of_another_type_is_refused(config: Any) -> None:
-    with pytest.raises(InputError, match=r"config takes evenhand\.JudgeConfig\(…\), not a"):
+    with pytest.raises(InputError, match=r"config takes an evenhand\.JudgeConfig, not a"):
         evenhand.open_judge("baseline:longer", config)
 
 

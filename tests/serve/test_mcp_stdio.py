@@ -185,8 +185,8 @@ def test_without_a_judge_it_starts_and_says_so(tmp_path: Path) -> None:
     code, answers, log = pipe.close()
     assert code == 0
     assert answers[1]["result"]["isError"] is True
-    assert "--judge" in answers[1]["result"]["content"][0]["text"]
-    assert "no judge is offered" in log
+    assert "this server has no judge" in answers[1]["result"]["content"][0]["text"]
+    assert "no judge is offered, so nothing can be compared; give --judge" in log
 
 
 def test_a_config_that_cannot_be_used_is_told_on_standard_error(tmp_path: Path) -> None:

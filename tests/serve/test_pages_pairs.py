@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from evenhand.serve.pages.pairs import _gathered
 from html_reading import Html
 from page_visits import Visitor, count_of, rows_of, serving
 from run_data import adds_up, sums
@@ -162,6 +163,25 @@ def test_the_table_is_to_be_had_for_llm_comparator(visitor: Visitor, run: str) -
 def test_an_empty_table_is_a_file_too(visitor: Visitor, run: str) -> None:
     assert len(visitor.ask(f"{run}/pairs.csv?outcome=tie").text.splitlines()) == 1
     assert visitor.ask(f"{run}/pairs.jsonl?outcome=tie").content == b""
+
+
+def test_a_download_reads_no_further_than_its_reader() -> None:
+    taken = 0
+    ended = False
+
+    def endless() -> Iterator[bytes]:
+        nonlocal taken, ended
+        try:
+            while True:
+                taken += 1
+                yield b"x" * 1000
+        finally:
+            ended = True
+
+    blocks = _gathered(endless())
+    assert len(next(blocks)) == taken * 1000 < 70_000
+    del blocks  # the reader has left
+    assert ended
 
 
 def test_a_file_of_unknown_filters_is_a_page_that_says_so(visitor: Visitor, run: str) -> None:
