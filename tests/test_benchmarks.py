@@ -118,6 +118,7 @@ def test_the_bare_client_sends_the_recorded_bytes_again(tmp_path: Path) -> None:
     assert sent.most_open == 4
 
 
+@pytest.mark.slow
 def test_the_delay_holds_every_answer_back_and_connections_are_counted() -> None:
     async def ask_many(url: str) -> list[int]:
         connector = aiohttp.TCPConnector(limit=0)

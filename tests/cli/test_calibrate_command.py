@@ -217,6 +217,7 @@ def test_a_cascade_on_the_command_line(command: Command, judged: tuple[str, ...]
     assert "left for people" in " ".join(told.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.recorded
 @pytest.mark.parametrize(
     "judge", ["GPT-4_CoT", "GPT-4_Metrics_Reference", "GPT-4_Vanilla", "PaLM2_CoT"]

@@ -36,6 +36,7 @@ def calibrated(command: Command, *, seed: int) -> Any:
     return ran.json
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recording", "sets", "signals", "verdicts", "left_out"),
     [

@@ -89,6 +89,7 @@ def test_ctrl_c_ends_a_slow_judge_promptly(
         assert (out, err) == (b"", b"interrupted\n")
 
 
+@pytest.mark.slow
 def test_reader_that_leaves_early_does_not_change_the_exit_code(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -160,6 +161,7 @@ def test_full_disk_is_one_line_and_exit_code_2(tmp_path: Path, arguments: tuple[
     assert b"Exception ignored" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}]
 )

@@ -260,6 +260,7 @@ def test_run_that_is_not_there_is_told_with_the_nearest(command: Command, store:
         assert not (command.directory / "nowhere.db").exists()
 
 
+@pytest.mark.slow
 def test_chart_is_drawn_beside_the_report(command: Command, store: Store) -> None:
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")

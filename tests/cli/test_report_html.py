@@ -11,6 +11,7 @@ from one_files import Read, finished_run, rows_of
 HERE = ("--store", "evenhand.db")
 
 
+@pytest.mark.slow
 def test_report_is_written_beside_what_is_said(command: Command, store: Store) -> None:
     finished_run(store, "first", rows_of("BBBBAAT"))
     ran = command("report", "first", *HERE, "--html", "out.html")

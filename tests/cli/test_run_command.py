@@ -437,6 +437,7 @@ def test_the_default_store_is_the_users_own(
     assert store.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_until_decided_says_what_it_will_do_and_what_it_saved(
     command: Command, start_server: StartServer
 ) -> None:

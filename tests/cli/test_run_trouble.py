@@ -28,6 +28,7 @@ def long_winded(request: SeenRequest) -> Reply:
     return chat_reply(answer_json(winner, reasoning="because " * 4000))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash's ulimit")
 def test_a_full_disk_is_told_and_loses_nothing_that_was_stored(
     command: Command, start_server: StartServer

@@ -116,6 +116,7 @@ def pairs(command: Command) -> Path:
     return write_lines(command.directory / "pairs.jsonl", sums(300))
 
 
+@pytest.mark.slow
 def test_a_judge_that_answers_nonsense_does_not_burn_the_budget(
     command: Command, pairs: Path, start_server: StartServer
 ) -> None:
@@ -152,6 +153,7 @@ def test_in_full_flight_it_still_stops_early(
     assert len(server.requests) < 300  # of 1,200
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_sometimes_unread_goes_on(
     command: Command, pairs: Path, start_server: StartServer
 ) -> None:

@@ -260,6 +260,7 @@ def test_a_version_is_told_by_size_and_time_where_the_store_has_no_other(tmp_pat
     assert len({one, digest(b"12", 10**18 + 1), digest(b"123", 10**18)}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.parquet"])
 def test_a_cut_connection_costs_nothing(bucket: Bucket, name: str) -> None:
     # Random letters, since what packs well is over before it can be cut.

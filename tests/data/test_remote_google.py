@@ -12,6 +12,7 @@ from google_store import GoogleBucket, google
 __all__ = ["google"]
 
 
+@pytest.mark.slow
 def test_objects_folders_and_patterns_are_read(google: GoogleBucket) -> None:
     google.put("set/a b.parquet", parquet(rows(3)))
     google.put("set/deep/c.jsonl", lines(rows(2, 4)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -37,6 +38,7 @@ async def connected(directory: Path, judge: ChangingJudge) -> AsyncIterator[Clie
         yield client
 
 
+@pytest.mark.slow
 async def test_calls_that_the_skill_shows_work_in_their_order(tmp_path: Path) -> None:
     with ChangingJudge() as judge:
         async with connected(tmp_path, judge) as client:

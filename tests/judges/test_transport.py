@@ -226,6 +226,7 @@ class TestOnTheWire:
                 with contextlib.suppress(JudgeError):  # whatever else it is, it is not B
                     assert (await judge.ask(CALL)).text == "A"
 
+    @pytest.mark.slow
     async def test_hundreds_are_in_flight_at_once(self, start_server: StartServer) -> None:
         # Long enough for the second try of a handshake that the server's backlog had no room for.
         server = start_server(in_turn(Slow(2.5, chat_reply("A"))))

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_what_is_decided_is_what_the_verdict_says(
     assert tuple(c.to_contract() for c in decision.criteria) == metadata.criteria
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(pairs, configs, st.integers(0, 10**6))
 def test_the_prose_of_a_stored_verdict_comes_back_word_for_word(

@@ -16,6 +16,7 @@ def figures(recorded_data: Path) -> list[published_figures.Figure]:
     return list(published_figures.figures(recorded_data))
 
 
+@pytest.mark.slow
 def test_judgebenchs_figures_are_reproduced_to_the_printed_digit(recorded_data: Path) -> None:
     figures = list(islice(published_figures.figures(recorded_data), 4))
     assert {one.name.partition(" ")[0] for one in figures} == {"judgebench"}

@@ -251,6 +251,7 @@ def test_what_is_blanked_keeps_every_place() -> None:
     assert not words.attributed(text.index("Winner: B"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quoting", [True, False])
 def test_generated_decisions_are_read_and_not_misread(quoting: bool) -> None:
     made = list(completions(1500, quoting=quoting))

@@ -19,6 +19,7 @@ def judged(recorded_data: Path) -> list[tuple[str, readings.Key]]:
     ]
 
 
+@pytest.mark.slow
 def test_of_a_sample_nothing_is_misread(recorded_data: Path) -> None:
     counts = Counter(one.kind for one in readings.recorded(recorded_data, every=40))
     assert counts["misread"] == 0

@@ -220,6 +220,7 @@ def test_the_rows_of_leaderboard_and_matrix_stand_side_by_side() -> None:
         assert board["height"] == matrix["height"]
 
 
+@pytest.mark.slow
 def test_no_name_gets_into_an_expression() -> None:
     names = [f"zq{name}" for name in HOSTILE_NAMES]
     found = [conclusion(judge=name, model=name, criteria=names, tags=names) for name in names[:4]]
@@ -249,6 +250,7 @@ def expressions(vega: Any) -> Iterator[str]:
                 yield from expressions(each)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(10, few=3))
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6), st.text(max_size=60))
 def test_any_names_make_charts_that_the_schema_knows(names: list[str], judge: str) -> None:

@@ -59,6 +59,7 @@ def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     assert "nothing was judged yet" in texts(tmp_path / "report.svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 7, 100])
 def test_a_ranking_holds_every_model(count: int, tmp_path: Path) -> None:
     ranking = league([f"model {number}" for number in range(count)])
@@ -69,6 +70,7 @@ def test_a_ranking_holds_every_model(count: int, tmp_path: Path) -> None:
         assert f"{model.score:,.0f}" in drawn
 
 
+@pytest.mark.slow
 def test_a_png_is_a_picture_of_twice_its_points(tmp_path: Path) -> None:
     found = conclusions(conclusion(tags=["code", "maths"]))
     write_report_chart(found, tmp_path / "report.PNG")
@@ -132,6 +134,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert texts(tmp_path / "report.svg")
 
 
+@pytest.mark.slow
 def test_hostile_names_are_only_text(tmp_path: Path) -> None:
     found = [
         conclusion(judge=name, model=name, criteria=HOSTILE_NAMES, tags=HOSTILE_NAMES)
@@ -155,6 +158,7 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
         assert (tmp_path / "hostile.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(6, few=2), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

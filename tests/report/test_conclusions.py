@@ -410,6 +410,7 @@ _NUMBERS = itertools.count()
 _LETTERS = st.text("ABTIX-", max_size=14)
 
 
+@pytest.mark.slow
 @given(
     matchups=st.lists(
         st.tuples(st.sampled_from(["x", "y", None]), st.sampled_from(["x", "z", None]), _LETTERS),

@@ -8,6 +8,7 @@ import pytest
 from scripts.verify_rank_store import MODELS, RANKINGS, fill, rank
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intervals", RANKINGS)
 def test_command_ranks_every_verdict_that_was_written(tmp_path: Path, intervals: str) -> None:
     filled = fill(tmp_path / "some.db", 3_000)

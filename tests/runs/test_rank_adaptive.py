@@ -148,6 +148,7 @@ class SlowJudge(ScriptedJudge):
         return await super().ask(call)
 
 
+@pytest.mark.slow
 async def test_the_last_pairs_of_the_budget_get_their_verdicts(store: Path) -> None:
     judge = SlowJudge(by_strength)
     summary = await ranked(battles(40), judge, store, budget=30, certainty=0.999)

@@ -39,6 +39,7 @@ async def decided(
     )
 
 
+@pytest.mark.slow
 async def test_a_clear_winner_ends_the_run_early(store: Path) -> None:
     """A is right in two thirds of the pairs."""
     judge = ScriptedJudge(adds_up_here)
@@ -56,6 +57,7 @@ async def test_a_clear_winner_ends_the_run_early(store: Path) -> None:
     assert any("saved" in note for note in summary.notes)
 
 
+@pytest.mark.slow
 async def test_little_is_under_way_when_the_decision_falls(store: Path) -> None:
     """Without a concurrency of the user's own: an eighth of what the last look knew, however fast
     the judge is."""
@@ -70,6 +72,7 @@ async def test_little_is_under_way_when_the_decision_falls(store: Path) -> None:
     assert summary.pairs - summary.pending <= needed + max(4, needed // 8) + 4
 
 
+@pytest.mark.slow
 async def test_a_look_knows_no_more_than_the_store(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +118,7 @@ async def test_a_look_that_fails_ends_the_run(store: Path, monkeypatch: pytest.M
     assert not patience.expired()
 
 
+@pytest.mark.slow
 async def test_the_same_command_again_asks_nothing_and_says_the_same(store: Path) -> None:
     judge = ScriptedJudge(adds_up_here)
     first = await decided(sums(600), judge, store)
@@ -125,6 +129,7 @@ async def test_the_same_command_again_asks_nothing_and_says_the_same(store: Path
     assert (again.run, again.decision) == (first.run, first.decision)
 
 
+@pytest.mark.slow
 async def test_a_broken_off_run_comes_to_the_same_decision(store: Path, tmp_path: Path) -> None:
     whole = await decided(sums(600), ScriptedJudge(adds_up_here), tmp_path / "other.db")
     judge = ScriptedJudge(adds_up_here)

@@ -191,6 +191,7 @@ async def test_the_same_data_at_the_same_moment_makes_one_run(
     assert len(server.requests) == 400
 
 
+@pytest.mark.slow
 async def test_a_cancelled_run_stops_and_a_resumed_one_goes_on(
     start_server: StartServer, address: str
 ) -> None:
@@ -213,6 +214,7 @@ async def test_a_cancelled_run_stops_and_a_resumed_one_goes_on(
     assert len(server.requests) == 600
 
 
+@pytest.mark.slow
 async def test_another_process_can_cancel_and_resume(
     start_server: StartServer, address: str
 ) -> None:
@@ -241,6 +243,7 @@ async def test_a_run_that_waits_is_cancelled_at_once(
         assert (cancelled.state, cancelled.stopped_by, cancelled.done) == ("stopped", "cancel", 0)
 
 
+@pytest.mark.slow
 async def test_ending_the_server_saves_what_is_in_flight_and_the_next_one_goes_on(
     start_server: StartServer, address: str
 ) -> None:
@@ -277,6 +280,7 @@ async def test_two_processes_share_the_jobs_and_judge_none_twice(
     assert len(server.requests) == 6 * 40
 
 
+@pytest.mark.slow
 async def test_no_more_runs_are_begun_at_once_than_are_allowed(
     start_server: StartServer, file_store: str
 ) -> None:
@@ -598,6 +602,7 @@ async def test_wishes_that_do_not_go_together_are_refused(
         assert (await service.runs()).runs == ()
 
 
+@pytest.mark.slow
 async def test_a_run_ends_by_itself_when_it_is_decided(
     start_server: StartServer, file_store: str
 ) -> None:

@@ -189,6 +189,7 @@ async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
         assert kept.error.message == refused.value.message
 
 
+@pytest.mark.slow
 async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

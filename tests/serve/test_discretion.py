@@ -172,6 +172,7 @@ def test_a_background_run_that_fails_does_not_tell_either(start_service: StartSe
     )
 
 
+@pytest.mark.slow
 def test_what_the_command_line_kept_in_the_same_store_does_not_tell_either(
     start_service: StartService, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def assert_each_leads_to_as_many(found: list[tuple[int, str]], tables: Tables) -
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_every_count_of_a_run_leads_to_as_many_verdicts(
     visitor: Visitor, many: str, tables: Tables, side: str
@@ -167,6 +168,7 @@ def voted(visitor: Visitor) -> str:
     return run
 
 
+@pytest.mark.slow
 def test_where_votes_count_as_labels_every_count_leads_to_as_many_verdicts(
     visitor: Visitor, voted: str, tables: Tables
 ) -> None:

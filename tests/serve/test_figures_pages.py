@@ -253,6 +253,7 @@ def test_a_calibration_stands_before_and_after(visitor: Visitor, run: str) -> No
 # Probes
 
 
+@pytest.mark.slow
 def test_probe_runs_are_told_with_the_cases_that_failed(
     tmp_path: Path, start_service: StartService
 ) -> None:
@@ -294,6 +295,7 @@ def charts_of(run: str) -> list[str]:
     return own + both
 
 
+@pytest.mark.slow
 def test_every_chart_comes_as_svg_png_and_csv(visitor: Visitor, run: str) -> None:
     for part in ("audit", "calibration"):
         there(visitor, f"{run}/{part}")

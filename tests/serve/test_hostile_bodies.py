@@ -203,6 +203,7 @@ def test_a_form_of_many_parts_is_refused(service: HttpService) -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), st.text(), max_size=20), st.integers(3, 50))
 def test_a_form_is_read_as_the_standard_library_reads_it(
     fields: dict[str, str], block: int
@@ -244,6 +245,7 @@ def test_every_numeric_parameter_has_finite_bounds() -> None:
         assert math.isfinite(high - low), f"{method} {path} {name}"
 
 
+@pytest.mark.slow
 def test_no_number_in_a_query_or_a_body_is_a_fault(service: HttpService) -> None:
     labelled = [PAIR | {"label": "A", "modelA": "m", "modelB": "n", "id": str(n)} for n in range(4)]
     run = service.client.post("/v1/runs", json={"pairs": labelled}).json()["id"]

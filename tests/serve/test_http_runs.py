@@ -272,6 +272,7 @@ def test_report_ranking_and_audit_of_a_run(service: HttpService) -> None:
     assert "runs is missing" in told.detail or "run is not a known field" in told.detail
 
 
+@pytest.mark.slow
 def test_run_is_stopped_and_goes_on(start_service: StartService) -> None:
     gate = Gate(calls=6)
     service = start_service(gate)
@@ -332,6 +333,7 @@ def test_follower_that_goes_away_leaves_nothing_behind(start_service: StartServi
     gate.open()
 
 
+@pytest.mark.slow
 def test_server_that_ends_ends_its_streams(start_service: StartService) -> None:
     gate = Gate(calls=0)
     service = start_service(gate)

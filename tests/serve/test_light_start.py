@@ -136,6 +136,7 @@ def test_what_is_loaded_late_serves_all_who_come_at_once(tmp_path: Path) -> None
     assert {"mcp", "evenhand.serve.pages.routes", "evenhand.serve.reports"} <= ended.loaded
 
 
+@pytest.mark.slow
 def test_mcp_lists_its_tools_without_statistics_and_web_pages(tmp_path: Path) -> None:
     said = [HELLO, READY, LISTING]
     done = subprocess.run(

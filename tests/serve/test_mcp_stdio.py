@@ -32,6 +32,7 @@ from servers import Slow, StartServer, chat_reply, error_reply, start_server
 __all__ = ["start_server"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_lists_the_tools_and_compares(
     mode: Mode, start_server: StartServer, tmp_path: Path
@@ -51,6 +52,7 @@ async def test_the_official_client_lists_the_tools_and_compares(
     assert "error" not in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_failing_judge_is_a_tool_error_over_the_pipe_too(
     mode: Mode, start_server: StartServer, tmp_path: Path

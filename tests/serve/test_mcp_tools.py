@@ -294,6 +294,7 @@ async def test_whoever_stops_waiting_stops_the_comparison(
         assert (await client.list_tools()).tools
 
 
+@pytest.mark.slow
 async def test_whoever_stops_waiting_for_an_audit_stops_its_run_and_no_other(
     start_server: StartServer, tmp_path: Path
 ) -> None:

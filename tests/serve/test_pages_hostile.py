@@ -16,6 +16,8 @@ from page_visits import Visitor, serving
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply
 
+pytestmark = pytest.mark.slow
+
 NAMES = [attack.name for attack in ATTACKS]
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 FIELDS = ("prompt", "context", "reference", "response_a", "response_b")

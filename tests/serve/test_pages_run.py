@@ -82,6 +82,7 @@ def test_every_count_leads_to_as_many_verdicts(visitor: Visitor, run: str) -> No
         assert count_of(table) == count.text, count.attributes["href"]
 
 
+@pytest.mark.slow
 def test_every_kind_of_verdict_is_counted_and_found(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_run_goes_on_under_the_readers_eyes(start_service: StartService) -> No
     assert "data-live" not in seen(visitor.ask(run)).by_id("progress").attributes
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_and_goes_on_by_the_buttons_of_its_page(
     start_service: StartService,
 ) -> None:

@@ -431,6 +431,7 @@ def test_many_bodies_together_do_not_fill_the_memory() -> None:
         assert answer.status == 200
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_given_up_on() -> None:
     with start(limits=ServerLimits(body_timeout_s=0.3)) as server, server.connect() as connection:
         head = "POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"

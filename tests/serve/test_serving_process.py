@@ -25,6 +25,8 @@ from live_server import wait_until
 from postgres_server import PASSWORD, PostgresServer
 from run_data import sums
 
+pytestmark = pytest.mark.slow
+
 SECRET = "token-0123456789abcdef"
 JSON = {"Content-Type": "application/json"}
 

@@ -202,6 +202,7 @@ def prefers_left(texts: tuple[str, str]) -> str:
 # -- Ten people at once ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_people_at_once_lose_no_vote_and_count_none_twice(address: str, start: Start) -> None:
     fill(address)
     service = start(address)
@@ -239,6 +240,7 @@ def test_ten_people_at_once_lose_no_vote_and_count_none_twice(address: str, star
     assert {number for number, _ in stored} == set(range(1, PAIRS + 1))
 
 
+@pytest.mark.slow
 def test_people_begin_with_different_pairs_and_meet_on_some(tmp_path: Path, start: Start) -> None:
     address = str(tmp_path / "service.db")
     fill(address, pairs=200)
@@ -432,6 +434,7 @@ def test_a_form_that_no_page_of_ours_sends_is_no_vote(
     assert votes_in(address) == {}
 
 
+@pytest.mark.slow
 def test_a_pair_far_down_the_queue_is_not_up_yet(tmp_path: Path, start: Start) -> None:
     """Else people could pick pairs, and the chances of the draw would hold no more."""
     address = str(tmp_path / "service.db")

@@ -271,6 +271,7 @@ def test_the_result_travels_as_json() -> None:
     assert "judgeWeight" in found.model_dump(mode="json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "world",
     [
@@ -297,6 +298,7 @@ def test_the_corrected_rate_is_covered_where_the_judges_own_is_not(world: World)
     assert cell.width < 0.97
 
 
+@pytest.mark.slow
 def test_a_useless_judge_costs_nothing() -> None:
     world = World(judge="useless", labelled=30, rate=0.6, ties=0.3)
     cell = simulate(np.random.default_rng(6), world, 300)

@@ -25,6 +25,7 @@ def test_without_ties_exact_coverage_is_wilsons_written_out() -> None:
     assert exact_coverage(5, 0.5, 0.0) == pytest.approx(30 / 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prompts", "rate", "ties"),
     [

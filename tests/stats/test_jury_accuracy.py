@@ -79,6 +79,7 @@ def test_labels_of_noise_teach_nothing() -> None:
     assert learned.log_loss > 0.95 * np.log(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_rows_of_a_prompt_are_never_learned_from_and_tried_on(fields: int) -> None:
     # All is noise, but a prompt's rows are alike: who has seen some of them knows the others.

@@ -44,6 +44,7 @@ def test_fixed_power_is_the_sum_over_all_counts(rate: float, ties: float) -> Non
         assert found == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "ties"), [(0.6, 0.0), (0.65, 0.4)])
 def test_sequential_chances_are_those_of_the_real_test(rate: float, ties: float) -> None:
     plan, runs = SequentialPlan(planned=150), 600

@@ -29,6 +29,7 @@ def naive_stop(sequence: tuple[int, ...]) -> tuple[int | None, int]:
     return None, lead
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", [0.5, 0.7])
 def test_a_walk_is_the_sum_over_all_sequences(chance: float) -> None:
     leads = stopping_leads(BETS, alpha=ALPHA, longest=LENGTH)

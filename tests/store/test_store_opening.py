@@ -224,6 +224,7 @@ def test_the_values_of_a_store_are_had_without_sqlalchemy() -> None:
     assert done.stdout.split() == ["False"]
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_same_store_at_once_all_get_it(tmp_path: Path) -> None:
     path = tmp_path / "new" / "s.db"
     code = f"from evenhand.store import open_store\nopen_store({str(path)!r}).close()"

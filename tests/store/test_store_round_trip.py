@@ -49,6 +49,7 @@ def test_any_pair_comes_back_equal(
     assert (whole.item.model_a, whole.item.model_b, whole.item.tags) == (key, None, tuple(tags))
 
 
+@pytest.mark.slow
 @settings(both_engines, max_examples=examples(40))
 @given(data=st.data(), samples=st.integers(1, 2))
 def test_any_pass_and_verdict_come_back_equal(

@@ -363,6 +363,7 @@ few_filters = st.builds(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted_up_to", [10_000, 3])
 @given(
     wanted=filters | few_filters,

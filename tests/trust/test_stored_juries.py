@@ -418,6 +418,7 @@ def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
         assert sum(row["chances"].values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 4).flatmap(

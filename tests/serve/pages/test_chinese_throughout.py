@@ -187,6 +187,7 @@ def store(filled: tuple[Path, dict[str, int]]) -> Iterator[Store]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["富", "定", "半"])
 def test_report_in_one_file(run: str, store: Store, tmp_path: Path) -> None:
     write_html_report(store, conclude(store, run), tmp_path / "a.html", language="zh")

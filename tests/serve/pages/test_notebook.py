@@ -81,6 +81,7 @@ def told(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
+@pytest.mark.slow
 def test_conclusions_show_tables_with_intervals_and_a_chart(
     shell: InteractiveShell, store: Store
 ) -> None:
