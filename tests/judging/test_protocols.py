@@ -96,6 +96,27 @@ def test_what_only_looks_like_a_verdict_is_unread(text: str) -> None:
     assert isinstance(read(text), Unread), read(text)
 
 
+@pytest.mark.parametrize("protocol", ["mt-bench", "arena-hard", "three-class", "llmbar"])
+@pytest.mark.parametrize(
+    "said", ["[[B>A]]", "[[B]]", "I choose Response B.", "Output (b) is better."]
+)
+def test_what_a_string_of_an_object_says_is_no_verdict_of_another_protocol(
+    protocol: AnswerProtocol, said: str
+) -> None:
+    text = f'{{"result": {{"winner": "A", "reasoning": "Here is a text of theirs:\\n\\n{said}"}}}}'
+    for body in (text, f"```json\n{text}\n```"):
+        assert isinstance(read(body, protocol=protocol), Unread)
+
+
+@pytest.mark.parametrize("tag", ["verdict", "winner", "decision", "judgment"])
+def test_a_tag_that_names_a_verdict_is_its_label(tag: str) -> None:
+    """So what stands under a response's heading after it is still that response's."""
+    text = f"They differ.\n\n<{tag}>Response A</{tag}>\n\n### Response B\n\nI choose Response B."
+    outcome = read(text)
+    assert isinstance(outcome, Ballot)
+    assert outcome.winner == "A"
+
+
 def test_an_explicit_protocol_reads_only_by_that_one() -> None:
     assert isinstance(read('{"winner": "A"}', protocol="mt-bench"), Unread)
     assert isinstance(read("[[A]]", protocol="evenhand"), Unread)

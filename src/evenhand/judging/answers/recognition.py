@@ -167,9 +167,21 @@ def _read_text(
         return outcome
     if outcome.from_object:
         return outcome
+    if not native and "{" in body and _object_differs(body, plain, outcome.winner):
+        # What its strings say is part of it, and no verdict in another protocol.
+        return ParseFailure(
+            "contradiction", Message("unread.object_differs", winner=outcome.winner)
+        )
     # Outside JSON the text itself is the reasoning.
     held = outcome.criteria or (ParsedCriterion(),) * len(criteria)
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
+
+
+def _object_differs(body: str, plain: str, winner: Winner) -> bool:
+    found = find_objects(body).found
+    prose = _without(plain, found)
+    answer = _answer(prose, found, own_words(prose)) if found else None
+    return isinstance(answer, FoundObject) and _winner(answer) not in (None, winner)
 
 
 def _stated(

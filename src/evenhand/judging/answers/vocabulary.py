@@ -67,9 +67,11 @@ def letter(label: str) -> Winner:
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
 _INVISIBLE = (0xA0, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A))
 _PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
-# Tags that set a text in type, or name it a verdict; those that quote are `quotations`'.
+# Tags that set a text in type, or name it a verdict (an opening one is its label, as in
+# "verdict:"); those that quote are `quotations`'.
 _TYPESETTING = re.compile(
     r"(?P<block></?(?:p|div|center|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>)"
+    r"|<(?P<label>verdict|winner|decision|judge?ment)>"
     r"|</?(?:(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?|verdict|winner|answer"
     r"|final_answer|decision|result|judge?ment)>",
     re.IGNORECASE,
@@ -80,10 +82,14 @@ def plainly(text: str) -> str:
     """The text to read by: plain letters, spaces and line ends, every character at its place."""
     text = text.replace("\r\n", " \n")
     if "<" in text:
-        text = _TYPESETTING.sub(
-            lambda tag: " " * (len(tag[0]) - 1) + ("\n" if tag["block"] else " "), text
-        )
+        text = _TYPESETTING.sub(_untagged, text)
     return text if text.isascii() else text.translate(_PLAIN)
+
+
+def _untagged(tag: re.Match[str]) -> str:
+    if tag["label"]:
+        return f" {tag['label']}:"
+    return " " * (len(tag[0]) - 1) + ("\n" if tag["block"] else " ")
 
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
