@@ -172,3 +172,12 @@ def test_a_ballot_without_scores_or_strength_does_not_name_them() -> None:
     ballot = read("Output (a) is better.")
     assert isinstance(ballot, Ballot)
     assert not {"scores", "strength"} & ballot.model_dump().keys()
+
+
+def test_under_a_heading_of_my_own_stands_my_view() -> None:
+    """So the section before it is the response's, even where it names the other one."""
+    theirs = "They differ.\n\n### Answer 1\n\nIt is Canberra.\n\nI choose Answer 2.\n\n### My view"
+    assert isinstance(read(f"{theirs}\n\nIt is short.", protocol="mt-bench"), Unread)
+    mine = read(f"{theirs}\n\nIt is short.\n\nI choose Answer 1.")
+    assert isinstance(mine, Ballot)
+    assert mine.winner == "A"

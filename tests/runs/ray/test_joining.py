@@ -141,12 +141,12 @@ async def test_an_interrupt_does_not_wait_for_ray(
     stop, stuck, left = Stop(), threading.Event(), threading.Event()
 
     @contextlib.contextmanager
-    def kept(*_: Any) -> Iterator[cluster.Cluster]:
+    def connected(*_: Any) -> Iterator[cluster.Cluster]:
         assert stuck.wait(120)
         yield cluster.Cluster(cpus=1, nodes=1, hosts=())
         left.set()
 
-    monkeypatch.setattr(cluster, "_kept", kept)
+    monkeypatch.setattr(cluster, "_connected", connected)
     config = JudgeConfig(judge="openai:m", base_url=NOBODY, api_key="sk-none")
     judge = config.open_judge()
     plan = JudgePlan(judge, config)

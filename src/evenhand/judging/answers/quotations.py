@@ -332,6 +332,8 @@ _OF_THE_OTHER = {
     winner: re.compile(rf"\n[ \t]*\n(?=[^\n]{{0,60}}{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9]))")
     for winner, ids in (("A", "B2b"), ("B", "A1a"))
 }
+# Where the judge's own view has its heading, what comes before is not that.
+_MINE = re.compile(r"\W{0,8}(?:my\b|我的)", re.IGNORECASE)
 # Sections that each come to a verdict are what the responses say, or no verdict at all.
 _DECIDES = re.compile(
     r"\[\[[ABC]|^\W{0,8}(?:winner|(?:final )?verdict|获胜者|最终判定)\W{0,4}[:：]"
@@ -371,7 +373,7 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
             end = heading.end + (0 if alone else len(paragraph[0] if paragraph else body))
         elif not heading.delimits and (fence := _FENCE_FIRST.match(body)) is not None:
             end = heading.end + fence.end()
-        elif not heading.delimits:
+        elif not heading.delimits and (following is None or not _MINE.match(text, following.start)):
             own = _OF_THE_OTHER[heading.response[0]].search(body)
             end = end if own is None else heading.end + own.start()
         decided = decided or _DECIDES.search(text, heading.end, end) is not None
