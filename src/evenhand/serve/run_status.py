@@ -77,7 +77,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     """`job` where it was read already, beside the run."""
     job = job or store.jobs.find(run.id)
     state = state_of(run, job)
-    if job is not None and state == "stopped" and run.stopped_by is None:
+    if job is not None and state in ("stopped", "failed") and run.stopped_by is None:
         # Its end came between the two: the run was read before it, and the job after it.
         run = store.run_at(run.id) or run
     progress = _reported(run, job) or _counted(store, run)
