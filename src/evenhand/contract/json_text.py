@@ -37,29 +37,34 @@ class TooManyValues(ValueError):
         super().__init__(Message("data.too_many_values", most=most))
 
 
-def load_json(text: bytes, *, most_values: int) -> Any:
+def load_json(text: bytes, *, most_values: int, object_cost: int = _OBJECT_COST) -> Any:
     """What the text says. Raises orjson.JSONDecodeError, RepeatedKey or TooManyValues."""
-    refuse_many_values(text, most_values)
+    refuse_many_values(text, most_values, object_cost=object_cost)
     value = orjson.loads(text)
     refuse_repeated_key(text, value)
     return value
 
 
-def refuse_many_values(text: bytes, most: int) -> None:
-    """To be asked before the text is parsed."""
-    if len(text) <= most or _cost(text, 0, len(text)) <= most:
+def refuse_many_values(text: bytes, most: int, *, object_cost: int = _OBJECT_COST) -> None:
+    """To be asked before the text is parsed: a value follows a comma, or opens a list or an object.
+
+    `object_cost` is 1 where values are bounded for the time that they take, and not for memory.
+    """
+    if len(text) <= most:
+        return
+    cost = 1 + _cost(text, 0, len(text), object_cost)
+    if cost <= most:
         return
     # Much of it may stand inside strings. A loop, and no single call: others get their turn.
-    cost = _cost(text, 0, len(text))
     for match in _STRINGS.finditer(text):
-        cost -= _cost(text, *match.span())
+        cost -= _cost(text, *match.span(), object_cost)
     if cost > most:
         raise TooManyValues(most)
 
 
-def _cost(text: bytes, start: int, end: int) -> int:
+def _cost(text: bytes, start: int, end: int, object_cost: int) -> int:
     single = text.count(b",", start, end) + text.count(b"[", start, end)
-    return single + _OBJECT_COST * text.count(b"{", start, end)
+    return single + object_cost * text.count(b"{", start, end)
 
 
 def refuse_repeated_key(text: bytes, value: Any) -> None:

@@ -105,7 +105,7 @@ def parsed(body: bytes, *, most_values: int) -> Any:
     if not body.strip():
         raise InputError(Message("serve.body_empty"))
     try:
-        return load_json(body, most_values=most_values)
+        return load_json(body, most_values=most_values, object_cost=1)
     except RepeatedKey as error:
         raise InputError(Message("serve.body_ambiguous", error=error)) from None
     except TooManyValues:

@@ -13,8 +13,8 @@ from evenhand.messages import Message
 from evenhand.runs.sources import Sources
 from evenhand.serve.config import ServerLimits
 
-# In a JSON body that holds a run's pairs, an object being worth four; no body may keep a processor
-# for longer than an answer to somebody else may wait, and values take time, not characters.
+# In a JSON body that holds a run's pairs; no body may keep a processor for longer than an answer to
+# somebody else may wait, and it is values that take time, not characters.
 PAIRS_VALUES = 500_000
 MCP_VALUES = 100_000  # the protocol's library reads it on the event loop
 _NAME_CHARS = 1000  # of a criterion: names are folded and matched again and again
@@ -35,7 +35,7 @@ def values_of_a_pair(limits: ServerLimits) -> int:
 
 def refuse_many_values(body: bytes, most: int) -> None:
     try:
-        json_text.refuse_many_values(body, most)
+        json_text.refuse_many_values(body, most, object_cost=1)
     except json_text.TooManyValues:
         raise many_values(most) from None
 
