@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from evenhand.contract import Order, Winner
+from evenhand.errors import InputError
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import Judged, PassResult
 from evenhand.serve.config import ServerConfig, Token
@@ -28,7 +29,7 @@ from evenhand.store import (
     Store,
     open_store,
 )
-from evenhand.trust.labelling import side_for
+from evenhand.trust.labelling import begin_labelling, side_for
 from http_service import HttpService
 from scripted import answer_json, make_pair
 from store_values import item, win
@@ -539,3 +540,22 @@ def test_hostile_texts_show_as_text(tmp_path: Path, start: Start) -> None:
         assert "<img" not in page.text
         assert 'href="javascript' not in page.text
         assert "script-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_nobody_votes_on_texts_that_were_forgotten(tmp_path: Path, start: Start) -> None:
+    address = str(tmp_path / "service.db")
+    fill(address, pairs=3)
+    person = Person(start(address), secret_of("voter1"))
+    shown = person.look()
+    with open_store(address) as store:
+        store.forget_texts("runname")
+    for answer in (
+        person.client.get(person.path),
+        person.send({**shown.form, "choice": "first"}),
+    ):
+        assert answer.status_code == 422
+        assert "the texts of this run were forgotten, so that nobody can vote" in answer.text
+        assert "runname" not in answer.text
+    assert votes_in(address) == {}
+    with open_store(address) as store, pytest.raises(InputError, match="were forgotten"):
+        begin_labelling(store, 1, "Ann")

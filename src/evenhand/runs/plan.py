@@ -202,14 +202,14 @@ def find_or_create(
         plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
         existing = store.run_of_fingerprint(plan.fingerprint)
-        if existing is not None and not existing.summary.get("forgotten_at"):
+        if existing is not None and not existing.texts_forgotten:
             return existing, False
     else:
         existing = store.find_run(options.name)
         if existing is not None:
             if not is_run_of(existing, data, judges, options):
                 _refuse(existing, plan)
-            if existing.summary.get("forgotten_at"):
+            if existing.texts_forgotten:
                 raise InputError(Message("runs.texts_forgotten", name=existing.name))
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))

@@ -14,7 +14,7 @@ from evenhand.messages import Message
 from evenhand.serve.run_status import needed_run
 from evenhand.store import NewVote, RunRecord, Store
 from evenhand.trust.label_queue import VoteQueue, VoterProgress, vote_queue, voter_progress
-from evenhand.trust.labelling import side_for, winner_of
+from evenhand.trust.labelling import refuse_forgotten_texts, side_for, winner_of
 
 # What a person says of the responses as they are shown. Both bad is a tie, and kept as such.
 Choice = Literal["first", "second", "tie", "both_bad", "skip"]
@@ -122,6 +122,7 @@ class Voting:
         run = needed_run(self._store, run_id)
         if not run.intake_done:
             raise Conflict(Message("serve.run_still_read"))
+        refuse_forgotten_texts(run)
         if run.state == "finished":
             return run, f"finished {run.updated_at.timestamp()}"
         return run, f"goes on {self._store.count_items(run.id)}"

@@ -205,6 +205,10 @@ class RunRecord:
         return own if isinstance(own, Mapping) else {}
 
     @property
+    def texts_forgotten(self) -> bool:
+        return bool(self.summary.get("forgotten_at"))
+
+    @property
     def on_common_prompts(self) -> bool:
         """Only the prompts that both models answered were to be compared: no other is missing."""
         return bool(self.plan.get("data", {}).get("prompts") == "common")

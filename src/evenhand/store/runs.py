@@ -56,7 +56,7 @@ class RunStore(Database):
             if isinstance(self._where, ServerAddress):
                 postgres.take_turn(connection)
             existing = run_of_fingerprint(connection, run.fingerprint)
-            if existing is not None and not existing.summary.get("forgotten_at"):
+            if existing is not None and not existing.texts_forgotten:
                 return existing, False
             created = create_run(connection, run)
             add_job(connection, created.id, job, wanted="intake")
@@ -295,7 +295,7 @@ def needed_run(connection: Connection, name: str) -> RunRecord:
 def refuse_forgotten(connection: Connection, run_id: int) -> None:
     """A run without its texts can be judged by nobody."""
     run = run_at(connection, run_id)
-    if run is not None and run.summary.get("forgotten_at"):
+    if run is not None and run.texts_forgotten:
         raise InputError(Message("store.texts_forgotten", name=run.name))
 
 

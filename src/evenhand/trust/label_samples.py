@@ -25,6 +25,7 @@ from evenhand.stats.correction.corrected_rate import winner_scores
 from evenhand.stats.correction.labels import joint_chances
 from evenhand.store import OutcomeColumns, RunRecord, Store
 from evenhand.trust.label_queue import LabelQueue, Mask, Rows, label_queue
+from evenhand.trust.labelling import refuse_forgotten_texts
 from evenhand.trust.panels import predictions_of
 from evenhand.trust.votes import Codes, item_votes
 
@@ -340,8 +341,7 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
     if ending not in _ENDINGS:
         raise InputError(Message("trust.draw_file_kind_unknown", name=path.name))
     run = find_run(store, drawn.run)
-    if run.summary.get("forgotten_at"):
-        raise InputError(Message("trust.texts_forgotten", name=run.name))
+    refuse_forgotten_texts(run)
     with atomic_file(path, overwrite=overwrite) as stream:
         if ending == ".csv":
             stream.write(csv_line(_COLUMNS))

@@ -20,6 +20,7 @@ from evenhand.store import (
     NewVote,
     Origin,
     RunItem,
+    RunRecord,
     Store,
     VoteColumns,
 )
@@ -51,6 +52,12 @@ class QueuedPair:
     origin: Origin = "terminal"
 
 
+def refuse_forgotten_texts(run: RunRecord) -> None:
+    """Nobody can vote on `(forgotten)`. Names no run: voters are told no names."""
+    if run.texts_forgotten:
+        raise InputError(Message("trust.texts_forgotten"))
+
+
 class Labelling:
     """One person's way through a run. What is voted is stored at once, so that a new one made in
     the same way goes on where the last one stopped."""
@@ -66,6 +73,9 @@ class Labelling:
     ) -> None:
         """`voted` are the pairs that need not be asked: all that the person has voted on, unless
         they are told."""
+        run = store.run_at(run_id)
+        if run is not None:
+            refuse_forgotten_texts(run)
         self._store = store
         self._run_id = run_id
         self._who = who
