@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Message, Sentence, chained
 from evenhand.report.charts.labels import plain
 from evenhand.report.conclusions import (
     Conclusion,
@@ -53,7 +53,7 @@ class GateCheck(Model):
     worst_case: WorstCase | None
     doubts: tuple[Doubt, ...]
     sentence: str
-    line: str
+    line: Sentence
 
 
 class GateReport(Model):
@@ -139,9 +139,8 @@ def _whole(rulings: list[Ruling]) -> Ruling:
     return "undecided" if "undecided" in rulings or not rulings else "pass"
 
 
-def _nothing(conclusions: Conclusions) -> str:
-    what = "no pairs" if conclusions.judges else "no judges"
-    return f"not enough data: run {conclusions.run} has {what}"
+def _nothing(conclusions: Conclusions) -> Message:
+    return Message(f"gate.no_{'pairs' if conclusions.judges else 'judges'}", run=conclusions.run)
 
 
 class _Rule:
@@ -157,7 +156,11 @@ class _Rule:
         too_many = self._too_inconsistent(conclusion)
         ruling: Ruling = "undecided" if too_many else _ruling(rate.low, rate.high, self._threshold)
         sides = " against ".join(conclusion.names)
-        who = f"{sides}, by {conclusion.judge}" if len(self._of.judges) > 1 else sides
+        said = {"sides": sides, "why": self._why(conclusion, ruling)}
+        if len(self._of.judges) > 1:
+            why = Message("gate.by_judge", judge=conclusion.judge, **said)
+        else:
+            why = Message("gate.sides", **said)
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":
             wins, losses = losses, wins
@@ -184,73 +187,60 @@ class _Rule:
             worst_case=rate.worst_case,
             doubts=rate.doubts,
             sentence=conclusion.sentence,
-            line="; ".join(
-                [f"{who}: {self._why(conclusion, ruling)}", *too_many, *self._facts(conclusion)]
-            ),
+            line=chained([why, *too_many, *self._facts(conclusion)]),
         )
 
-    def _too_inconsistent(self, conclusion: Conclusion) -> list[str]:
+    def _too_inconsistent(self, conclusion: Conclusion) -> list[Message]:
         counts, most = conclusion.win_rate.counts, self._max_inconsistent
-        if most is None or not counts.valid or conclusion.win_rate.flips <= most * counts.valid:
+        flips = conclusion.win_rate.flips
+        if most is None or not counts.valid or flips <= most * counts.valid:
             return []
-        return [
-            f"the judge changed its mind with the order in {conclusion.win_rate.flips:,} of "
-            f"{counts.valid:,} pairs, more than the {_percent(most)} allowed"
-        ]
+        return [Message("gate.too_inconsistent", flips=flips, n=counts.valid, percent=100 * most)]
 
     def _why(self, conclusion: Conclusion, ruling: Ruling) -> str:
         rate, threshold = conclusion.win_rate, self._threshold
         if rate.rate is None or rate.low is None or rate.high is None:
-            return rate.reason or "not enough data"
+            return rate.reason or Message("gate.not_enough_data")
         digits = _digits(threshold, rate.low, rate.high)
-        kind = " always valid" if rate.always_valid else ""
-        interval = f"{rate.low:.{digits}f} to {rate.high:.{digits}f}, {_percent(rate.level)}{kind}"
-        place = {
-            "pass": f"is above {threshold:g}",
-            "fail": f"is below {threshold:g}",
-            "undecided": f"is not significantly different from {threshold:g}",
-        }[ruling]
-        return f"win rate {rate.rate:.{digits}f} ({interval}) {place}"
+        bounds = {"low": f"{rate.low:.{digits}f}", "high": f"{rate.high:.{digits}f}"}
+        kind = "always_valid" if rate.always_valid else "interval"
+        return Message(
+            f"gate.{ruling}",
+            rate=f"{rate.rate:.{digits}f}",
+            interval=Message(f"gate.{kind}", percent=100 * rate.level, **bounds),
+            threshold=threshold,
+        )
 
-    def _facts(self, conclusion: Conclusion) -> Iterator[str]:
+    def _facts(self, conclusion: Conclusion) -> Iterator[Message]:
         """All four outcomes, what is missing, and what that could change."""
         rate = conclusion.win_rate
-        yield from (_DOUBTS[doubt].format(rate=rate) for doubt in rate.doubts)
+        for doubt in rate.doubts:
+            yield Message(f"gate.doubt_{doubt}", one_order=rate.one_order, decided=rate.decided)
         counts = rate.counts
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":
             wins, losses = losses, wins
         averaged = rate.flips - counts.inconsistent
-        flips = f" and {averaged:,} averaged over a flip" if averaged > 0 else ""
-        yield (
-            f"{wins:,} won, {losses:,} lost, {counts.ties:,} tied, "
-            f"{counts.inconsistent:,} inconsistent{flips}, {counts.invalid:,} invalid"
+        yield Message(
+            "gate.outcomes_averaged" if averaged > 0 else "gate.outcomes",
+            wins=wins,
+            losses=losses,
+            ties=counts.ties,
+            inconsistent=counts.inconsistent,
+            averaged=averaged,
+            invalid=counts.invalid,
         )
         if conclusion.skipped:
-            yield f"{conclusion.skipped:,} skipped or without a partner"
+            yield Message("gate.skipped", n=conclusion.skipped)
         if rate.worst_case is not None:
             worst = rate.worst_case
-            yield f"worst case {worst.low:.2f} to {worst.high:.2f}"
+            yield Message("gate.worst_case", low=worst.low, high=worst.high)
         if self._of.whole:
             return
         if self._of.stopped_by == "decided":
-            yield "the run stopped once it was decided"
+            yield Message("gate.decided")
         else:
-            pending = f"{conclusion.pending:,} of {conclusion.pairs:,} pairs pending"
-            yield f"the run is not finished ({pending})"
-
-
-# Why an end of the interval is further out than chance alone would put it.
-_DOUBTS: dict[Doubt, str] = {
-    "position": "the orders disagree in half of the decided pairs or more, so that the position "
-    "or noise decides",
-    "one_order": "{rate.one_order:,} pairs were judged in one fixed order, which shows nothing",
-    "ties": "the judge named a winner in both orders in {rate.decided:,} pairs only, so that its "
-    "ties show nothing",
-    "missing": "more pairs have no verdict than is allowed, and count against any claim",
-    "pending": "pairs are judged in the order of the file, so that those pending count against "
-    "any claim",
-}
+            yield Message("gate.not_finished", pending=conclusion.pending, n=conclusion.pairs)
 
 
 def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:
@@ -271,10 +261,6 @@ def _digits(threshold: float, *bounds: float) -> int:
         if all(side(round(each, digits), threshold) == side(each, threshold) for each in bounds):
             return digits
     return _MOST_DIGITS
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.6g} %"
 
 
 # A gate as JUnit XML, the form in which build servers show tests.

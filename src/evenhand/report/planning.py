@@ -276,10 +276,13 @@ def plan_for_pairs(
     )
     reason = None
     if plan is None:
-        few = "1 pair shows" if pairs == 1 else f"{pairs:,} pairs show"
-        what = "difference" if min_win_rate == 0.5 else f"win rate above {min_win_rate:g}"
-        sure = f"a power of {100 * certainty.power:g} % at alpha {certainty.alpha:g}"
-        reason = f"not enough data: {few} no {what} with {sure}, however large"
+        reason = Message(
+            "plan.shows_no_difference" if min_win_rate == 0.5 else "plan.shows_no_win_rate",
+            n=pairs,
+            min_win_rate=min_win_rate,
+            power=100 * certainty.power,
+            alpha=certainty.alpha,
+        )
     return PairPlans(
         pairs=pairs,
         min_win_rate=min_win_rate,

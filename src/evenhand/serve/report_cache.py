@@ -22,7 +22,7 @@ from evenhand import __version__
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
-from evenhand.messages import WHOLE
+from evenhand.messages import WHOLE, Message
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, needed_run, stamp_of
 from evenhand.serve.values import error_body
@@ -118,10 +118,11 @@ class _Cached(Generic[_T]):
             body = error_body(error)
             if isinstance(error, StoreError):
                 body = body.model_copy(update={"retryable": True})
-        except Exception:
+        except Exception as error:  # one figure fails, and not the process that computes them all
             log.exception("computing a figure failed by a mistake of ours")
+            name = type(error).__name__
             body = ErrorBody(
-                kind="internal", message="this figure could not be worked out", retryable=True
+                kind="internal", message=Message("serve.bug", name=name), retryable=True
             )
         return body.model_dump_json(context=WHOLE).encode(), body
 

@@ -177,7 +177,7 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
             # Whoever is right in both orders is right in each: too few right ones in one order
             # are too few in both, and enough show nothing.
             if audit.one_order and check.ruling == "pass":
-                line = f"undecided{check.line.removeprefix(check.ruling)}, in one fixed order"
+                line = _line("one_order", name, figure, least)
                 check = ThresholdCheck(name=name, ruling="undecided", line=line)
             yield check
     if asked.max_unread is not None:
@@ -193,35 +193,41 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
 def _check_lean(name: str, lean: PairedDifference, most: float) -> ThresholdCheck:
     """Either way: it fails beyond the limit on both sides, and passes within it."""
     if lean.low is None or lean.high is None:
-        why = lean.reason or "no interval"
-        return ThresholdCheck(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+        return _no_interval(name, lean)
     ruling: Ruling = "undecided"
     if _above(lean, most):
         ruling = "fail"
     elif -most < lean.low and lean.high < most:
         ruling = "pass"
-    relation = {"fail": "lies beyond", "pass": "lies within", "undecided": "holds"}[ruling]
-    interval = f"{lean.low:.3f} to {lean.high:.3f}"
-    return ThresholdCheck(
-        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {relation} {most:g}"
-    )
+    relation = {"fail": "beyond", "pass": "within", "undecided": "holds"}[ruling]
+    return ThresholdCheck(name=name, ruling=ruling, line=_line(relation, name, lean, most))
 
 
 def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> ThresholdCheck:
     if figure.low is None or figure.high is None:
-        why = figure.reason or "no interval"
-        return ThresholdCheck(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+        return _no_interval(name, figure)
     ruling: Ruling = "undecided"
+    relation = "holds"
     if figure.low > limit:
-        ruling = "pass" if above else "fail"
+        ruling, relation = ("pass", "above") if above else ("fail", "over")
     elif figure.high < limit:
-        ruling = "fail" if above else "pass"
-    place = {True: "above", False: "below"}[figure.low > limit]
-    relation = "holds" if ruling == "undecided" else f"lies {place}"
-    interval = f"{figure.low:.3f} to {figure.high:.3f}"
-    return ThresholdCheck(
-        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {relation} {limit:g}"
-    )
+        ruling, relation = ("fail", "below") if above else ("pass", "under")
+    return ThresholdCheck(name=name, ruling=ruling, line=_line(relation, name, figure, limit))
+
+
+def _no_interval(name: str, figure: _Figure) -> ThresholdCheck:
+    why = figure.reason or Message("check.no_interval")
+    line = Message("check.nothing", name=Message(f"check.{_code(name)}"), why=why)
+    return ThresholdCheck(name=name, ruling="undecided", line=line)
+
+
+def _line(relation: str, name: str, figure: _Figure, limit: float) -> Message:
+    named = Message(f"check.{_code(name)}")
+    return Message(f"check.{relation}", name=named, low=figure.low, high=figure.high, limit=limit)
+
+
+def _code(name: str) -> str:
+    return name.replace(" ", "_")
 
 
 def _share(share: EstimatedShare) -> Message:
