@@ -295,7 +295,7 @@ NO_PAGES = {
     "/runs/{id}/pair",
     "/runs/{id}/charts/{file}",
     "/rank/charts/{file}",
-    "/login",  # goes on to the runs where no token is needed; test_login_in_browser.py
+    "/login",  # goes on to the runs where no token is needed; test_vote_in_browser.py
 }
 FILES = ("csv", "jsonl", "parquet", "json")
 

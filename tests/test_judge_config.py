@@ -12,6 +12,7 @@ import evenhand
 from evenhand import JudgeConfig
 from evenhand.errors import InputError
 from evenhand.judges import RetryPolicy, Traits
+from evenhand.runs import JudgePlan
 from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -194,3 +195,39 @@ def test_no_repr_shows_a_key_or_what_a_base_url_hides() -> None:
     shown = repr(JudgeConfig(base_url="https://u:SECRET@h/v1?key=SECRET", api_key="SECRET"))
     assert "SECRET" not in shown
     assert shown.startswith("JudgeConfig(base_url='https://h/v1'")
+
+
+# What a run is known by
+
+ELSEWHERE = {
+    # In the judge's own identity.
+    *("judge", "base_url", "temperature", "max_tokens", "seed"),
+    # How it is asked, which no answer depends on.
+    *("api_key", "timeout_s", "cache_dir", "transport", "retry"),
+}
+OTHERS: dict[str, Any] = {
+    "locale": "zh",
+    "mode": "letter",
+    "samples": 3,
+    "reconcile": "average",
+    "confidence": "logprobs",
+    "template": replace(JudgeConfig().template_for("reasoned"), version="other"),
+    "protocol": "mt-bench",
+    "repairs": 2,
+    "ask_identical": False,
+    "calibration": "",
+}
+
+
+def test_every_choice_that_changes_verdicts_makes_another_run() -> None:
+    judge = ScriptedJudge(lambda call: "")
+    assert {each.name for each in fields(JudgeConfig)} == ELSEWHERE | set(OTHERS)
+
+    def known_by(config: JudgeConfig) -> tuple[Any, ...]:
+        plan = JudgePlan(judge, config)
+        return plan.record().key, plan.deciding()
+
+    usual = known_by(JudgeConfig(samples=2))
+    for name, value in OTHERS.items():
+        if name != "calibration":  # tests/runs has it, with a real one
+            assert known_by(JudgeConfig(**{"samples": 2, name: value})) != usual, name

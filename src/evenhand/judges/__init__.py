@@ -1,11 +1,10 @@
 """The judges, behind one door: `open_judge("openai:…")`.
 
-`protocol` says what a judge is, `options` where it is and how it is asked, `registry` which module
-opens it, `retry` when it is asked again, `prices` what a call costs, `redaction` keeps secrets out
-of texts. The judges: `openai` (by `chat_completions` over a
-`transport`), `fleet`, `providers` (pydantic-ai), `local` (with `llama_server` and
-`embedded_model`), `replay`, `baseline`; `batch` has the providers' batch APIs. Each is imported
-only when a judge of it is opened.
+`protocol` says what a judge is, `registry` which module opens it and with what options, `retry`
+when it is asked again, `prices` what a call costs, `redaction` keeps secrets out of texts. The
+judges: `openai` (by `chat_completions` over a `transport`), `fleet`, `providers`
+(pydantic-ai), `local` (with `llama_server` and `embedded_model`), `replay`, `baseline`; `batch` has
+the providers' batch APIs. Each is imported only when a judge of it is opened.
 """
 
 from __future__ import annotations

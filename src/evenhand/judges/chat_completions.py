@@ -302,7 +302,7 @@ class Dialect(NamedTuple):
         return Dialect(*map(max, self, other))
 
 
-class Learned:
+class SharedDialect:
     """What servers have taught so far. Those of a fleet share it: both orders of a pair are to be
     asked alike, whichever server gets them."""
 

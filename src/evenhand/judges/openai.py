@@ -35,7 +35,7 @@ from evenhand.judges.chat_completions import (
     TOP_LOGPROBS,
     Dialect,
     Fault,
-    Learned,
+    SharedDialect,
     completion_of,
     decoded,
     fault_inside,
@@ -67,7 +67,7 @@ def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
         return OpenAIJudge(name.model, options)
     from evenhand.judges.fleet import FleetJudge
 
-    learned = Learned()
+    learned = SharedDialect()
     return FleetJudge(
         [
             OpenAIJudge(name.model, replace(options, base_url=address), learned=learned)
@@ -97,7 +97,7 @@ class OpenAIJudge:
         options: JudgeOptions | None = None,
         *,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        learned: Learned | None = None,
+        learned: SharedDialect | None = None,
     ) -> None:
         options = options or JudgeOptions()
         if not model.strip():
@@ -131,7 +131,7 @@ class OpenAIJudge:
         self._transport = open_transport(self._endpoint, headers, name=options.transport)
         self._headers = headers
         self._models_url = URL(f"{self.base_url}/models", encoded=True).with_query(given.query)
-        self._learned = learned or Learned()
+        self._learned = learned or SharedDialect()
         self._traits = Traits(api_url=self.base_url)
 
     def __repr__(self) -> str:

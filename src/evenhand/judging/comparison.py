@@ -15,7 +15,7 @@ from evenhand.judges import Judge
 from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.judging.decision import Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
-from evenhand.judging.passes import Case, PassesFailed, PassKeeper, make_passes, milliseconds_since
+from evenhand.judging.passes import Case, PassCache, PassesFailed, make_passes, milliseconds_since
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.messages import Message
@@ -39,7 +39,7 @@ async def compare(
 
 
 async def settle(
-    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassKeeper | None = None
+    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassCache | None = None
 ) -> Verdict | Failed:
     """The same, with a failure as a value."""
     case = _case(pair, judge, config)
@@ -50,7 +50,7 @@ async def settle(
 
 
 async def judge_pair(
-    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassKeeper | None = None
+    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassCache | None = None
 ) -> Judged | Failed:
     """The same without the prose: what a run of many pairs keeps, and `explain` can explain.
 
@@ -70,7 +70,7 @@ def _case(pair: Pair, judge: Judge, config: JudgeConfig) -> Case | Failed:
         return Failed(failure_of(error), error)
 
 
-async def _judge(case: Case, keeper: PassKeeper | None) -> Judged | Failed:
+async def _judge(case: Case, keeper: PassCache | None) -> Judged | Failed:
     pair, config = case.pair, case.config
     if pair.response_a == pair.response_b and not config.ask_identical:
         return _unasked(case)

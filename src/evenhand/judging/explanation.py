@@ -168,12 +168,12 @@ def _unasked(pair: Pair, locale: Locale) -> dict[str, Any]:
 
 # What several passes said, merged into one text.
 
-_Speaker = TypeVar("_Speaker", Ballot, CriterionBallot)
-_Spoken = Sequence[tuple[Order, _Speaker]]
+_AnyBallot = TypeVar("_AnyBallot", Ballot, CriterionBallot)
+_QuotedBallots = Sequence[tuple[Order, _AnyBallot]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Orders:
     """The ballots by order, and how texts are taken from them."""
 
     ballots: Mapping[Order, Sequence[Ballot]]
@@ -198,7 +198,7 @@ def _prose(
 ) -> dict[str, Any]:
     ballots = [p.ballot for p in passes if p.ballot]
     first = shown_first(response_digests(pair))
-    said = _Said(
+    said = _Orders(
         by_order(pair, ballots),
         context.locale,
         canonical(pair, first),
@@ -206,7 +206,7 @@ def _prose(
     )
     choices = _choices(pair, decision)
     inconsistent = decision.outcome is Outcome.INCONSISTENT
-    heard, both = _speakers(
+    quoted, both = _quoted_ballots(
         said, said.ballots, winner=decision.winner, choices=choices, decided=not inconsistent
     )
     comparison = tuple(
@@ -217,20 +217,20 @@ def _prose(
     )
     points = _criteria_won(decision.criteria, comparison)
     if inconsistent:
-        _add_claims(points, said, decision.criteria, heard)
+        _add_claims(points, said, decision.criteria, quoted)
     else:
-        for _, ballot in heard:
+        for _, ballot in quoted:
             if ballot.winner == decision.winner:
                 points[ballot.winner] += ballot.differentiators
     return {
         "comparison": comparison,
         "overall_reasoning": _merged(
-            said, [o for o, _ in heard], [ballot.reasoning for _, ballot in heard], both=both
+            said, [o for o, _ in quoted], [ballot.reasoning for _, ballot in quoted], both=both
         ),
         "differentiators": Differentiators(
             a_advantages=_distinct(points["A"]), b_advantages=_distinct(points["B"])
         ),
-        "analysis": _analysis(said, heard, both=both),
+        "analysis": _analysis(said, quoted, both=both),
         "position_consistency": position(pair, choices),
         "notes": (
             *_note_on_orders(said, decision, choices),
@@ -247,7 +247,7 @@ def _choices(pair: Pair, decision: Decision) -> Choices:
     return {"original": None if split else decision.winner}
 
 
-def _note_on_orders(said: _Said, decision: Decision, choices: Choices) -> Sequence[str]:
+def _note_on_orders(said: _Orders, decision: Decision, choices: Choices) -> Sequence[str]:
     averaged = decision.probabilities is not None
     if decision.outcome is Outcome.INCONSISTENT:
         which = "split" if averaged or None in choices.values() else "inconsistent"
@@ -283,33 +283,35 @@ def _notes(
 
 
 def _criterion(
-    said: _Said, criterion: CriterionDecision, spoken: Mapping[Order, Sequence[CriterionBallot]]
+    said: _Orders,
+    criterion: CriterionDecision,
+    spoken: Mapping[Order, Sequence[CriterionBallot]],
 ) -> CriterionVerdict:
     choices: Choices = {
         "original": criterion.first_pass_winner,
         "swapped": criterion.second_pass_winner,
     }
-    heard, both = _speakers(
+    quoted, both = _quoted_ballots(
         said,
         spoken,
         winner=criterion.winner,
         choices=choices,
         decided=criterion.outcome is Outcome.WIN or criterion.outcome is Outcome.TIE,
     )
-    orders = [order for order, _ in heard]
-    reasoning = _merged(said, orders, [entry.reasoning for _, entry in heard], both=both)
+    orders = [order for order, _ in quoted]
+    reasoning = _merged(said, orders, [entry.reasoning for _, entry in quoted], both=both)
     if criterion.outcome is Outcome.INVALID:
         reasoning = _gap(said, spoken, reasoning)
     return CriterionVerdict(
         criterion=criterion.name,
         winner=criterion.winner,
         reasoning=reasoning,
-        a_strength=_merged(said, orders, [entry.a_assessment for _, entry in heard], both=both),
-        b_strength=_merged(said, orders, [entry.b_assessment for _, entry in heard], both=both),
+        a_strength=_merged(said, orders, [entry.a_assessment for _, entry in quoted], both=both),
+        b_strength=_merged(said, orders, [entry.b_assessment for _, entry in quoted], both=both),
     )
 
 
-def _gap(said: _Said, spoken: Mapping[Order, Sequence[CriterionBallot]], reasoning: str) -> str:
+def _gap(said: _Orders, spoken: Mapping[Order, Sequence[CriterionBallot]], reasoning: str) -> str:
     """Where an order is silent on a criterion: that it is, and what the other one said."""
     silent = [order for order in said.canonical if not spoken[order]]
     if len(silent) == len(said.canonical):
@@ -331,12 +333,12 @@ def _criteria_won(
 
 def _add_claims(
     won: dict[Winner, list[str]],
-    said: _Said,
+    said: _Orders,
     criteria: Sequence[CriterionDecision],
-    heard: _Spoken[Ballot],
+    quoted: _QuotedBallots[Ballot],
 ) -> None:
     """Where the passes differ: what each of them said, marked with its pass."""
-    for order, ballot in heard:
+    for order, ballot in quoted:
         which = marks(said.locale)[order]
         for criterion, entry in zip(criteria, ballot.criteria, strict=False):
             if entry.winner is not None and criterion.outcome is Outcome.INCONSISTENT:
@@ -348,35 +350,35 @@ def _with_reason(name: str, reason: str) -> str:
     return f"{name}: {reason}" if reason else name
 
 
-def _speakers(
-    said: _Said,
-    spoken: Mapping[Order, Sequence[_Speaker]],
+def _quoted_ballots(
+    said: _Orders,
+    spoken: Mapping[Order, Sequence[_AnyBallot]],
     *,
     winner: Winner | None,
     choices: Mapping[Order, Winner | None],
     decided: bool,
-) -> tuple[list[tuple[Order, _Speaker]], bool]:
+) -> tuple[list[tuple[Order, _AnyBallot]], bool]:
     """Whose words are used, and whether all of them are kept, each marked with its pass.
 
     A decision speaks in the words of those who named it, from the order that comes first whatever
-    the caller calls A. Where nobody named it, and where nothing was decided, everybody is heard:
+    the caller calls A. Where nobody named it, and where nothing was decided, all are quoted:
     of an order, the first who says what it chose; of one that could not choose, one of each side.
     """
     if decided:
         agreeing = [spoke for order in said.canonical for spoke in _first(spoken, order, winner)]
         if agreeing:
             return agreeing, False
-    heard: list[tuple[Order, _Speaker]] = []
+    quoted: list[tuple[Order, _AnyBallot]] = []
     for order in said.canonical:
         sides = [choices[order]] if choices[order] is not None else _sides(spoken[order])
         for side in sides:
-            heard += _first(spoken, order, side)
-    return heard, True
+            quoted += _first(spoken, order, side)
+    return quoted, True
 
 
 def _first(
-    spoken: Mapping[Order, Sequence[_Speaker]], order: Order, side: Winner | None
-) -> list[tuple[Order, _Speaker]]:
+    spoken: Mapping[Order, Sequence[_AnyBallot]], order: Order, side: Winner | None
+) -> list[tuple[Order, _AnyBallot]]:
     """The first of this order who names this side, if anybody does."""
     for entry in spoken[order]:
         if entry.winner == side:
@@ -388,7 +390,7 @@ def _sides(spoken: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
     return list(dict.fromkeys(entry.winner for entry in spoken))
 
 
-def _merged(said: _Said, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
+def _merged(said: _Orders, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
     """One text from what the passes said, without preferring the first pass."""
     stripped = [text.strip() for text in texts]
     if both or (said.keep_both and len({text for text in stripped if text}) > 1):
@@ -419,8 +421,8 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _analysis(said: _Said, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
-    given = [(order, ballot.analysis) for order, ballot in heard if _says(ballot.analysis)]
+def _analysis(said: _Orders, quoted: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
+    given = [(order, ballot.analysis) for order, ballot in quoted if _says(ballot.analysis)]
     if not given:
         return Analysis()
     if not both and not (said.keep_both and len({analysis for _, analysis in given}) > 1):
@@ -431,7 +433,7 @@ def _analysis(said: _Said, heard: Sequence[tuple[Order, Ballot]], *, both: bool)
     )
 
 
-def _gathered(said: _Said, given: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
+def _gathered(said: _Orders, given: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
     marked = [(marks(said.locale)[order], analysis) for order, analysis in given]
     return ResponseAnalysis(
         strengths=_distinct([which + text for which, each in marked for text in each.strengths]),

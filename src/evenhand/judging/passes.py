@@ -80,7 +80,7 @@ class PassesFailed(Exception):
         self.requests = sum(error.requests for error in errors)
 
 
-class PassKeeper(Protocol):
+class PassCache(Protocol):
     """Where passes are kept beyond one comparison: a pass that is there is not asked for again."""
 
     def recall(self, order: Order, sample: int) -> PassResult | None: ...
@@ -90,16 +90,16 @@ class PassKeeper(Protocol):
     def failed(self, order: Order, sample: int, error: JudgeError) -> None: ...
 
 
-async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[PassResult, ...]:
+async def make_passes(case: Case, keeper: PassCache | None = None) -> tuple[PassResult, ...]:
     """Both orders at once, unless the judge answers one at a time anyway."""
     orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
     wanted = [(o, s) for o in orders for s in range(1, case.config.samples_per_order + 1)]
     made: list[PassResult | BaseException] = []
     if case.judge.traits.parallel:
-        made = await _settled([_kept_pass(case, o, s, keeper) for o, s in wanted])
+        made = await _gather_passes([_kept_pass(case, o, s, keeper) for o, s in wanted])
     else:
         for order, sample in wanted:
-            made += await _settled([_kept_pass(case, order, sample, keeper)])
+            made += await _gather_passes([_kept_pass(case, order, sample, keeper)])
             if isinstance(made[-1], BaseException):
                 break
     passes = tuple([p for p in made if not isinstance(p, BaseException)])
@@ -117,7 +117,7 @@ async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pas
     raise PassesFailed([error for _, error in failed], passes)
 
 
-async def _settled(
+async def _gather_passes(
     asked: list[Coroutine[Any, Any, PassResult]],
 ) -> list[PassResult | BaseException]:
     """All of them at once, a failure as a value, and none left running. The first runs here and
@@ -139,9 +139,7 @@ async def _settled(
     return settled
 
 
-async def _kept_pass(
-    case: Case, order: Order, sample: int, keeper: PassKeeper | None
-) -> PassResult:
+async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassCache | None) -> PassResult:
     if keeper is not None:
         known = keeper.recall(order, sample)
         if known is not None:

@@ -153,7 +153,7 @@ def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:
     if pair.allow_tie:
         winner = "TIE"
     else:
-        winner, decided_by = _separate(pair, ballots, criteria)
+        winner, decided_by = _break_tie(pair, ballots, criteria)
         if winner is None:
             return Unreconciled(
                 Message("unread.passes_disagree"),
@@ -244,7 +244,7 @@ def _mean_confidence(ballots: _Ballots, winner: Winner) -> tuple[float | None, C
     return min(1.0, sum(means) / len(means)), source
 
 
-def _separate(
+def _break_tie(
     pair: Pair, ballots: _Ballots, criteria: Sequence[CriterionDecision]
 ) -> tuple[Winner | None, DecidedBy | None]:
     """Where passes differ and a tie is not allowed: the stronger signed confidence, then the
