@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from evenhand.contract import (
     Winner,
     criterion_key,
 )
+from evenhand.contract.pair import DrawnOrderPair
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
 from evenhand.store import (
     FailedPass,
@@ -83,6 +84,13 @@ def item(key: str, *, row: int = 1, source: str = "pairs.jsonl", **values: Any) 
     of_item = {name: values.pop(name) for name in ITEM_FIELDS if name in values}
     pair = make_pair(**({"prompt": f"prompt of {key}", "id": key} | values))
     return NewItem(key, pair, source, row, **of_item)
+
+
+def drawn_item(key: str, order: Order) -> NewItem:
+    """The same item, asked in one order that was drawn at random."""
+    usual = item(key)
+    fields = dict(usual.pair) | {"swap_positions": False, "drawn_order": order}
+    return replace(usual, pair=DrawnOrderPair.model_construct(**fields))
 
 
 ITEM_FIELDS = ("label", "model_a", "model_b", "tags", "salt")

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Pair, Verdict
+from evenhand.data import OrderDraw
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.registry import JudgeOptions
@@ -120,6 +121,30 @@ async def test_any_pair_and_any_deterministic_judge_mirror(
         assert plain(result_json(one)) == plain(result_json(other))
     else:
         assert_mirrors(result_json(one), result_json(other))
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@given(pair=pairs(), salt=st.integers(0, 10_000), seed=st.integers(), share=st.floats(0, 1))
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+async def test_a_pair_in_a_drawn_order_mirrors(
+    samples: int, pair: Pair, salt: int, seed: int, share: float
+) -> None:
+    """The order is drawn from the unordered pair: whoever exchanges A and B asks the very same
+    prompt, and gets the mirror image in every field."""
+    names = [criterion.name for criterion in pair.criteria]
+    draw = OrderDraw(seed, share)
+    asked: list[list[str]] = []
+    settled = []
+    for each in (draw.draw(pair), draw.draw(pair.mirrored())):
+        judge = ScriptedJudge(lambda call: any_answer(seeded_by(call, str(salt)), names))
+        settled.append(await settle(each, judge, JudgeConfig(samples=samples, repairs=0)))
+        asked.append(sorted(repr(call.messages) for call in judge.calls))
+    assert asked[0] == asked[1]
+    one, other = (result_json(each) for each in settled)
+    if pair.response_a == pair.response_b:
+        assert plain(one) == plain(other)
+    else:
+        assert_mirrors(one, other)
 
 
 @given(pair=pairs(), salt=st.integers(0, 10_000))

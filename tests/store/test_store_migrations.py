@@ -152,6 +152,18 @@ def test_an_earlier_store_is_brought_up_and_keeps_what_it_holds(
         schema_version.bring_up(store._writes, store.address, create=False)
 
 
+def test_a_store_of_the_first_release_is_brought_up_to_ours(store: Store) -> None:
+    begun = begin(store, item("x"))
+    with store._reading() as connection:
+        ours = catalogue(connection)
+    with store._writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE items DROP COLUMN drawn_order")
+        connection.exec_driver_sql("UPDATE evenhand_schema SET version_num = '0011'")
+    with open_store(store.address) as opened, opened._reading() as connection:
+        assert catalogue(connection) == ours
+        assert opened.pending(begun.run_id, begun.judge_id, after=0, limit=9)[0].number == 1
+
+
 def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store, later: Schema) -> None:
     begun = begin(store, item("x"))
     broken = NEXT.format(head=HEAD) + '    raise RuntimeError("in the middle")\n'

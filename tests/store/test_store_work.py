@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Outcome
-from evenhand.errors import StoreError
+from evenhand.errors import DataError, StoreError
 from evenhand.store import FailedPass, NewItem, NewJudge, NewPass, NewVerdict, Store
-from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
+from store_values import begin, drawn_item, failed_pass, failure, item, read_pass, unread_pass, win
 
 _numbers = count(1)
 
@@ -198,6 +198,37 @@ def test_a_verdict_of_another_run_that_rests_on_a_retired_pass_goes_too(store: S
     assert store.retire(one.run_id, {"unread"}) == 1
     assert len(shares.work()) == 1
     assert first_order_only.work() == []
+
+
+def test_an_item_in_a_drawn_order_rests_on_that_order_alone(store: Store) -> None:
+    both = begin(store, item("x"), name="both")
+    made = [unread_pass("original"), read_pass("swapped")]
+    both.write(both.work()[0], made, failure(made))
+    drawn = begin(store, drawn_item("x", "swapped"), name="drawn")
+    (work,) = drawn.work()
+    assert work.pair.orders == ("swapped",)
+    assert work.pair_id == store.run_items(both.run_id)[0].pair_id
+    alone = win("A", made[1:])
+    store.write([], [NewVerdict(drawn.run_id, 1, drawn.judge_id, alone)])
+    (whole,) = store.whole_verdicts(drawn.run_id)
+    assert whole.settled == alone
+    assert whole.row.item.drawn_order == "swapped"
+    assert store.tally(drawn.run_id).used.passes == 1
+    columns = store.outcome_columns(drawn.run_id, drawn.judge_id)
+    assert list(columns.both_orders) == [0]
+    assert list(columns.drawn_order) == [1]
+    # The unread pass in the other order is none of its own.
+    assert store.retire(drawn.run_id, {"unread"}) == 0
+    assert store.retire(both.run_id, {"unread"}) == 1
+    assert drawn.work() == []
+    assert len(both.work()) == 1
+
+
+def test_another_drawn_order_is_another_item(store: Store) -> None:
+    begun = begin(store, drawn_item("x", "swapped"))
+    with pytest.raises(DataError, match="changed"):
+        store.add_items(begun.run_id, [drawn_item("x", "original")])
+    assert store.add_items(begun.run_id, [drawn_item("x", "swapped")]) == 0
 
 
 def test_a_failed_pass_says_what_failed_and_what_it_took(store: Store) -> None:

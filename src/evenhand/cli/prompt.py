@@ -32,7 +32,6 @@ def prompt(
     """
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
-    from evenhand.contract import ORDERS
     from evenhand.judges import Traits, traits_of
     from evenhand.prompts import Prompt, answer_schema
 
@@ -57,7 +56,6 @@ def prompt(
 
     letters = chosen_mode == "letter"
     questions = filled.questions() if letters else ("",)
-    orders = ORDERS if pair.swap_positions else ORDERS[:1]
     requests: list[dict[str, Any]] = [
         {
             "pass": order,
@@ -68,7 +66,7 @@ def prompt(
                 )
             ],
         }
-        for order in orders
+        for order in pair.orders
         for question in questions
     ]
     if as_json:

@@ -23,6 +23,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from evenhand.contract.model import Model
+from evenhand.contract.verdict import ORDERS, Order, other_order
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -131,11 +132,36 @@ class Pair(Model):
             seen[key] = criterion.name
         return criteria
 
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The orders in which the judge sees the two responses, one pass each."""
+        return ORDERS if self.swap_positions else ORDERS[:1]
+
     def mirrored(self) -> Pair:
         """The same pair with its responses exchanged."""
         return self.model_copy(
             update={"response_a": self.response_b, "response_b": self.response_a}
         )
+
+
+class DrawnOrderPair(Pair):
+    """A pair whose one order was drawn at random. A run makes it; no caller writes one."""
+
+    swap_positions: bool = False
+    drawn_order: Order
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        return (self.drawn_order,)
+
+    def mirrored(self) -> Pair:
+        turned = other_order(self.drawn_order)
+        return super().mirrored().model_copy(update={"drawn_order": turned})
+
+
+def drawn_order(pair: Pair) -> Order | None:
+    """None where both orders are asked, or one that was not drawn."""
+    return pair.drawn_order if isinstance(pair, DrawnOrderPair) else None
 
 
 def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) -> Pair:

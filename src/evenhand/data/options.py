@@ -7,10 +7,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evenhand.contract.pair import Criterion
-from evenhand.errors import SettingsError
+from evenhand.errors import InputError, SettingsError
 from evenhand.messages import Message
+
+if TYPE_CHECKING:
+    from evenhand.data.orders import OrderDraw
 
 MIB = 1 << 20
 VARIABLE = "EVENHAND_MAX_ROW"
@@ -79,6 +83,7 @@ class ReadOptions:
 
     `criteria` serve rows that have none of their own. `allow_tie` and `swap_positions`, where
     they are set, hold for every row; None leaves it to the row, and to True where it is silent.
+    `orders` draws the order of every row, whatever the row says of it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -86,3 +91,8 @@ class ReadOptions:
     criteria_needed: bool = True
     allow_tie: bool | None = None
     swap_positions: bool | None = None
+    orders: OrderDraw | None = None
+
+    def __post_init__(self) -> None:
+        if self.orders is not None and self.swap_positions is not None:
+            raise InputError(Message("data.orders_given_twice"))

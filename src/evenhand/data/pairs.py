@@ -144,6 +144,13 @@ def make_pair(
     fields: dict[str, Any], criteria: tuple[Criterion, ...], reading: ReadOptions
 ) -> Pair:
     """A validated pair, or an InputError that names the field."""
+    pair = _validated(fields, criteria, reading)
+    return pair if reading.orders is None else reading.orders.draw(pair)
+
+
+def _validated(
+    fields: dict[str, Any], criteria: tuple[Criterion, ...], reading: ReadOptions
+) -> Pair:
     if reading.allow_tie is not None:
         fields["allow_tie"] = reading.allow_tie
     if reading.swap_positions is not None:

@@ -30,6 +30,7 @@ from evenhand.contract import (
     Verdict,
     Winner,
 )
+from evenhand.contract.pair import drawn_order
 from evenhand.errors import EvenhandError
 from evenhand.judging.ballots import add_usage
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
@@ -244,7 +245,7 @@ def _choices(pair: Pair, decision: Decision) -> Choices:
         return {"original": decision.first_pass_winner, "swapped": decision.second_pass_winner}
     # A single order is inconsistent only where its samples split.
     split = decision.outcome is Outcome.INCONSISTENT
-    return {"original": None if split else decision.winner}
+    return {pair.orders[0]: None if split else decision.winner}
 
 
 def _note_on_orders(said: _Orders, decision: Decision, choices: Choices) -> Sequence[str]:
@@ -270,7 +271,7 @@ def _notes(
     locale = context.locale
     notes = list(notes_on(pair, locale))
     if not pair.swap_positions:
-        notes.append(say(locale, "one_order"))
+        notes.append(say(locale, "one_order" if drawn_order(pair) is None else "drawn_order"))
     wanted = context.confidence == "logprobs"
     if wanted and any(ballot.probabilities is None for ballot in ballots):
         notes.append(say(locale, "no_logprobs"))

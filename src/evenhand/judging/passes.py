@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from evenhand.contract import ORDERS, Mode, Order, Pair, Reconciling, Unread, Usage
+from evenhand.contract import Mode, Order, Pair, Reconciling, Unread, Usage
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
@@ -92,8 +92,7 @@ class PassCache(Protocol):
 
 async def make_passes(case: Case, keeper: PassCache | None = None) -> tuple[PassResult, ...]:
     """Both orders at once, unless the judge answers one at a time anyway."""
-    orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
-    wanted = [(o, s) for o in orders for s in range(1, case.config.samples_per_order + 1)]
+    wanted = [(o, s) for o in case.pair.orders for s in range(1, case.config.samples_per_order + 1)]
     made: list[PassResult | BaseException] = []
     if case.judge.traits.parallel:
         made = await _gather_passes([_kept_pass(case, o, s, keeper) for o, s in wanted])

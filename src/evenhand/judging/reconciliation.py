@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from evenhand import contract
 from evenhand.contract import (
-    ORDERS,
     ConfidenceSource,
     DecidedBy,
     MeanProbabilities,
@@ -69,7 +68,7 @@ _sample = attrgetter("sample")
 
 def by_order(pair: Pair, ballots: Iterable[_AnyBallot]) -> dict[Order, list[_AnyBallot]]:
     """The ballots of each order that the pair is shown in, by sample."""
-    grouped: dict[Order, list[_AnyBallot]] = {order: [] for order in _orders(pair)}
+    grouped: dict[Order, list[_AnyBallot]] = {order: [] for order in pair.orders}
     for ballot in ballots:
         if ballot.order in grouped:
             grouped[ballot.order].append(ballot)
@@ -89,12 +88,7 @@ def shown_first(digests: tuple[bytes, bytes]) -> Order | None:
 
 def canonical(pair: Pair, shows_first: Order | None) -> tuple[Order, ...]:
     """The orders in a sequence that does not depend on what the caller calls A."""
-    orders = _orders(pair)
-    return tuple(reversed(orders)) if shows_first == "swapped" else orders
-
-
-def _orders(pair: Pair) -> tuple[Order, ...]:
-    return ORDERS if pair.swap_positions else ORDERS[:1]
+    return tuple(reversed(pair.orders)) if shows_first == "swapped" else pair.orders
 
 
 def position(pair: Pair, choices: Choices) -> PositionConsistency | None:
@@ -136,9 +130,10 @@ def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:
     criteria = _agree_on_criteria(
         tuple([criterion.name for criterion in pair.criteria]),
         tuple([tuple([ballot.criteria for ballot in each]) for each in ballots.values()]),
+        pair.orders,
     )
     choices = {order: _plurality([b.winner for b in each]) for order, each in ballots.items()}
-    winner = choices["original"]
+    winner = choices[pair.orders[0]]
     if winner is not None and all(choice == winner for choice in choices.values()):
         confidence, source = _mean_confidence(ballots, winner)
         return Decision(
@@ -203,11 +198,11 @@ _Won = tuple[Winner | None, ...]  # each criterion's winner in one ballot
 # A run's criteria are few, and so are the ways in which they can come out.
 @lru_cache(maxsize=1024)
 def _agree_on_criteria(
-    names: tuple[str, ...], won: tuple[tuple[_Won, ...], ...]
+    names: tuple[str, ...], won: tuple[tuple[_Won, ...], ...], orders: tuple[Order, ...]
 ) -> tuple[CriterionDecision, ...]:
     return tuple(
         [
-            _agree_on_criterion(name, [_named(ballots, place) for ballots in won])
+            _agree_on_criterion(name, [_named(ballots, place) for ballots in won], orders)
             for place, name in enumerate(names)
         ]
     )
@@ -218,15 +213,23 @@ def _named(won: Iterable[_Won], place: int) -> list[Winner]:
     return [winner for each in won if each and (winner := each[place]) is not None]
 
 
-def _agree_on_criterion(name: str, named: Sequence[list[Winner]]) -> CriterionDecision:
+def _agree_on_criterion(
+    name: str, named: Sequence[list[Winner]], orders: Sequence[Order]
+) -> CriterionDecision:
     choices = [_plurality(winners) for winners in named]
+    by_pass = _by_pass(choices, orders)
     winner = choices[0]
     if not all(named):
-        return CriterionDecision(name, Outcome.INVALID, None, *choices)
+        return CriterionDecision(name, Outcome.INVALID, None, *by_pass)
     if winner is not None and all(choice == winner for choice in choices):
         outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
-        return CriterionDecision(name, outcome, winner, *choices)
-    return CriterionDecision(name, Outcome.INCONSISTENT, "TIE", *choices)
+        return CriterionDecision(name, outcome, winner, *by_pass)
+    return CriterionDecision(name, Outcome.INCONSISTENT, "TIE", *by_pass)
+
+
+def _by_pass(choices: Sequence[Winner | None], orders: Sequence[Order]) -> Sequence[Winner | None]:
+    """The first pass's choice and the second's: a second one may have been drawn alone."""
+    return choices if "original" in orders else (None, *choices)
 
 
 def _mean_confidence(ballots: _Ballots, winner: Winner) -> tuple[float | None, ConfidenceSource]:
@@ -337,12 +340,12 @@ def _average_criterion(name: str, place: int, ballots: _Ballots, samples: int) -
     # Without probabilities and without repeats there is nothing to average: a criterion whose
     # winner changed with the order stays inconsistent.
     if not all(named) or not (exact or samples > 1):
-        return _agree_on_criterion(name, named)
+        return _agree_on_criterion(name, named, tuple(ballots))
     means = [_mean(each) for each in weighed]
     winner = _likeliest(_mean(means), allow_tie=True)
     outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
     choices = [_likeliest(each, allow_tie=True) for each in means]
-    return CriterionDecision(name, outcome, winner, *choices)
+    return CriterionDecision(name, outcome, winner, *_by_pass(choices, tuple(ballots)))
 
 
 def _all_weighed(ballots: _Ballots) -> bool:

@@ -120,9 +120,7 @@ def cost_by_data(sources: Sources, plans: Sequence[JudgePlan], *, price: Price |
     for plan in plans:
         model = plan.judge.name.partition(":")[2] or None
         whole += estimate(len(sample), sample, plan.judge, plan.config, model=model, price=price)
-        passes += (
-            sum(2 if pair.swap_positions else 1 for pair in sample) * plan.config.samples_per_order
-        )
+        passes += sum(len(pair.orders) for pair in sample) * plan.config.samples_per_order
     pairs = "1 pair" if len(sample) == 1 else f"{len(sample)} pairs"
     return CallCost(
         source=f"an estimate from {pairs} of {sources.title}",

@@ -100,7 +100,7 @@ def estimate(
     mode = config.mode_for(judge)
     if not sample or not pending:
         return Estimate(pending, 0, Range(0, 0), Range(0, 0), Range(0, 0))
-    passes = sum(2 if pair.swap_positions else 1 for pair in sample) * config.samples_per_order
+    passes = sum(len(pair.orders) for pair in sample) * config.samples_per_order
     questions = 1.0
     if mode == "letter":
         questions += sum(len(pair.criteria) for pair in sample) / len(sample)

@@ -173,6 +173,8 @@ def _described(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
         "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
         "allow_tie": reading.allow_tie,
         "swap_positions": reading.swap_positions,
+        # Only where they are drawn: runs from before keep their fingerprints.
+        **({"orders": reading.orders.as_json()} if reading.orders else {}),
     }
 
 

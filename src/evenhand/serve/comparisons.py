@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from evenhand.contract import ORDERS, Criterion, Order, Pair, Pass, Verdict, read_pair
+from evenhand.contract import Criterion, Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
@@ -173,7 +173,7 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
     questions = filled.questions() if letters else ("",)
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
     parts: list[str] = []
-    for order in ORDERS if pair.swap_positions else ORDERS[:1]:
+    for order in pair.orders:
         for question, what in zip(questions, asked, strict=True):
             which = f" · {what}" if letters else ""
             parts += [
@@ -299,9 +299,11 @@ class Comparisons:
     async def _reported(
         self, pair: Pair, plan: JudgePlan, on_progress: OnProgress | None, heard: OnPass | None
     ) -> Verdict:
-        orders = 2 if pair.swap_positions else 1
         keeper = _Counter(
-            pair, orders * plan.config.samples_per_order, on_progress=on_progress, heard=heard
+            pair,
+            len(pair.orders) * plan.config.samples_per_order,
+            on_progress=on_progress,
+            heard=heard,
         )
         settled = await comparer.settle(pair, plan.judge, plan.config, keeper=keeper)
         if isinstance(settled, Verdict):

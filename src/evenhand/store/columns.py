@@ -131,6 +131,7 @@ _OUTCOMES = (
         _choice(_FIRST, _SECOND),
         _choice(_SECOND, _FIRST),
         items.c.swap_positions,
+        case((items.c.drawn_order.is_(None), 0), else_=1),
         verdicts.c.confidence,
         items.c.length_a,
         items.c.length_b,
@@ -200,9 +201,8 @@ class ColumnStore(Database):
             models, tag_sets = Coded(), Coded()
             columns = OutcomeColumns((), ())
             for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
-                number, prompt_key, outcome, winner, first, second, both, confidence, *of_item = (
-                    page
-                )
+                number, prompt_key, outcome, winner, first, second, both, drawn, *others = page
+                confidence, *of_item = others
                 length_a, length_b, model_a, model_b, tags, label = of_item
                 columns.number.extend(number)
                 columns.prompt_key.extend(prompt_key)
@@ -210,6 +210,7 @@ class ColumnStore(Database):
                 columns.first_winner.extend(map(CHOICES.__getitem__, first))
                 columns.second_winner.extend(map(CHOICES.__getitem__, second))
                 columns.both_orders.extend(both)
+                columns.drawn_order.extend(drawn)
                 columns.confidence.extend(math.nan if each is None else each for each in confidence)
                 columns.length_a.extend(length_a)
                 columns.length_b.extend(length_b)

@@ -24,9 +24,7 @@ def explained(
 ) -> Verdict | Failure:
     if not isinstance(settled, Failure):
         return explain(pair, settled, _context(judge, run))
-    behind = passes_behind(
-        passes, swap_positions=pair.swap_positions, samples=settled.metadata.samples
-    )
+    behind = passes_behind(passes, orders=pair.orders, samples=settled.metadata.samples)
     metadata = settled.metadata.model_copy(update={"passes": in_contract(pair, behind)})
     return settled.model_copy(update={"metadata": metadata})
 
@@ -49,7 +47,7 @@ def signals_before_calibration(
 ) -> tuple[float | None, SignalValues] | None:
     """The confidence and the signals by the passes alone; None where they give no verdict."""
     pair = whole.pair
-    behind = passes_behind(whole.passes, swap_positions=pair.swap_positions, samples=judged.samples)
+    behind = passes_behind(whole.passes, orders=pair.orders, samples=judged.samples)
     readings = [made.reading for made in behind]
     # Without the order that texts are taken by: a decision has none.
     decision = decide(pair, readings, how=judged.reconcile)

@@ -13,11 +13,19 @@ import orjson
 from sqlalchemy import Connection, RowMapping, func, select
 
 from evenhand.contract import Criterion, Pair
+from evenhand.contract.pair import drawn_order
 from evenhand.errors import DataError
 from evenhand.messages import Message, from_text, to_text
 from evenhand.store.database import Database
 from evenhand.store.records import NewItem, RunItem, SkippedRow
-from evenhand.store.rows import count_items, in_slices, insert_new, pair_of, write_criteria
+from evenhand.store.rows import (
+    OF_ITEM,
+    count_items,
+    in_slices,
+    insert_new,
+    pair_of,
+    write_criteria,
+)
 from evenhand.store.schema import (
     escape,
     escape_or_none,
@@ -90,7 +98,7 @@ class IntakeStore(Database):
     def pair_at(self, run_id: int, number: int) -> Pair | None:
         with self._reading() as connection:
             query = (
-                select(items.c.key, items.c.full_key, items.c.swap_positions, pairs)
+                select(*OF_ITEM, pairs)
                 .join(pairs, pairs.c.id == items.c.pair_id)
                 .where(items.c.run_id == run_id, items.c.number == number)
             )
@@ -129,7 +137,7 @@ class IntakeStore(Database):
 def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
     """Sixteen bytes over the texts, each with its length before it, so that none runs into another.
 
-    The id and whether positions are swapped are the item's: no single pass depends on them.
+    The id and the orders are the item's: no single pass depends on them.
     """
     digest = blake2b(_VERSION, digest_size=16)
     for text in (pair.prompt, pair.response_a, pair.response_b):
@@ -185,7 +193,7 @@ _PAIR_COLUMNS = (
 _ITEM_COLUMNS = (
     *("run_id", "number", "key", "full_key", "pair_id", "swap_positions"),
     *("row", "label", "source", "model_a", "model_b", "tags"),
-    *("prompt_key", "length_a", "length_b"),
+    *("prompt_key", "length_a", "length_b", "drawn_order"),
 )
 _TAG_COLUMNS = ("run_id", "tag", "number")
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
@@ -219,7 +227,7 @@ def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> i
             *(ids[digest], item.pair.swap_positions, item.row, item.label, escape(item.source)),
             *(escape_or_none(item.model_a), escape_or_none(item.model_b), _tags(item)),
             *(_cluster_key(item), len(item.pair.response_a)),
-            len(item.pair.response_b),
+            *(len(item.pair.response_b), drawn_order(item.pair)),
         )
         for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
     ]
@@ -248,12 +256,13 @@ def _known_items(
 def _content(item: NewItem, digest: bytes) -> _Content:
     pair = item.pair
     models = item.model_a, item.model_b
-    return (digest, pair.swap_positions, item.label, *models, _tags(item), _cluster_key(item))
+    orders = pair.swap_positions, drawn_order(pair)
+    return (digest, *orders, item.label, *models, _tags(item), _cluster_key(item))
 
 
 def _stored_content(row: RowMapping) -> _Content:
-    names = ("digest", "swap_positions", "label", "model_a", "model_b", "tags", "prompt_key")
-    return tuple(row[name] for name in names)
+    names = ("digest", "swap_positions", "drawn_order", "label", "model_a", "model_b", "tags")
+    return tuple(row[name] for name in (*names, "prompt_key"))
 
 
 def _cluster_key(item: NewItem) -> int:

@@ -88,6 +88,7 @@ class OutcomeColumns:
     second_winner: array[int] = field(default_factory=small_codes)
     # 1 where the pair is shown in both orders, 0 where it is shown in one alone.
     both_orders: array[int] = field(default_factory=small_codes)
+    drawn_order: array[int] = field(default_factory=small_codes)  # 1 where that was drawn at random
     confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
     length_a: array[int] = field(default_factory=codes)  # in characters
     length_b: array[int] = field(default_factory=codes)
@@ -270,6 +271,7 @@ class ItemRecord:
     model_b: str | None
     tags: tuple[str, ...]
     swap_positions: bool
+    drawn_order: Order | None = None  # the one order, where it was drawn at random
 
 
 @dataclass(frozen=True, slots=True)

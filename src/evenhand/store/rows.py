@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
 import orjson
@@ -20,6 +20,7 @@ from evenhand.contract import (
     Criterion,
     Failure,
     MeanProbabilities,
+    Order,
     Outcome,
     Pair,
     Probabilities,
@@ -27,6 +28,7 @@ from evenhand.contract import (
     Unread,
     Usage,
 )
+from evenhand.contract.pair import DrawnOrderPair
 from evenhand.errors import InputError, StoreError
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
 from evenhand.messages import WHOLE, Message, from_text, to_text
@@ -278,17 +280,23 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
     )
     behind: tuple[PassResult, ...] = ()
     if row["passes"]:
-        behind = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
+        behind = passes_behind(passes, orders=orders_of(row), samples=row["samples"])
         if not behind:
             raise StoreError(Message("store.answers_missing", number=row["number"]))
     return Judged(decision, behind, row["samples"], body["time_ms"])
 
 
+def orders_of(row: RowMapping) -> tuple[Order, ...]:
+    """`Pair.orders`, without the pair."""
+    if row["swap_positions"]:
+        return ORDERS
+    return ORDERS[:1] if row["drawn_order"] is None else (row["drawn_order"],)
+
+
 def passes_behind(
-    passes: Iterable[StoredPass], *, swap_positions: bool, samples: int
+    passes: Iterable[StoredPass], *, orders: Sequence[Order], samples: int
 ) -> tuple[PassResult, ...]:
     """Of all passes of a pair, those that a verdict rests on; those that failed gave it nothing."""
-    orders = ORDERS if swap_positions else ORDERS[:1]
     behind = [
         stored.made
         for stored in passes
@@ -334,13 +342,22 @@ def item_record(row: RowMapping) -> ItemRecord:
         model_b=row["model_b"],
         tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),
         swap_positions=row["swap_positions"],
+        drawn_order=row["drawn_order"],
     )
+
+
+# What an item's pair takes beside the columns of `pairs`.
+OF_ITEM = (items.c.key, items.c.full_key, items.c.swap_positions, items.c.drawn_order)
 
 
 @of_row("pair", "run_id", "number", "pair_id", "key")
 def pair_of(row: RowMapping) -> Pair:
     """Made without checking again: it was a Pair when it was stored."""
-    return Pair.model_construct(
+    drawn = row["drawn_order"]
+    make = Pair.model_construct
+    if drawn is not None:
+        make = partial(DrawnOrderPair.model_construct, drawn_order=drawn)
+    return make(
         prompt=row["prompt"],
         response_a=row["response_a"],
         response_b=row["response_b"],

@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011",)
+REVISIONS = ("0011", "0012")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -187,6 +187,8 @@ items = Table(
     Column("prompt_key", BigInteger, nullable=False),
     Column("length_a", Integer, nullable=False),  # in characters
     Column("length_b", Integer, nullable=False),
+    # The one order that was drawn at random for it; nothing where both are asked, or a fixed one.
+    Column("drawn_order", Text),
     PrimaryKeyConstraint("run_id", "number"),
     UniqueConstraint("run_id", "key"),
 )

@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     CursorResult,
+    FromClause,
     RowMapping,
     Select,
     Table,
@@ -51,6 +52,7 @@ from evenhand.store.records import (
     WorkItem,
 )
 from evenhand.store.rows import (
+    OF_ITEM,
     PASS_COLUMNS,
     VERDICT_COLUMNS,
     count_items,
@@ -96,7 +98,7 @@ _repeats_another = (
     .exists()
 )
 _PENDING = (
-    select(items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs)
+    select(items.c.number, *OF_ITEM, pairs)
     .join(pairs, pairs.c.id == items.c.pair_id)
     .where(items.c.run_id == bindparam("run"), items.c.number > bindparam("after"))
     .where(_has_no_verdict)
@@ -223,7 +225,7 @@ class WorkStore(Database):
                     ),
                 )
                 .where(retired, passes.c.sample <= verdicts.c.samples)
-                .where(or_(items.c.swap_positions, passes.c.shown_order == "original"))
+                .where(shown_in(items, passes.c.shown_order))
             )
             key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
             undone = rests_on.subquery()
@@ -368,20 +370,29 @@ def _work_item(row: RowMapping, made: Mapping[PassKey, StoredPass]) -> WorkItem:
     )
 
 
+def shown_in(asked: FromClause, order: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether an item is asked in this order: `Pair.orders`, for a query."""
+    alone = func.coalesce(asked.c.drawn_order, "original")
+    return or_(asked.c.swap_positions, alone == order)
+
+
 def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
     """The passes that verdicts of this run rest on, of all that its pairs have: another run may
     have asked for more samples, or in both orders."""
     its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
-    swapped = items.alias()
-    # Looked up for each pass. Under an OR, PostgreSQL makes a list of what IN selects, and goes
-    # through all of a long one for every pass: for a million pairs it had no end in ten minutes.
-    shown_both_ways = exists().where(
-        swapped.c.run_id == run_id, swapped.c.pair_id == table.c.pair_id, swapped.c.swap_positions
+    each = items.alias()
+    # No OR around what selects: PostgreSQL would make a list of it and go through all of a long
+    # one for every pass: for a million pairs it had no end in ten minutes. SQLite finds the passes
+    # by the IN.
+    shown = exists().where(
+        each.c.run_id == run_id,
+        each.c.pair_id == table.c.pair_id,
+        shown_in(each, table.c.shown_order),
     )
     most = select(func.max(verdicts.c.samples)).where(verdicts.c.run_id == run_id)
     return and_(
         table.c.pair_id.in_(its_pairs),
-        or_(table.c.shown_order == "original", shown_both_ways),
+        shown,
         table.c.sample <= func.coalesce(most.scalar_subquery(), table.c.sample),
     )
 
@@ -446,9 +457,7 @@ def _place(seed: int, prompt_key: int) -> int:
 
 
 _QUEUED = (
-    select(
-        queue.c.place, items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs
-    )
+    select(queue.c.place, items.c.number, *OF_ITEM, pairs)
     .join_from(queue, items, its_item)
     .join(pairs, pairs.c.id == items.c.pair_id)
     .where(in_contest, is_pending)

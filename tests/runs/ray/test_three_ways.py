@@ -15,7 +15,7 @@ import pytest
 
 from batch_providers import Answer, OpenAIProvider
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data import OrderDraw, ReadOptions
 from evenhand.errors import InputError
 from evenhand.judges import RetryPolicy, open_judge
 from evenhand.judging.config import JudgeConfig
@@ -44,6 +44,7 @@ class Asked:
     config: JudgeConfig = field(default_factory=lambda: JudgeConfig(retry=QUICK))
     rows: dict[str, Any] = field(default_factory=dict)  # of every pair
     judges: tuple[str, ...] = ("openai:m",)
+    orders: OrderDraw | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -69,6 +70,7 @@ OPTIONS = {
     "two repairs": Asked.by(repairs=2),
     "identical unasked": Asked.by(ask_identical=False),
     "one order": Asked(rows={"swap_positions": False}),
+    "one drawn order": Asked(orders=OrderDraw(both_orders=0.3)),
     "no ties": Asked(rows={"allow_tie": False}),
     "two criteria": Asked(rows={"criteria": ["accuracy", {"name": "brevity", "weight": 2}]}),
     "several judges": Asked(judges=("openai:m", "openai:other")),
@@ -103,9 +105,15 @@ def plan(spec: str, provider: OpenAIProvider, config: JudgeConfig) -> JudgePlan:
 
 
 async def judged(
-    rows: list[dict[str, Any]], plans: list[JudgePlan], store: Store, options: RunOptions
+    rows: list[dict[str, Any]],
+    plans: list[JudgePlan],
+    store: Store,
+    options: RunOptions,
+    *,
+    orders: OrderDraw | None = None,
 ) -> RunSummary:
-    sources = given_pairs(rows, ReadOptions(criteria=read_criteria(["accuracy"])))
+    reading = ReadOptions(criteria=read_criteria(["accuracy"]), orders=orders)
+    sources = given_pairs(rows, reading)
     try:
         return await judge_pairs(sources, plans, options, store=store)
     finally:
@@ -172,7 +180,7 @@ async def test_options_come_to_the_same_whoever_carries_the_run_out(
         plans = [plan(spec, provider, how) for spec in asked.judges]
         chosen = RunOptions(name="run", **asked.options, **options)
         with open_store(stores[way]) as store:
-            summary = await judged(rows, plans, store, chosen)
+            summary = await judged(rows, plans, store, chosen, orders=asked.orders)
             came[way] = verdicts(store, "run")
         assert summary.pending == 0
         requests[way] = asked_of(provider) - sum(requests.values(), Counter())

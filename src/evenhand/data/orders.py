@@ -1,0 +1,60 @@
+"""Which pairs are asked in one order alone, and in which: drawn from a seed and the unordered pair,
+so that whoever exchanges A and B asks the same question and gets the mirrored verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
+
+from evenhand.contract.pair import DrawnOrderPair, Pair
+from evenhand.contract.verdict import Order
+from evenhand.errors import InputError
+from evenhand.messages import Message
+
+BOTH_ORDERS_SHARE = 0.1
+_WHOLE = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDraw:
+    """One order for each pair, at random; both for a random `both_orders` share of the pairs.
+
+    Only pairs asked in both orders show how much the position decides. A larger share has all
+    pairs of a smaller one, so that their passes are used again.
+    """
+
+    seed: int = 0
+    both_orders: float = BOTH_ORDERS_SHARE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.both_orders <= 1:
+            raise InputError(Message("data.both_orders_outside", share=self.both_orders))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"random": asdict(self)}
+
+    def order_of(self, pair: Pair) -> Order | None:
+        """None for both: of identical responses no order is the mirror image of the other."""
+        if pair.response_a == pair.response_b:
+            return None
+        first, second = sorted((pair.response_a, pair.response_b))
+        # With the prompt: many prompts may be answered by the same "yes" and "no".
+        digest = blake2b(b"order 1;%d;" % self.seed, digest_size=9)
+        for text in (pair.prompt, pair.context or "", first, second):
+            encoded = text.encode()
+            digest.update(b"%d:" % len(encoded))
+            digest.update(encoded)
+        coin, *share = digest.digest()
+        if int.from_bytes(bytes(share), "little") < self.both_orders * _WHOLE:
+            return None
+        return "original" if (coin & 1) == (first == pair.response_a) else "swapped"
+
+    def draw(self, pair: Pair) -> Pair:
+        order = self.order_of(pair)
+        fields = {name: getattr(pair, name) for name in Pair.model_fields}
+        if order is None:
+            return Pair.model_construct(**(fields | {"swap_positions": True}))
+        return DrawnOrderPair.model_construct(
+            **(fields | {"swap_positions": False, "drawn_order": order})
+        )
