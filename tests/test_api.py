@@ -13,7 +13,7 @@ import pytest
 
 import evenhand
 from evenhand import JudgeConfig
-from evenhand.api import in_background
+from evenhand.background import in_background
 from evenhand.errors import InputError, JudgeError, NoVerdict
 from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json
@@ -163,6 +163,33 @@ async def test_cancelling_a_comparison_closes_its_judge(
 async def test_bad_pair_is_refused_before_a_judge_is_opened() -> None:
     with pytest.raises(InputError, match="criteria is empty"):
         await evenhand.compare({**PAIR, "criteria": []}, "openai:m")
+
+
+def test_texts_are_compared_as_a_pair_is() -> None:
+    judge = ScriptedJudge(lambda call: answer_json("A", criteria=[("c", "A")]))
+    more: dict[str, Any] = {"context": "around", "reference": "known", "swap_positions": False}
+    by_keywords = evenhand.compare_sync(
+        prompt="p", a="short", b="longer", criteria=["c"], judge=judge, allow_tie=False, **more
+    )
+    by_pair = evenhand.compare_sync({**PAIR, **more, "allow_tie": False}, judge)
+    assert (by_keywords.winner, by_keywords.outcome) == (by_pair.winner, by_pair.outcome)
+    one, other = judge.calls
+    assert one == other  # the same pair, the same prompt
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "there is nothing to compare; give a pair, or prompt, a, b and criteria"),
+        ({"prompt": "p", "criteria": ["c"]}, "missing: a and b; give prompt, a, b and criteria"),
+        ({"prompt": "p", "a": "x", "b": "y"}, "criteria is missing"),
+        ({"pair": PAIR, "criteria": ["c"]}, "a pair is given, and criteria as well"),
+        ({"prompt": "p", "a": "x", "b": 7, "criteria": ["c"]}, "response_b takes a string"),
+    ],
+)
+async def test_a_pair_or_its_texts_are_given_and_not_both(given: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        await evenhand.compare(judge="openai:m", **given)
 
 
 async def test_without_a_judge_the_remedy_is_named() -> None:

@@ -80,6 +80,11 @@ def test_defining_tools_loads_no_framework(tmp_path: Path) -> None:
     assert loaded_after(code, tmp_path) <= {"pydantic"}
 
 
+def test_the_modules_of_tools_and_statistics_come_by_attribute(tmp_path: Path) -> None:
+    code = "import evenhand\nevenhand.tools.openai_tool(); evenhand.stats"
+    assert loaded_after(code, tmp_path) <= {"pydantic", "numpy"}
+
+
 def test_every_public_name_can_be_had() -> None:
     import evenhand
 

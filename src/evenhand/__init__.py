@@ -17,35 +17,59 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.api import audit as audit
-    from evenhand.api import calibrate as calibrate
+    from evenhand import stats as stats
+    from evenhand import tools as tools
     from evenhand.api import compare as compare
+    from evenhand.api import compare_many as compare_many
+    from evenhand.api import compare_many_sync as compare_many_sync
     from evenhand.api import compare_sync as compare_sync
-    from evenhand.api import conclude as conclude
-    from evenhand.api import correct as correct
-    from evenhand.api import gate as gate
     from evenhand.api import open_judge as open_judge
-    from evenhand.api import rank as rank
     from evenhand.api import rank_responses as rank_responses
-    from evenhand.api import run as run
-    from evenhand.api import run_sync as run_sync
+    from evenhand.api_runs import audit as audit
+    from evenhand.api_runs import calibrate as calibrate
+    from evenhand.api_runs import conclude as conclude
+    from evenhand.api_runs import correct as correct
+    from evenhand.api_runs import gate as gate
+    from evenhand.api_runs import rank as rank
+    from evenhand.api_runs import run as run
+    from evenhand.api_runs import run_sync as run_sync
     from evenhand.contract import Ballot as Ballot
     from evenhand.contract import Criterion as Criterion
     from evenhand.contract import Failure as Failure
     from evenhand.contract import Outcome as Outcome
     from evenhand.contract import Pair as Pair
     from evenhand.contract import Unread as Unread
+    from evenhand.contract import Usage as Usage
     from evenhand.contract import Verdict as Verdict
     from evenhand.contract import read_pair as read_pair
     from evenhand.errors import EvenhandError as EvenhandError
     from evenhand.errors import InputError as InputError
+    from evenhand.errors import JudgeAuthentication as JudgeAuthentication
+    from evenhand.errors import JudgeConnectionLost as JudgeConnectionLost
     from evenhand.errors import JudgeError as JudgeError
+    from evenhand.errors import JudgeGarbled as JudgeGarbled
+    from evenhand.errors import JudgeQuotaExceeded as JudgeQuotaExceeded
+    from evenhand.errors import JudgeRateLimited as JudgeRateLimited
+    from evenhand.errors import JudgeRejected as JudgeRejected
+    from evenhand.errors import JudgeServerError as JudgeServerError
+    from evenhand.errors import JudgeTimeout as JudgeTimeout
+    from evenhand.errors import JudgeUnreachable as JudgeUnreachable
     from evenhand.errors import NoVerdict as NoVerdict
+    from evenhand.judges import ChatMessage as ChatMessage
+    from evenhand.judges import Completion as Completion
     from evenhand.judges import Judge as Judge
+    from evenhand.judges import JudgeCall as JudgeCall
+    from evenhand.judges import JudgeOptions as JudgeOptions
+    from evenhand.judges import OpenJudge as OpenJudge
     from evenhand.judges import RetryPolicy as RetryPolicy
+    from evenhand.judges import TokenLogprob as TokenLogprob
+    from evenhand.judges import Traits as Traits
+    from evenhand.judges.function import judge as judge
     from evenhand.judges.prices import Price as Price
+    from evenhand.judges.registry import JudgeName as JudgeName
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
+    from evenhand.report.conclusions import ConclusionLimits as ConclusionLimits
     from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
     from evenhand.runs import RankAdaptive as RankAdaptive
@@ -57,50 +81,74 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "audit": "evenhand.api_runs",
     "Ballot": "evenhand.contract",
+    "calibrate": "evenhand.api_runs",
+    "ChatMessage": "evenhand.judges",
+    "compare": "evenhand.api",
+    "compare_many": "evenhand.api",
+    "compare_many_sync": "evenhand.api",
+    "compare_sync": "evenhand.api",
+    "Completion": "evenhand.judges",
+    "conclude": "evenhand.api_runs",
+    "ConclusionLimits": "evenhand.report.conclusions",
+    "correct": "evenhand.api_runs",
     "Criterion": "evenhand.contract",
     "EvenhandError": "evenhand.errors",
     "Failure": "evenhand.contract",
+    "gate": "evenhand.api_runs",
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",
-    "JudgeError": "evenhand.errors",
-    "NoVerdict": "evenhand.errors",
-    "Outcome": "evenhand.contract",
-    "Pair": "evenhand.contract",
+    "judge": "evenhand.judges.function",
+    "JudgeAuthentication": "evenhand.errors",
+    "JudgeCall": "evenhand.judges",
     "JudgeConfig": "evenhand.judging.config",
-    "Price": "evenhand.judges.prices",
-    "Progress": "evenhand.runs",
-    "RankOptions": "evenhand.report.ranking",
-    "RankAdaptive": "evenhand.runs",
-    "RetryPolicy": "evenhand.judges",
-    "RunOptions": "evenhand.runs",
-    "RunSummary": "evenhand.runs",
-    "UntilDecided": "evenhand.runs",
-    "Unread": "evenhand.contract",
-    "Verdict": "evenhand.contract",
-    "audit": "evenhand.api",
-    "calibrate": "evenhand.api",
-    "compare": "evenhand.api",
-    "compare_sync": "evenhand.api",
-    "conclude": "evenhand.api",
-    "correct": "evenhand.api",
-    "gate": "evenhand.api",
+    "JudgeConnectionLost": "evenhand.errors",
+    "JudgeError": "evenhand.errors",
+    "JudgeGarbled": "evenhand.errors",
+    "JudgeName": "evenhand.judges.registry",
+    "JudgeOptions": "evenhand.judges",
+    "JudgeQuotaExceeded": "evenhand.errors",
+    "JudgeRateLimited": "evenhand.errors",
+    "JudgeRejected": "evenhand.errors",
+    "JudgeServerError": "evenhand.errors",
+    "JudgeTimeout": "evenhand.errors",
+    "JudgeUnreachable": "evenhand.errors",
+    "NoVerdict": "evenhand.errors",
     "open_calibration": "evenhand.trust.calibration",
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
-    "rank": "evenhand.api",
+    "OpenJudge": "evenhand.judges",
+    "Outcome": "evenhand.contract",
+    "Pair": "evenhand.contract",
+    "Price": "evenhand.judges.prices",
+    "Progress": "evenhand.runs",
+    "rank": "evenhand.api_runs",
     "rank_responses": "evenhand.api",
+    "RankAdaptive": "evenhand.runs",
+    "RankOptions": "evenhand.report.ranking",
     "read_pair": "evenhand.contract",
-    "run": "evenhand.api",
-    "run_sync": "evenhand.api",
+    "RetryPolicy": "evenhand.judges",
+    "run": "evenhand.api_runs",
+    "run_sync": "evenhand.api_runs",
+    "RunOptions": "evenhand.runs",
+    "RunSummary": "evenhand.runs",
+    "TokenLogprob": "evenhand.judges",
+    "Traits": "evenhand.judges",
+    "Unread": "evenhand.contract",
+    "UntilDecided": "evenhand.runs",
+    "Usage": "evenhand.contract",
+    "Verdict": "evenhand.contract",
 }
+
+_MODULES = ("stats", "tools")  # `evenhand.stats.rank_battles`, `evenhand.tools.run_tool`
 
 __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "stats":  # a room of its own, `evenhand.stats.rank_battles`
-        return import_module("evenhand.stats")
+    if name in _MODULES:
+        return import_module(f"evenhand.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

@@ -1,58 +1,58 @@
-"""What Python callers use: the comparison with a judge by name and the settings applied, async and
-sync.
+"""What Python callers use without a store: one pair, a stream of pairs, several responses to one
+prompt; async and sync, with a judge by name and the settings applied.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import os
-import threading
+from collections import deque
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterator,
     Callable,
-    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from evenhand.contract import Pair, Verdict, read_criteria, read_pair
-from evenhand.errors import InputError
-from evenhand.judges import Judge
+from evenhand.background import each_in_background, in_background
+from evenhand.contract import Failure, Pair, Verdict, read_criteria, read_pair
+from evenhand.errors import DataError, InputError
+from evenhand.judges import Judge, OpenJudge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.explanation import failure_of
 from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from evenhand.data import BadRow, ReadOptions, Record
+    from evenhand.data.frames import ArrowStream
     from evenhand.ranker.responses import RankedResponses
-    from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
-    from evenhand.report.gate import GateReport
-    from evenhand.report.ranking import RankOptions, RunRanking
-    from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
-    from evenhand.stats.calibration.fit import Method
-    from evenhand.store import Store
-    from evenhand.trust.audit import Audit
-    from evenhand.trust.calibration import CalibrationReport
-    from evenhand.trust.correction import Corrections
+
+# Many pairs: a file of them, a DataFrame, or an iterable.
+Pairs: TypeAlias = "str | Path | ArrowStream | Iterable[Pair | Mapping[str, Any]]"
 
 
-def open_judge(judge: str | None = None, config: JudgeConfig | None = None) -> Judge:
+def open_judge(judge: str | None = None, config: JudgeConfig | None = None) -> OpenJudge:
     """A judge by name; what `config` leaves open is as the environment and config files say."""
-    return _resolve(load_settings(), judge, config).open_judge()
+    return resolve(load_settings(), judge, config).open_judge()
 
 
-def _resolve(
+def is_judge(value: object) -> TypeGuard[Judge]:
+    return hasattr(value, "ask") and hasattr(value, "traits")
+
+
+def resolve(
     settings: Settings, judge: str | Judge | None, config: JudgeConfig | None
 ) -> JudgeConfig:
     if judge is not None and not isinstance(judge, str):
-        if not _is_judge(judge):
+        if not is_judge(judge):
             raise InputError(Message("api.judge_no_name", judge=judge))
         return JudgeConfig.resolve(settings, config, own=judge)
     chosen = JudgeConfig() if config is None else config
@@ -62,26 +62,172 @@ def _resolve(
 
 
 async def compare(
-    pair: Pair | Mapping[str, Any],
+    pair: Pair | Mapping[str, Any] | None = None,
     judge: str | Judge | None = None,
     config: JudgeConfig | None = None,
+    *,
+    prompt: str | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    criteria: Sequence[Any] | None = None,
+    context: str | None = None,
+    reference: str | None = None,
+    allow_tie: bool | None = None,
+    swap_positions: bool | None = None,
 ) -> Verdict:
-    """Which of two responses is better. A judge given by name is opened and closed here."""
-    resolved = _resolve(load_settings(), judge, config)
-    own = None if judge is None or isinstance(judge, str) else judge
-    needs_prompt = resolved.needs_prompt if own is None else own.traits.needs_prompt
-    checked = read_pair(pair, criteria_needed=needs_prompt)
-    async with _opened_judge(own, resolved) as opened:
+    """Which of two responses is better: of a pair, or of the texts `a` and `b`.
+
+    A judge given by name is opened and closed here.
+    """
+    fields: dict[str, Any] = {"prompt": prompt, "a": a, "b": b, "criteria": criteria}
+    fields |= {"context": context, "reference": reference}
+    fields |= {"allow_tie": allow_tie, "swap_positions": swap_positions}
+    given = _given(pair, {name: value for name, value in fields.items() if value is not None})
+    resolved = resolve(load_settings(), judge, config)
+    checked = read_pair(given, criteria_needed=_needs_prompt(judge, resolved))
+    async with _opened_judge(judge, resolved) as opened:
         return await comparer.compare(checked, opened, resolved)
 
 
 def compare_sync(
-    pair: Pair | Mapping[str, Any],
+    pair: Pair | Mapping[str, Any] | None = None,
     judge: str | Judge | None = None,
     config: JudgeConfig | None = None,
+    *,
+    prompt: str | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    criteria: Sequence[Any] | None = None,
+    context: str | None = None,
+    reference: str | None = None,
+    allow_tie: bool | None = None,
+    swap_positions: bool | None = None,
 ) -> Verdict:
     """The same for code that is not async; works inside a running event loop too."""
-    return in_background(compare(pair, judge, config))
+    work = compare(
+        pair,
+        judge,
+        config,
+        prompt=prompt,
+        a=a,
+        b=b,
+        criteria=criteria,
+        context=context,
+        reference=reference,
+        allow_tie=allow_tie,
+        swap_positions=swap_positions,
+    )
+    return in_background(work)
+
+
+def _given(
+    pair: Pair | Mapping[str, Any] | None, fields: dict[str, Any]
+) -> Pair | Mapping[str, Any]:
+    """A pair, or its fields: one of them."""
+    if pair is not None:
+        if fields:
+            raise InputError(Message("api.pair_given_twice", names=list(fields)))
+        return pair
+    missing = [name for name in ("prompt", "a", "b") if name not in fields]
+    if missing:
+        code = "api.field_missing" if fields else "api.no_pair"
+        raise InputError(Message(code, names=missing))
+    return {"response_a": fields.pop("a"), "response_b": fields.pop("b"), **fields}
+
+
+_AT_ONCE = 8
+# So many may be finished, or wait for their turn, while the next in order is still being judged.
+_AHEAD = 4
+
+
+def compare_many(
+    pairs: Pairs,
+    judge: str | Judge | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    concurrency: int = _AT_ONCE,
+) -> AsyncGenerator[Verdict | Failure, None]:
+    """The verdicts on many pairs, in the order of the pairs, at most `concurrency` at once.
+
+    What went wrong with one pair is a `Failure` in its place. Nothing is stored: `run` does that.
+    """
+    from evenhand.data import ReadOptions
+
+    if type(concurrency) is not int or concurrency < 1:
+        raise InputError(Message("runs.no_whole_number", name="concurrency", number=concurrency))
+    resolved = resolve(load_settings(), judge, config)
+    reading = ReadOptions(
+        columns=columns or {},
+        criteria=read_criteria(criteria) if criteria else (),
+        criteria_needed=_needs_prompt(judge, resolved),
+    )
+    return _verdicts(_rows(pairs, reading), judge, resolved, concurrency)
+
+
+def compare_many_sync(
+    pairs: Pairs,
+    judge: str | Judge | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    concurrency: int = _AT_ONCE,
+) -> Iterator[Verdict | Failure]:
+    """The same for code that is not async."""
+    return each_in_background(
+        compare_many(
+            pairs, judge, config, criteria=criteria, columns=columns, concurrency=concurrency
+        )
+    )
+
+
+def _rows(pairs: Pairs, reading: ReadOptions) -> Iterator[Pair | Record | BadRow]:
+    from evenhand.data import open_source, read_pairs, read_rows
+
+    if not isinstance(pairs, str | Path):
+        yield from read_rows(pairs, reading)
+        return
+    with open_source(pairs) as source:
+        yield from read_pairs([source], reading)
+
+
+async def _verdicts(
+    rows: Iterator[Pair | Record | BadRow],
+    judge: str | Judge | None,
+    config: JudgeConfig,
+    concurrency: int,
+) -> AsyncGenerator[Verdict | Failure, None]:
+    from evenhand.data import BadRow
+
+    waiting: deque[asyncio.Task[Verdict | Failure]] = deque()
+    async with _opened_judge(judge, config) as opened:
+        at_once = concurrency if opened.traits.parallel else 1
+        turns = asyncio.Semaphore(at_once)
+
+        async def settle(row: Pair | Record | BadRow) -> Verdict | Failure:
+            if isinstance(row, BadRow):
+                return failure_of(DataError(row.message))
+            pair = row if isinstance(row, Pair) else row.pair
+            async with turns:
+                settled = await comparer.settle(pair, opened, config)
+            return settled.failure if isinstance(settled, comparer.Failed) else settled
+
+        try:
+            for row in rows:
+                waiting.append(asyncio.create_task(settle(row)))
+                await asyncio.sleep(0)  # it begins, also where the next row takes its time
+                while waiting[0].done() or len(waiting) >= at_once * _AHEAD:
+                    yield await waiting.popleft()
+                    if not waiting:
+                        break
+            while waiting:
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def rank_responses(
@@ -104,9 +250,8 @@ async def rank_responses(
     """
     from evenhand.ranker.responses import AT_ONCE, rank_responses
 
-    resolved = _resolve(load_settings(), judge, config)
-    own = None if judge is None or isinstance(judge, str) else judge
-    async with _opened_judge(own, resolved) as opened:
+    resolved = resolve(load_settings(), judge, config)
+    async with _opened_judge(judge, resolved) as opened:
 
         async def ask(pair: Pair) -> Verdict:
             return await comparer.compare(pair, opened, resolved)
@@ -126,326 +271,17 @@ async def rank_responses(
         )
 
 
+def _needs_prompt(judge: str | Judge | None, config: JudgeConfig) -> bool:
+    if judge is None or isinstance(judge, str):
+        return config.needs_prompt
+    return judge.traits.needs_prompt
+
+
 @asynccontextmanager
-async def _opened_judge(own: Judge | None, config: JudgeConfig) -> AsyncIterator[Judge]:
+async def _opened_judge(judge: str | Judge | None, config: JudgeConfig) -> AsyncIterator[Judge]:
     """The caller's own stays open; one by its name is opened and closed here."""
-    if own is not None:
-        yield own
+    if judge is not None and not isinstance(judge, str):
+        yield judge
         return
-    opened = config.open_judge()
-    try:
+    async with config.open_judge() as opened:
         yield opened
-    finally:
-        await opened.close()
-
-
-async def run(
-    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
-    judge: str | Judge | Sequence[str | Judge] | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    criteria: Sequence[Any] = (),
-    columns: Mapping[str, str] | None = None,
-    options: RunOptions | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> RunSummary:
-    """Judge many pairs: a file of them, or any iterable. The same call again goes on.
-
-    Raises what keeps it from beginning, and what the judge or the store stopped it with; a cap
-    that was reached is in the summary.
-    """
-    from evenhand.runs import JudgePlan, RunOptions, Stop, judge_pairs
-    from evenhand.store import open_store
-
-    options = options or RunOptions()
-    settings = load_settings()
-    plans: list[JudgePlan] = []
-    ours: list[Judge] = []  # to be closed here
-    stop = Stop()
-    try:
-        for each in _each(judge):
-            resolved = _resolve(settings, each, config)
-            if each is None or isinstance(each, str):
-                ours.append(resolved.open_judge())
-                each = ours[-1]
-            plans.append(JudgePlan(each, resolved))
-        sources = _sources(pairs, criteria, columns, [plan.judge for plan in plans])
-        try:
-            with open_store(options.store or settings.store) as store:
-                summary = await judge_pairs(
-                    sources,
-                    plans,
-                    options,
-                    store=store,
-                    stop=stop,
-                    observer=_listener(on_progress),
-                )
-        finally:
-            sources.close()
-    finally:
-        for each in ours:
-            await each.close()
-    if summary.error is not None and stop.error is not None:
-        raise stop.error
-    return summary
-
-
-def run_sync(
-    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
-    judge: str | Judge | Sequence[str | Judge] | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    criteria: Sequence[Any] = (),
-    columns: Mapping[str, str] | None = None,
-    options: RunOptions | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> RunSummary:
-    """The same for code that is not async."""
-    work = run(
-        pairs,
-        judge,
-        config,
-        criteria=criteria,
-        columns=columns,
-        options=options,
-        on_progress=on_progress,
-    )
-    return in_background(work)
-
-
-def _is_judge(value: object) -> TypeGuard[Judge]:
-    return hasattr(value, "ask") and hasattr(value, "traits")
-
-
-def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge | None]:
-    """One judge or several; what is none is told before anything is opened."""
-    if judge is None or isinstance(judge, str) or _is_judge(judge):
-        return [judge]
-    several = list(judge) if isinstance(judge, Sequence) else [judge]
-    for each in several:
-        if not isinstance(each, str) and not _is_judge(each):
-            raise InputError(Message("api.judges_no_name", each=each))
-    if not several:
-        raise InputError(Message("api.no_judge"))
-    return [*several]
-
-
-def _sources(
-    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
-    criteria: Sequence[Any],
-    columns: Mapping[str, str] | None,
-    opened: Sequence[Judge],
-) -> Sources:
-    from evenhand.data import ReadOptions
-    from evenhand.runs import PairFiles, given_pairs
-
-    reading = ReadOptions(
-        columns=columns or {},
-        criteria=read_criteria(criteria) if criteria else (),
-        criteria_needed=any(each.traits.needs_prompt for each in opened),
-    )
-    if isinstance(pairs, str | Path):
-        return PairFiles.of([pairs], reading)
-    return given_pairs(pairs, reading)
-
-
-def _listener(on_progress: Callable[[Progress], None] | None) -> Observer:
-    from evenhand.runs import Observer
-
-    class Listener(Observer):
-        def progress(self, progress: Progress) -> None:
-            if on_progress is not None:
-                on_progress(progress)
-
-    return Listener()
-
-
-def conclude(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    side: Side = "B",
-    ties: Ties = "half",
-    level: float = 0.95,
-    limits: ConclusionLimits | None = None,
-) -> Conclusions:
-    """What a run says of one side: win rate, parts, length, position. What `report` shows."""
-    from evenhand.report.conclusions import conclude
-
-    with _opened(store) as opened:
-        return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
-
-
-def gate(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    min_win_rate: float = 0.5,
-    alpha: float = 0.05,
-    side: Side = "B",
-    ties: Ties = "half",
-    limits: ConclusionLimits | None = None,
-    max_inconsistent: float | None = None,
-) -> GateReport:
-    """Whether a run's interval lies above a threshold, below it, or neither."""
-    from evenhand.report.gate import gate_run
-
-    with _opened(store) as opened:
-        return gate_run(
-            opened,
-            run,
-            min_win_rate=min_win_rate,
-            alpha=alpha,
-            side=side,
-            ties=ties,
-            limits=limits,
-            max_inconsistent=max_inconsistent,
-        )
-
-
-def rank(
-    *runs: str,
-    store: str | Path | Store | None = None,
-    options: RankOptions | None = None,
-    judge: str | None = None,
-    tag: str | None = None,
-) -> RunRanking:
-    """The models of one or more runs, ranked; `evenhand.stats.rank_battles` ranks columns."""
-    from evenhand.report.ranking import rank_runs
-
-    with _opened(store) as opened:
-        return rank_runs(opened, runs, options, judge=judge, tag=tag)
-
-
-def audit(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    against: str | None = None,
-    level: float = 0.95,
-    disagreements: int = 20,
-) -> Audit:
-    """A judge against the labels of its run, or people's votes. What `audit` shows."""
-    from evenhand.trust.audit import audit_run
-
-    with _opened(store) as opened:
-        return audit_run(
-            opened, run, judge=judge, against=against, level=level, disagreements=disagreements
-        )
-
-
-def calibrate(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    save: str | Path | None = None,
-    overwrite: bool = False,
-    method: Method = "auto",
-    min_agreement: float | None = None,
-    error_level: float = 0.05,
-    level: float = 0.95,
-    seed: int = 0,
-) -> CalibrationReport:
-    """Learn from a run's labels how likely its judge's verdicts are right; `save` keeps it, for
-    `open_calibration`."""
-    from evenhand.trust.calibration import calibrate_run, save_calibration
-
-    with _opened(store) as opened:
-        learned = calibrate_run(
-            opened,
-            run,
-            judge=judge,
-            method=method,
-            min_agreement=min_agreement,
-            error_level=error_level,
-            level=level,
-            seed=seed,
-        )
-    if save is None:
-        return learned
-    path = save_calibration(learned.calibration, save, overwrite=overwrite)
-    return learned.model_copy(update={"saved": str(path)})
-
-
-def correct(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    jury: str | None = None,
-    side: Side = "B",
-    level: float = 0.95,
-    labels_are_random: bool = False,
-    seed: int = 0,
-) -> Corrections:
-    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "majority"
-    or a saved one, in the judge's place."""
-    from evenhand.trust.correction import correct_run
-
-    with _opened(store) as opened:
-        return correct_run(
-            opened,
-            run,
-            judge=judge,
-            jury=jury,
-            side=side,
-            level=level,
-            labels_are_random=labels_are_random,
-            seed=seed,
-        )
-
-
-@contextmanager
-def _opened(store: str | Path | Store | None) -> Iterator[Store]:
-    """The caller's own stays open; one by its address is not made where there is none."""
-    from evenhand.store import Store, open_store
-
-    if isinstance(store, Store):
-        yield store
-        return
-    with open_store(store or load_settings().store, create=False) as opened:
-        yield opened
-
-
-# One background event loop for all sync calls, so that a judge's connections stay open between
-# them, and so that they work inside a running loop (a notebook) too.
-
-T = TypeVar("T")
-
-_lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_pid = 0  # a forked child has the loop, but not the thread that runs it
-
-
-def in_background(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from sync code; Ctrl-C cancels it and waits for its clean-up."""
-    loop = _background_loop()
-    if _running_loop() is loop:
-        work.close()
-        raise RuntimeError("a judge that is asked by sync code cannot use the sync face; await it")
-    future = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        future.cancel()
-        concurrent.futures.wait([future], timeout=5)
-        raise
-
-
-def _background_loop() -> asyncio.AbstractEventLoop:
-    global _loop, _pid
-    with _lock:
-        if _loop is None or _loop.is_closed() or _pid != os.getpid():
-            _pid = os.getpid()
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="evenhand", daemon=True).start()
-        return _loop
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

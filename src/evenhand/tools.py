@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from evenhand import api
-from evenhand.api import in_background
+from evenhand.background import in_background
 from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra

@@ -11,7 +11,8 @@ EXAMPLES = ROOT / "examples"
 FILES = [
     path.relative_to(EXAMPLES).as_posix()
     for path in EXAMPLES.rglob("*")
-    if path.suffix in (".py", ".mjs", ".sh") and "node_modules" not in path.parts
+    if path.suffix in (".py", ".mjs", ".sh")
+    and not {"node_modules", "extensions"}.intersection(path.parts)
 ]
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.judges import Judge, JudgeOptions, Traits, open_judge, traits_of
+from evenhand.judges import Judge, JudgeCall, JudgeOptions, Traits, open_judge, traits_of
+from evenhand.judges.protocol import identity_of
 from evenhand.judges.registry import ENTRY_POINTS, JudgeName
-from scripted import ScriptedJudge
+from scripted import ScriptedJudge, make_pair
 
 
 def test_a_name_is_read_into_its_two_parts_and_back() -> None:
@@ -67,3 +69,54 @@ def test_a_provider_of_another_package_comes_by_its_entry_point(
     monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     assert open_judge("house:small", JudgeOptions(timeout_s=3.0)).traits is traits
     assert traits_of("house:small") is traits
+
+
+async def test_a_judge_that_is_no_context_manager_becomes_one_when_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = ModuleType("house_judges")
+    theirs = ScriptedJudge(lambda call: "A")
+    theirs.identity = {"size": 7}  # type: ignore[attr-defined]
+    provider.open_named = lambda name, options: theirs  # type: ignore[attr-defined]
+    monkeypatch.setattr("evenhand.judges.registry._provider_of", lambda kind: provider)
+    async with open_judge("house:small") as judge:
+        assert (judge.name, judge.traits) == (theirs.name, theirs.traits)
+        assert identity_of(judge) == {"size": 7}
+        call = JudgeCall(make_pair(), "original", 1)
+        assert (await judge.ask(call)).text == "A"
+        assert theirs.calls == [call]
+    assert theirs.closed
+
+
+OPENED = {
+    "openai:m": JudgeOptions(api_key="k"),
+    "openai:fleet": JudgeOptions(base_url=("http://localhost:1/v1", "http://localhost:2/v1")),
+    "baseline:longer": JudgeOptions(),
+    "baseline:random:7": JudgeOptions(),
+    "replay:answers.jsonl": JudgeOptions(),
+    "local:m.gguf": JudgeOptions(),
+}
+
+
+@pytest.mark.parametrize("spec", OPENED)
+async def test_every_judge_is_closed_at_the_end_of_its_with(
+    spec: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "answers.jsonl").write_text(
+        '{"id": "1", "pass": "original", "raw": "A"}\n', encoding="utf-8"
+    )
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    opened = open_judge(spec, OPENED[spec])
+    closed = []
+    close = type(opened).close
+
+    async def closing(self: Judge) -> None:
+        closed.append(self)
+        await close(self)
+
+    monkeypatch.setattr(type(opened), "close", closing)
+    async with opened as judge:
+        assert judge is opened
+        assert not closed
+    assert closed == [opened]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from evenhand.data.columns import (
     text_of_id,
 )
 from evenhand.data.formats import open_table
+from evenhand.data.frames import ArrowStream, frame_rows, is_frame
 from evenhand.data.options import ReadOptions
 from evenhand.data.records import BadRow, Record, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 
+GIVEN = "pairs"  # what messages call what no file holds
 _REQUIRED = ("prompt", "response_a", "response_b")
 _CRITERIA_KEPT = 4096  # lists, that are read once
 _CRITERIA_KEPT_BYTES = 1 << 12  # of one
@@ -231,12 +233,42 @@ def read_files(
             raise DataError(Message("data.file_without_rows", name=source.name))
 
 
+def read_rows(
+    given: ArrowStream | Iterable[Pair | Mapping[str, Any]], reading: ReadOptions
+) -> Iterator[Record | BadRow | Pair]:
+    """Rows that a Python caller holds: a DataFrame, or an iterable of mappings and of pairs, which
+    stay as they are."""
+    rows = PairRows(GIVEN, reading, tabular=is_frame(given))
+    values: Iterable[object]
+    if is_frame(given):
+        columns, values = frame_rows(given, GIVEN)
+        rows.check(columns)
+    else:
+        values = plain_rows(given, GIVEN)
+    for number, row in enumerate(values, start=1):
+        if isinstance(row, Pair):
+            yield row
+        elif isinstance(row, Mapping):
+            yield rows.read(number, row)
+        else:
+            reason = Message("data.no_pair", kind=type(row).__name__)
+            yield BadRow(GIVEN, number, reason)
+
+
+def plain_rows(given: object, name: str) -> Iterable[object]:
+    """What is no frame is an iterable, unless an untyped caller gave something else."""
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise DataError(Message("data.rows_no_rows", name=name, kind=type(given).__name__))
+    return given
+
+
 def _of_file(
     source: Source, reading: ReadOptions, *, prefix: str, after: int, seen: list[int]
 ) -> Iterator[Record | BadRow]:
     wanted = Columns(PAIR_FIELDS, reading.columns).wanted
     table = open_table(source, wanted=wanted, after=after)
-    rows = PairRows(source.name, reading, prefix=prefix, tabular=table.tabular)
+    tabular = table.tabular or source.tabular
+    rows = PairRows(source.name, reading, prefix=prefix, tabular=tabular)
     if table.columns is not None:
         rows.check(table.columns)
     for number, row in table.rows:

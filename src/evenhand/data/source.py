@@ -51,7 +51,8 @@ class Source:
     """A file, and the name that messages call it by. Close it where it came from `spool`.
 
     `content` is where it is no file of this machine. `parts` are the files of a data set that is
-    in several: rows come from one after another. `limits` hold for each reader of it.
+    in several: rows come from one after another. `limits` hold for each reader of it. `tabular`:
+    its cells may spell lists as text, which its format does not tell.
     """
 
     path: Path
@@ -60,6 +61,7 @@ class Source:
     content: Content | None = field(default=None, repr=False, compare=False)
     parts: tuple[Source, ...] = ()
     limits: ReadLimits = field(default_factory=default_limits, repr=False, compare=False)
+    tabular: bool = False
 
     @property
     def stem(self) -> str:

@@ -3,8 +3,8 @@
 `protocol` says what a judge is, `registry` which module opens it and with what options, `retry`
 when it is asked again, `prices` what a call costs, `redaction` keeps secrets out of texts. The
 judges: `openai` (by `chat_completions` over a `transport`), `fleet`, `providers`
-(pydantic-ai), `local` (with `llama_server` and `embedded_model`), `replay`, `baseline`; `batch` has
-the providers' batch APIs. Each is imported only when a judge of it is opened.
+(pydantic-ai), `local` (with `llama_server` and `embedded_model`), `replay`, `baseline`, `function`;
+`batch` has the providers' batch APIs. Each is imported only when a judge of it is opened.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from evenhand.judges.protocol import (
     Completion,
     Judge,
     JudgeCall,
+    OpenJudge,
     Segment,
     TokenLogprob,
     Traits,
@@ -28,6 +29,7 @@ __all__ = [
     "Judge",
     "JudgeCall",
     "JudgeOptions",
+    "OpenJudge",
     "RetryPolicy",
     "Segment",
     "TokenLogprob",

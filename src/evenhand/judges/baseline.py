@@ -8,7 +8,7 @@ from functools import cache
 
 from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
-from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, Traits
 from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
@@ -44,13 +44,10 @@ def _traits() -> Traits:
     return Traits(modes=("reasoned",), needs_prompt=False, caveat=caveat, free=True)
 
 
-class _Baseline:
+class _Baseline(ClosedOnExit):
     @property
     def traits(self) -> Traits:
         return _traits()
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 class LongerWins(_Baseline):

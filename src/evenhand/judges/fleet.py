@@ -28,6 +28,7 @@ from evenhand.errors import (
 )
 from evenhand.judges.protocol import (
     Account,
+    ClosedOnExit,
     Completion,
     Judge,
     JudgeCall,
@@ -408,7 +409,7 @@ def _often(times: int) -> str:
 _CHECK_S = 5.0
 
 
-class FleetJudge:
+class FleetJudge(ClosedOnExit):
     """The first server names the fleet: its identity, its price. The others may come and go."""
 
     def __init__(

@@ -30,7 +30,14 @@ from evenhand.errors import (
     JudgeUnreachable,
 )
 from evenhand.judges.llama_server import DEFAULT_CONTEXT, LlamaServer, model_file
-from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, TokenLogprob, Traits
+from evenhand.judges.protocol import (
+    ChatMessage,
+    ClosedOnExit,
+    Completion,
+    JudgeCall,
+    TokenLogprob,
+    Traits,
+)
 from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
@@ -82,7 +89,7 @@ class _Loaded:
     session: aiohttp.ClientSession
 
 
-class LocalJudge:
+class LocalJudge(ClosedOnExit):
     """One model, one slot, one question at a time. Belongs to the event loop that first asks it."""
 
     def __init__(

@@ -11,8 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import orjson
 from yarl import URL
@@ -46,7 +45,7 @@ from evenhand.judges.chat_completions import (
     uses,
     without_tags,
 )
-from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.judges.transport import JudgeEndpoint, Reply, open_transport, read_base_url
@@ -88,7 +87,7 @@ _NO_CREDIT = re.compile(r"insufficient_quota|billing|insufficient_(?:balance|cre
 _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicy", re.IGNORECASE)
 
 
-class OpenAIJudge:
+class OpenAIJudge(ClosedOnExit):
     """Asks one model on one server. Open it, ask it, and close it in the same event loop."""
 
     def __init__(
@@ -153,17 +152,6 @@ class OpenAIJudge:
             "max_tokens": self._max_tokens,
             "seed": self._seed,
         }
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         await self._transport.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from evenhand.contract import Mode, Order, Pair, Usage, Winner
 from evenhand.prompts.template import ChatMessage, Segment
@@ -12,10 +12,12 @@ from evenhand.prompts.template import ChatMessage, Segment
 __all__ = [
     "Account",
     "ChatMessage",
+    "ClosedOnExit",
     "Completion",
     "Judge",
     "JudgeCall",
     "News",
+    "OpenJudge",
     "Segment",
     "ServerNews",
     "TokenLogprob",
@@ -98,6 +100,27 @@ class Judge(Protocol):
     async def ask(self, call: JudgeCall) -> Completion: ...
 
     async def close(self) -> None: ...
+
+
+class OpenJudge(Judge, Protocol):
+    """What `open_judge` gives: a judge that `async with` closes at its end."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *raised: object) -> None: ...
+
+
+class ClosedOnExit:
+    """Makes an async context manager of a judge."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Nothing is held open, unless a judge says otherwise."""
 
 
 def identity_of(judge: Judge) -> Mapping[str, object]:

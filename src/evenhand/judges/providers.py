@@ -24,7 +24,7 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
-from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Traits
+from evenhand.judges.protocol import ChatMessage, ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
@@ -50,7 +50,7 @@ def traits_of(name: JudgeName) -> Traits:
     return ProviderJudge.traits
 
 
-class ProviderJudge:
+class ProviderJudge(ClosedOnExit):
     """`provider:model`, as pydantic-ai names them. Token probabilities are not reached this way.
 
     Without a temperature it is 0 where the model takes one at all.

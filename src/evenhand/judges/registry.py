@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, cast, get_args
 
 from evenhand.errors import InputError, SettingsError
-from evenhand.judges.protocol import Judge, Traits
+from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
 from evenhand.messages import Message
 
 TransportName = Literal["aiohttp", "httptools"]
@@ -133,13 +133,32 @@ class Provider(Protocol):
         """What is known of the judge before it is opened: above all, its modes."""
 
 
-def open_judge(spec: str, options: JudgeOptions | None = None) -> Judge:
+def open_judge(spec: str, options: JudgeOptions | None = None) -> OpenJudge:
     """The judge that `spec` names. Nothing is sent or loaded before its first question."""
     name = JudgeName.read(spec)
     options = options or JudgeOptions()
     if name.kind != "openai":  # the others are no fleets
         options.one_base_url(str(name))
-    return _provider_of(name.kind).open_named(name, options)
+    opened = _provider_of(name.kind).open_named(name, options)
+    return cast("OpenJudge", opened) if hasattr(opened, "__aexit__") else _Foreign(opened)
+
+
+class _Foreign(ClosedOnExit):
+    """A judge of another package that is no context manager, as one."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.name = judge.name
+        self.traits = judge.traits
+
+    def __getattr__(self, name: str) -> object:  # its identity, account and news
+        return getattr(self._judge, name)
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        return await self._judge.ask(call)
+
+    async def close(self) -> None:
+        await self._judge.close()
 
 
 def traits_of(spec: str | None) -> Traits:

@@ -23,7 +23,7 @@ from evenhand.contract.json_text import (
     refuse_repeated_key,
 )
 from evenhand.errors import InputError, NotRecorded
-from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.protocol import ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
@@ -84,7 +84,7 @@ def traits_of(name: JudgeName) -> Traits:
     return ReplayJudge.traits
 
 
-class ReplayJudge:
+class ReplayJudge(ClosedOnExit):
     """Recorded completions, found by the pair's id, the order and the number of the sample."""
 
     traits = Traits(modes=("reasoned",), needs_prompt=False, free=True, by_id=True)
@@ -142,9 +142,6 @@ class ReplayJudge:
                 )
             )
         return samples[sample - 1]
-
-    async def close(self) -> None:
-        """Nothing is held open."""
 
 
 def _sha256_of(path: Path) -> str:

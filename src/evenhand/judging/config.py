@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from evenhand.contract import JudgedBy, Locale, Mode, Reconciling
 from evenhand.errors import InputError
-from evenhand.judges.protocol import Judge, Traits
+from evenhand.judges.protocol import Judge, OpenJudge, Traits
 from evenhand.judges.registry import JudgeOptions, open_judge, traits_of
 from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.answers.results import PROTOCOLS
@@ -146,7 +146,7 @@ class JudgeConfig(JudgeOptions):
             path.expanduser(), locale=self.language, mode=self.mode or traits.modes[0]
         )
 
-    def open_judge(self) -> Judge:
+    def open_judge(self) -> OpenJudge:
         """The judge that it names; nothing is sent or loaded before its first question."""
         if self.judge is None:
             raise InputError(Message("judging.no_judge"))

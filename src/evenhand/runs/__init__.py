@@ -14,7 +14,13 @@ from evenhand.runs.estimate import Estimate, Range
 from evenhand.runs.options import RankAdaptive, RunOptions, UntilDecided
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.progress import Observer, Progress
-from evenhand.runs.sources import ModelOutputs, PairFiles, Sources, given_pairs
+from evenhand.runs.sources import (
+    ModelOutputs,
+    PairFiles,
+    Sources,
+    given_outputs,
+    given_pairs,
+)
 from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 
@@ -36,6 +42,7 @@ __all__ = [
     "Stop",
     "StoppedBy",
     "UntilDecided",
+    "given_outputs",
     "given_pairs",
     "judge_pairs",
     "judge_stored",

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -29,6 +30,9 @@ from evenhand.data import (
     read_outputs,
     read_pairs,
 )
+from evenhand.data.answers import AnswerRows
+from evenhand.data.frames import ArrowStream, frame_rows, is_frame
+from evenhand.data.pairs import GIVEN, PairRows, plain_rows
 from evenhand.data.records import Side
 from evenhand.errors import DataError
 from evenhand.messages import Message
@@ -145,23 +149,57 @@ class ModelOutputs:
                 file.close()
 
 
-def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: ReadOptions) -> PairFiles:
-    """Pairs from Python, by way of a temporary file: an iterator can be read only once."""
+def given_pairs(
+    pairs: ArrowStream | Iterable[Pair | Mapping[str, Any]], reading: ReadOptions
+) -> PairFiles:
+    """Pairs from Python, or a DataFrame of them."""
+    return PairFiles((spool_rows(pairs, GIVEN, PairRows(GIVEN, reading).check),), reading)
+
+
+def given_outputs(
+    a: str | Path | ArrowStream | Iterable[Mapping[str, Any]],
+    b: str | Path | ArrowStream | Iterable[Mapping[str, Any]],
+    reading: ReadOptions,
+) -> ModelOutputs:
+    """Two models' outputs: files, or rows from Python, whose models are then called a and b unless
+    the rows name them."""
+
+    def opened(given: str | Path | ArrowStream | Iterable[Mapping[str, Any]], name: str) -> Source:
+        if isinstance(given, str | Path):
+            return open_source(given)
+        return spool_rows(given, name, partial(AnswerRows(reading.columns).check, name))
+
+    return ModelOutputs((opened(a, "a"), opened(b, "b")), reading)
+
+
+def spool_rows(
+    rows: ArrowStream | Iterable[Pair | Mapping[str, Any]],
+    name: str,
+    check: Callable[[tuple[str, ...]], None],
+) -> Source:
+    """By way of a temporary file: an iterator can be read only once. Close it."""
+    given: Iterable[Any]
+    if tabular := is_frame(rows):
+        columns, given = frame_rows(rows, name)
+        check(columns)
+    else:
+        given = plain_rows(rows, name)
     # Closed with the source that it becomes.
     spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")  # noqa: SIM115
-    for number, pair in enumerate(pairs, start=1):
-        spooled.write(_line(pair, number))
+    for number, row in enumerate(given, start=1):
+        spooled.write(_line(row, number, default=str if tabular else None))
     spooled.flush()
-    return PairFiles((Source(Path(spooled.name), "pairs", spooled),), reading)
+    return Source(Path(spooled.name), name, spooled, tabular=tabular)
 
 
-def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
+def _line(pair: object, number: int, *, default: Callable[[Any], str] | None) -> bytes:
     if isinstance(pair, Pair):
         return pair.model_dump_json(exclude_none=True).encode() + b"\n"
     if not isinstance(pair, Mapping):  # callers may be untyped
         raise DataError(Message("runs.row_no_pair", number=number, name=type(pair).__name__))
     try:
-        return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
+        # A frame may have columns of any type beside those of its pairs.
+        return orjson.dumps(dict(pair), default, option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
         raise DataError(Message("runs.row_no_plain_data", number=number, error=error)) from None
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from evenhand.contract import ErrorBody
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.contract import ErrorBody, Failure, Verdict
 from evenhand.contract.model import Model
+from evenhand.errors import MissingExtra
 from evenhand.messages import Sentence
 from evenhand.runs.stop import StoppedBy
 from evenhand.runs.stop_rules import RankProgress
 from evenhand.stats.stopping.sequential import SequentialDecision
+from evenhand.store import open_store
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class JudgeSummary(Model):
@@ -67,3 +77,32 @@ class RunSummary(Model):
         if self.stopped_by is None:
             return self.pending == 0
         return self.stopped_by in ("decided", "certain", "budget")
+
+    def verdicts(self, store: str | Path | None = None) -> Iterator[Verdict | Failure]:
+        """What is stored of the run now, in the order of its pairs, judge by judge; pending pairs
+        have none. `store`: its address, where that has a password, which `self.store` leaves out.
+        """
+        for row in self._rows(store):
+            yield row.verdict
+
+    def to_pandas(self, store: str | Path | None = None) -> DataFrame:
+        """The same as a table, with the columns of an export."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise MissingExtra("pandas", "pandas") from None
+        records = _records()
+        rows = [
+            row.model_dump(mode="json", by_alias=False, exclude=set(records.ONLY_IN_FULL))
+            for row in self._rows(store)
+        ]
+        return pandas.DataFrame(rows, columns=list(records.COLUMNS))
+
+    def _rows(self, store: str | Path | None) -> Iterator[Any]:
+        with open_store(store or self.store, create=False) as opened:
+            yield from _records().read_run(opened, self.run)
+
+
+def _records() -> Any:
+    """The room that knows a run's rows is above this one, so it is asked by name."""
+    return import_module("evenhand.report.records")

@@ -1,0 +1,318 @@
+"""What Python callers use with a store: many pairs judged and kept, and what a stored run says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from evenhand.api import Pairs, is_judge, resolve
+from evenhand.background import in_background
+from evenhand.contract import read_criteria
+from evenhand.data import ReadOptions
+from evenhand.data.frames import ArrowStream
+from evenhand.errors import InputError
+from evenhand.judges import Judge
+from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
+from evenhand.runs import (
+    JudgePlan,
+    Observer,
+    PairFiles,
+    Progress,
+    RunOptions,
+    RunSummary,
+    Sources,
+    Stop,
+    given_outputs,
+    given_pairs,
+    judge_pairs,
+)
+from evenhand.settings import load_settings
+from evenhand.store import Store, open_store
+
+if TYPE_CHECKING:
+    from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
+    from evenhand.report.gate import GateReport
+    from evenhand.report.ranking import RankOptions, RunRanking
+    from evenhand.stats.calibration.fit import Method
+    from evenhand.trust.audit import Audit
+    from evenhand.trust.calibration import CalibrationReport
+    from evenhand.trust.correction import Corrections
+
+# One model's outputs: a file, a DataFrame, or rows.
+Outputs: TypeAlias = str | Path | ArrowStream | Iterable[Mapping[str, Any]]
+
+
+async def run(
+    pairs: Pairs | None = None,
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    a: Outputs | None = None,
+    b: Outputs | None = None,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> RunSummary:
+    """Judge many pairs: a file of them, a DataFrame, any iterable; or the outputs of two models,
+    `a` and `b`. The same call again goes on.
+
+    Raises what keeps it from beginning, and what the judge or the store stopped it with; a cap
+    that was reached is in the summary.
+    """
+    _refuse_data(pairs, a, b)
+    options = options or RunOptions()
+    settings = load_settings()
+    plans: list[JudgePlan] = []
+    ours: list[Judge] = []  # to be closed here
+    stop = Stop()
+    try:
+        for each in _each(judge):
+            resolved = resolve(settings, each, config)
+            if each is None or isinstance(each, str):
+                ours.append(resolved.open_judge())
+                each = ours[-1]
+            plans.append(JudgePlan(each, resolved))
+        reading = ReadOptions(
+            columns=columns or {},
+            criteria=read_criteria(criteria) if criteria else (),
+            criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
+        )
+        sources = _sources(pairs, a, b, reading)
+        try:
+            with open_store(options.store or settings.store) as store:
+                summary = await judge_pairs(
+                    sources,
+                    plans,
+                    options,
+                    store=store,
+                    stop=stop,
+                    observer=_listener(on_progress),
+                )
+        finally:
+            sources.close()
+    finally:
+        for each in ours:
+            await each.close()
+    if summary.error is not None and stop.error is not None:
+        raise stop.error
+    return summary
+
+
+def run_sync(
+    pairs: Pairs | None = None,
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    a: Outputs | None = None,
+    b: Outputs | None = None,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> RunSummary:
+    """The same for code that is not async."""
+    work = run(
+        pairs,
+        judge,
+        config,
+        a=a,
+        b=b,
+        criteria=criteria,
+        columns=columns,
+        options=options,
+        on_progress=on_progress,
+    )
+    return in_background(work)
+
+
+def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge | None]:
+    """One judge or several; what is none is told before anything is opened."""
+    if judge is None or isinstance(judge, str) or is_judge(judge):
+        return [judge]
+    several = list(judge) if isinstance(judge, Sequence) else [judge]
+    for each in several:
+        if not isinstance(each, str) and not is_judge(each):
+            raise InputError(Message("api.judges_no_name", each=each))
+    if not several:
+        raise InputError(Message("api.no_judge"))
+    return [*several]
+
+
+def _refuse_data(pairs: Pairs | None, a: Outputs | None, b: Outputs | None) -> None:
+    """Pairs, or both models' outputs: not both, and not half of it."""
+    if pairs is not None and (a is not None or b is not None):
+        raise InputError(Message("api.data_given_twice"))
+    if pairs is None and (a is None or b is None):
+        missing = [name for name, given in (("a", a), ("b", b)) if given is None]
+        code = "api.no_data" if len(missing) == 2 else "api.outputs_missing"
+        raise InputError(Message(code, name=missing[0]))
+
+
+def _sources(
+    pairs: Pairs | None, a: Outputs | None, b: Outputs | None, reading: ReadOptions
+) -> Sources:
+    if a is not None and b is not None:
+        return given_outputs(a, b, reading)
+    if isinstance(pairs, str | Path):
+        return PairFiles.of([pairs], reading)
+    return given_pairs(() if pairs is None else pairs, reading)
+
+
+def _listener(on_progress: Callable[[Progress], None] | None) -> Observer:
+    class Listener(Observer):
+        def progress(self, progress: Progress) -> None:
+            if on_progress is not None:
+                on_progress(progress)
+
+    return Listener()
+
+
+def conclude(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    side: Side = "B",
+    ties: Ties = "half",
+    level: float = 0.95,
+    limits: ConclusionLimits | None = None,
+) -> Conclusions:
+    """What a run says of one side: win rate, parts, length, position. What `report` shows."""
+    from evenhand.report.conclusions import conclude
+
+    with _opened(store) as opened:
+        return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
+
+
+def gate(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    min_win_rate: float = 0.5,
+    alpha: float = 0.05,
+    side: Side = "B",
+    ties: Ties = "half",
+    limits: ConclusionLimits | None = None,
+    max_inconsistent: float | None = None,
+) -> GateReport:
+    """Whether a run's interval lies above a threshold, below it, or neither."""
+    from evenhand.report.gate import gate_run
+
+    with _opened(store) as opened:
+        return gate_run(
+            opened,
+            run,
+            min_win_rate=min_win_rate,
+            alpha=alpha,
+            side=side,
+            ties=ties,
+            limits=limits,
+            max_inconsistent=max_inconsistent,
+        )
+
+
+def rank(
+    *runs: str,
+    store: str | Path | Store | None = None,
+    options: RankOptions | None = None,
+    judge: str | None = None,
+    tag: str | None = None,
+) -> RunRanking:
+    """The models of one or more runs, ranked; `evenhand.stats.rank_battles` ranks columns."""
+    from evenhand.report.ranking import rank_runs
+
+    with _opened(store) as opened:
+        return rank_runs(opened, runs, options, judge=judge, tag=tag)
+
+
+def audit(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    against: str | None = None,
+    level: float = 0.95,
+    disagreements: int = 20,
+) -> Audit:
+    """A judge against the labels of its run, or people's votes. What `audit` shows."""
+    from evenhand.trust.audit import audit_run
+
+    with _opened(store) as opened:
+        return audit_run(
+            opened, run, judge=judge, against=against, level=level, disagreements=disagreements
+        )
+
+
+def calibrate(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    save: str | Path | None = None,
+    overwrite: bool = False,
+    method: Method = "auto",
+    min_agreement: float | None = None,
+    error_level: float = 0.05,
+    level: float = 0.95,
+    seed: int = 0,
+) -> CalibrationReport:
+    """Learn from a run's labels how likely its judge's verdicts are right; `save` keeps it, for
+    `open_calibration`."""
+    from evenhand.trust.calibration import calibrate_run, save_calibration
+
+    with _opened(store) as opened:
+        learned = calibrate_run(
+            opened,
+            run,
+            judge=judge,
+            method=method,
+            min_agreement=min_agreement,
+            error_level=error_level,
+            level=level,
+            seed=seed,
+        )
+    if save is None:
+        return learned
+    path = save_calibration(learned.calibration, save, overwrite=overwrite)
+    return learned.model_copy(update={"saved": str(path)})
+
+
+def correct(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    jury: str | None = None,
+    side: Side = "B",
+    level: float = 0.95,
+    labels_are_random: bool = False,
+    seed: int = 0,
+) -> Corrections:
+    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "majority"
+    or a saved one, in the judge's place."""
+    from evenhand.trust.correction import correct_run
+
+    with _opened(store) as opened:
+        return correct_run(
+            opened,
+            run,
+            judge=judge,
+            jury=jury,
+            side=side,
+            level=level,
+            labels_are_random=labels_are_random,
+            seed=seed,
+        )
+
+
+@contextmanager
+def _opened(store: str | Path | Store | None) -> Iterator[Store]:
+    """The caller's own stays open; one by its address is not made where there is none."""
+    if isinstance(store, Store):
+        yield store
+        return
+    with open_store(store or load_settings().store, create=False) as opened:
+        yield opened

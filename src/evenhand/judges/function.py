@@ -1,0 +1,124 @@
+"""A judge from a plain function: the text of the prompt in, the text of the answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import TypeAlias, overload
+
+from evenhand.errors import InputError, JudgeError
+from evenhand.judges.protocol import ClosedOnExit, Completion, JudgeCall, Traits
+from evenhand.judges.redaction import Redactor, secrets_in
+from evenhand.messages import Message
+
+Answering: TypeAlias = Callable[[str], "str | Awaitable[str]"]
+
+# Calls of a function that is not async wait in threads; asyncio's own pool has few on few cores.
+_THREADS = 32
+
+
+@overload
+def judge(function: Answering, /) -> FunctionJudge: ...
+
+
+@overload
+def judge(
+    *, name: str | None = None, version: str | None = None
+) -> Callable[[Answering], FunctionJudge]: ...
+
+
+def judge(
+    function: Answering | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: str | None = None,
+) -> FunctionJudge | Callable[[Answering], FunctionJudge]:
+    """`@judge`, or `@judge(name="house", version="2")`: the function, async or not, is the judge.
+
+    `version` tells apart what its source does not: the model that it asks, its settings.
+    """
+    if function is None:
+        return lambda decorated: FunctionJudge(decorated, name=name, version=version)
+    return FunctionJudge(function, name=name, version=version)
+
+
+class FunctionJudge(ClosedOnExit):
+    """Can still be called as the function that it was."""
+
+    traits = Traits(modes=("reasoned",))
+
+    def __init__(
+        self, function: Answering, *, name: str | None = None, version: str | None = None
+    ) -> None:
+        if not callable(function):  # callers may be untyped
+            raise InputError(Message("judges.function_not_callable", given=function))
+        called = getattr(function, "__name__", type(function).__name__)
+        self.name = name or f"function:{called}"
+        self.__doc__ = function.__doc__
+        self.identity: Mapping[str, object] = {"source": _digest(function), "version": version}
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is
+        )
+        self._threads: ThreadPoolExecutor | None = None
+        self._redact = Redactor(others=secrets_in(os.environ))
+
+    def __call__(self, prompt: str) -> str | Awaitable[str]:
+        return self._function(prompt)
+
+    def __repr__(self) -> str:
+        return f"FunctionJudge({self.name!r})"
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        prompt = "\n\n".join(message.text for message in call.messages)
+        try:
+            answer = await self._answer(prompt)
+        except JudgeError:  # the function says whether asking again is of use
+            raise
+        except Exception as error:
+            raise JudgeError(
+                Message(
+                    "judges.function_raised",
+                    name=self.name,
+                    kind=type(error).__name__,
+                    error=self._redact(str(error)),
+                )
+            ) from error
+        if not isinstance(answer, str):
+            raise JudgeError(
+                Message("judges.function_no_text", name=self.name, kind=type(answer).__name__)
+            )
+        return self._redact.clean(Completion(text=answer))
+
+    async def _answer(self, prompt: str) -> object:
+        if self._is_async:
+            answer = self._function(prompt)
+        else:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="evenhand-judge")
+            run = contextvars.copy_context().run
+            answer = await asyncio.get_running_loop().run_in_executor(
+                self._threads, run, self._function, prompt
+            )
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def close(self) -> None:
+        """Its threads end; asked again, it starts new ones."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _digest(function: Answering) -> str | None:
+    """Of its source, so that what another body answered is not taken for what this one would."""
+    try:
+        source = inspect.getsource(inspect.unwrap(function))
+    except (OSError, TypeError):  # typed into an interpreter, or no Python function
+        return None
+    return sha256(inspect.cleandoc(source).encode("utf-8", "surrogatepass")).hexdigest()[:16]
