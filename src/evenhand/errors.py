@@ -105,7 +105,11 @@ class MissingExtra(InputError):
     kind = "missing_extra"
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(Message("extra.missing", what=what, extra=extra))
+        from evenhand.installation import install_command  # which reads packages' metadata
+
+        super().__init__(
+            Message("extra.missing", what=what, extra=extra, command=install_command(extra))
+        )
 
 
 class JudgeError(EvenhandError):

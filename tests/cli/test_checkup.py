@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
+from evenhand.installation import Extra, install_command
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings
 from scripted import answer_json
@@ -21,7 +23,25 @@ def checks(settings: Settings | None = None, **environment: str) -> dict[str, tu
 
 @pytest.mark.agents
 def test_version_of_each_extra_is_its_own() -> None:
-    assert checks()["extra providers"] == ("ok", f"pydantic_ai {version('pydantic-ai-slim')}")
+    state, found = checks()["extra providers"]
+    assert state == "ok"
+    assert f"pydantic-ai-slim {version('pydantic-ai-slim')}" in found
+
+
+def test_every_extra_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {name.removeprefix("extra ") for name in checks() if name.startswith("extra ")}
+    pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert there >= {*pyproject["project"]["optional-dependencies"]} - {"all"}
+
+
+def test_an_extra_in_part_says_what_is_missing_and_what_adds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = Extra("plot", {"altair": "5.5", "vl-convert-python": None})
+    monkeypatch.setattr("evenhand.cli.checkup.extras", lambda: iter([found]))
+    state, text = checks()["extra plot"]
+    assert state == "missing"
+    assert text == f"not installed: vl-convert-python (charts); run: {install_command('plot')}"
 
 
 def test_key_is_set_or_not_and_never_part_of_a_check() -> None:

@@ -40,6 +40,40 @@ def test_second_act_offline_shows_every_outcome_and_asks_nobody(
 
 
 @pytest.mark.usefixtures("no_model")
+def test_a_key_alone_is_never_spent(
+    command: Command, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(ties)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("EVENHAND_JUDGE", "openai:loopback")
+    ran = command("demo", "--pairs", "2")
+    assert ran.code == 0, ran.err
+    assert server.requests == []
+    assert "no model was asked (--live asks yours)" in " ".join(ran.out.split())
+    # With --live the same settings are asked: two pairs in both orders.
+    assert command("demo", "--live", "--pairs", "2").code == 0
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("--judge", "openai:loopback"), "add --live (24 calls)"),
+        (("--base-url", "http://127.0.0.1:9/v1"), "add --live (24 calls)"),
+        (("--live", "--offline"), "give one of them"),
+        (("--live",), "give --judge openai:MODEL"),
+    ],
+)
+def test_what_would_be_asked_unclearly_is_refused(
+    command: Command, arguments: tuple[str, ...], remedy: str
+) -> None:
+    ran = command("demo", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert remedy in ran.err
+
+
+@pytest.mark.usefixtures("no_model")
 def test_first_act_without_its_model_is_left_out_with_the_remedy(command: Command) -> None:
     ran = command("demo", "--offline")
     assert "left out  " in ran.out
@@ -59,7 +93,7 @@ def test_named_judge_is_asked_about_every_pair_in_both_orders(
     command: Command, start_server: StartServer
 ) -> None:
     server = start_server(ties)
-    ran = command("demo", *judged_by(server))
+    ran = command("demo", "--live", *judged_by(server))
     assert ran.code == 0, ran.err
     assert len(server.requests) == 24
     assert ran.out.count("A tie ") == 12
@@ -75,7 +109,7 @@ def test_pair_that_fails_is_shown_as_invalid_and_the_demo_goes_on(
             return error_reply(400, "this one I will not judge")
         return ties(request)
 
-    ran = command("demo", *judged_by(start_server(script)))
+    ran = command("demo", "--live", *judged_by(start_server(script)))
     assert ran.code == 0, ran.err
     assert ran.out.count("A tie ") == 11
     assert ran.out.count("Invalid: ") == 1
@@ -87,7 +121,7 @@ def test_judge_that_fails_on_every_pair_fails_the_demo(
     command: Command, start_server: StartServer
 ) -> None:
     server = start_server(lambda request: chat_reply("I would rather not say."))
-    ran = command("demo", *judged_by(server))
+    ran = command("demo", "--live", *judged_by(server))
     assert ran.code == 4
     assert ran.err.splitlines()[-1].startswith("error  no valid verdict")
 
@@ -95,13 +129,13 @@ def test_judge_that_fails_on_every_pair_fails_the_demo(
 @pytest.mark.usefixtures("no_model")
 def test_wrong_key_is_said_at_the_first_pair(command: Command, start_server: StartServer) -> None:
     server = start_server(lambda request: error_reply(401, "no such key"))
-    ran = command("demo", *judged_by(server))
+    ran = command("demo", "--live", *judged_by(server))
     assert ran.code == 3
     assert len(server.requests) == 2
 
 
 def test_judge_that_does_not_exist_is_said_before_anything_is_played(command: Command) -> None:
-    ran = command("demo", "--judge", "baseline:best")
+    ran = command("demo", "--live", "--judge", "baseline:best")
     assert (ran.code, ran.out) == (2, "")
 
 

@@ -98,6 +98,32 @@ def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: S
     assert "0 calls" in third.out
 
 
+@pytest.mark.parametrize(
+    ("models", "called"),
+    [
+        ((None, None), ("v1/out.jsonl", "v2/out.jsonl")),  # the files are called the same
+        (("small", "large"), ("small", "large")),
+    ],
+)
+def test_models_are_called_the_same_everywhere(
+    command: Command, models: tuple[str | None, str | None], called: tuple[str, str]
+) -> None:
+    for cycle, folder, model in zip((2, 3), ("v1", "v2"), models, strict=True):
+        (command.directory / folder).mkdir()
+        rows = [{"id": n, "prompt": f"p{n}", "response": "yes" * (n % cycle)} for n in range(8)]
+        named = [row | ({"model": model} if model else {}) for row in rows]
+        write_lines(command.directory / folder / "out.jsonl", named)
+    files = ("--a", "v1/out.jsonl", "--b", "v2/out.jsonl")
+    judged = ("-j", "baseline:longer", "--store", "s.db", "--name", "named")
+    told = "A is {}, B is {}".format(*called)
+    assert f"note  {told}" in command("run", *files, *judged).err
+    assert told in command("run", *files, *judged, "--json").json["notes"]  # nothing is read again
+    report = command("report", "named", "--store", "s.db", "--json").json
+    assert {report["conclusions"][0][each] for each in ("model", "against")} == set(called)
+    ranking = command("rank", "named", "--store", "s.db", "--json").json
+    assert {each["model"] for each in ranking["ranking"]["models"]} == set(called)
+
+
 def test_rows_that_repeat_another_are_told_and_judged_once(command: Command) -> None:
     rows = sums(4)
     write_lines(command.directory / "pairs.jsonl", [*rows, rows[0], rows[3], rows[0]])

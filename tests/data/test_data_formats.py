@@ -205,7 +205,7 @@ def test_parquet_without_pyarrow_names_the_extra(
         raise ImportError(name)
 
     monkeypatch.setattr("evenhand.data.parquet.import_module", absent)
-    with pytest.raises(MissingExtra, match=r"evenhand\[parquet\]"):
+    with pytest.raises(MissingExtra, match=r"\[parquet\]'"):
         read("pairs.parquet", parquet(ROWS))
 
 

@@ -384,10 +384,10 @@ def test_a_missing_sdk_and_a_missing_pydantic_ai_say_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai.providers.groq", None)
-    with pytest.raises(InputError, match=r"pip install 'pydantic-ai-slim\[groq\]'"):
+    with pytest.raises(InputError, match=r"pip install .*'pydantic-ai-slim\[groq\]'"):
         ProviderJudge("groq:model")
     monkeypatch.setitem(sys.modules, "pydantic_ai.models", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[providers\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[providers\]'"):
         ProviderJudge(CLAUDE)
 
 

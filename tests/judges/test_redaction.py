@@ -92,6 +92,14 @@ def test_a_stand_in_for_a_key_is_no_secret_of_an_answer(stand_in: str) -> None:
     assert Redactor([stand_in], others=[stand_in]).cut(text) == text
 
 
+@pytest.mark.parametrize("stand_in", ["x", "none", "test", "EMPTY"])
+def test_a_stand_in_for_a_key_blanks_no_word_of_a_message(stand_in: str) -> None:
+    text = "none of the test servers x is EMPTY"
+    assert Redactor([stand_in], others=[stand_in])(text) == text
+    # Where a header is quoted, whatever it holds goes.
+    assert Redactor([stand_in])(f"Bearer {stand_in}") == "***"
+
+
 def test_the_public_beginning_of_a_key_stays() -> None:
     text = "Keys of that provider begin with sk-proj-abcdefghijklm."
     assert Redactor([LONG_KEY]).cut(text) == text

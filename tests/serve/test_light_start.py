@@ -18,6 +18,7 @@ import pytest
 from benchmarks.loopback import loopback_environment
 
 from evenhand.cli.main import main
+from evenhand.installation import install_command
 from mcp_clients import HELLO, READY
 
 # What takes long to load, by who needs it: figures, MCP, pages, old stores, judges' calls, HTTP.
@@ -176,6 +177,6 @@ def test_what_is_not_installed_is_said_at_the_start(
     assert left.value.code == 2
     told = capsys.readouterr()
     name = missing.removesuffix("_types")
-    assert f"{name} is not installed; run: pip install 'evenhand[serve]'" in told.err
+    assert f"{name} is not installed (extra serve); run: {install_command('serve')}" in told.err
     assert told.out == ""
     assert not Path(store).exists()

@@ -20,6 +20,7 @@ from benchmarks.serve_pairs import bodies
 from benchmarks.served import Served
 
 from evenhand.cli.main import main
+from evenhand.installation import install_command
 from forked import ForkedCommand
 from live_server import wait_until
 from postgres_server import PASSWORD, PostgresServer
@@ -137,7 +138,7 @@ def test_without_the_extra_it_says_how_to_install_it(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "pip install 'evenhand[serve]'" in capsys.readouterr().err
+    assert install_command("serve") in capsys.readouterr().err
 
 
 class Asking(threading.Thread):

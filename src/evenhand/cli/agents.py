@@ -29,7 +29,7 @@ def mcp(
     store: opt.StoreAddress = None,
     config: ConfigFile = None,
 ) -> None:
-    """Serve MCP on standard input and output, for an agent that starts this command.
+    """Serve MCP on standard input and output, for an agent.
 
     Nothing but the protocol is written to standard output; notes and the log go to standard
     error. It ends with its input, by SIGTERM or by Ctrl-C; background runs are saved and go on at
@@ -96,7 +96,7 @@ def skill(
         bool, typer.Option("--force", help="Replace files that were changed.")
     ] = False,
 ) -> None:
-    """Write the Agent Skill that teaches a coding agent to use evenhand."""
+    """Write the Agent Skill that teaches a coding agent evenhand."""
     from evenhand.skill import skill_folders, skill_texts, write_skill
 
     if show:

@@ -101,7 +101,7 @@ def audit(
     judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Audit a judge: how often it is right by labels, what it leans to, whether to believe it.
+    """Audit a judge: how often it is right by labels, and its biases.
 
     Exit codes: 0 it passes (or no threshold was set), 1 a threshold fails, 6 one is undecided,
     2 bad input, no labels, or the store failed, 3 the judge failed, 5 a cap stopped it,

@@ -79,7 +79,7 @@ def calibrate(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn the probability that a verdict is right, from the labelled verdicts of a run.
+    """Learn the probability that a verdict is right, from labels.
 
     Exit codes: 0 it was learned (it says where too little is known for more than the share that is
     right, or for a guarantee), 2 bad input or the store failed.

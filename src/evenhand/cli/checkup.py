@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import platform
 import sys
@@ -15,6 +13,7 @@ from typing import Literal
 from evenhand import __version__
 from evenhand.contract import Criterion, Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
+from evenhand.installation import Extra, extras, install_command
 from evenhand.judges import Judge, RetryPolicy
 from evenhand.judges.redaction import shown_url
 from evenhand.judging.comparison import settle
@@ -24,12 +23,19 @@ from evenhand.settings import Settings, load_settings
 
 State = Literal["ok", "missing", "warning", "wrong"]
 
-_EXTRAS = (
-    ("xllamacpp", "xllamacpp", "local", "the embedded judge"),
-    ("pydantic_ai", "pydantic-ai-slim", "providers", "anthropic:, google: and other judges"),
-    ("langchain_core", "langchain-core", "tools", "the LangChain tool"),
-    ("uvloop", "uvloop", "speed", "a faster event loop"),
-)
+# What each extra is for.
+_PURPOSES = {
+    "local": "the embedded judge",
+    "parquet": "Parquet files, data by URL",
+    "plot": "charts",
+    "postgres": "a store in PostgreSQL",
+    "providers": "anthropic:, google: and other judges, batch APIs",
+    "ray": "runs on a Ray cluster",
+    "serve": "HTTP, MCP and pages",
+    "speed": "a faster event loop and transport",
+    "telemetry": "traces by OpenTelemetry",
+    "tools": "tools for agent frameworks",
+}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 # What load_settings may find wrong in the environment itself.
@@ -79,12 +85,7 @@ def check_set_up(
     yield SetupCheck(
         "evenhand", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"
     )
-    for module, distribution, extra, purpose in _EXTRAS:
-        if importlib.util.find_spec(module) is None:
-            there = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
-            yield SetupCheck(f"extra {extra}", "missing", there)
-        else:
-            yield SetupCheck(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
+    yield from map(_check_extra, extras())
     yield _check_model(settings)
     yield _check_files(settings, fault)
     for key in _KEYS:
@@ -102,11 +103,18 @@ def _check_files(settings: Settings, fault: SettingsError | None) -> SetupCheck:
     return SetupCheck("config files", "ok", ", ".join(settings.sources) or "none found")
 
 
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"
+def _check_extra(extra: Extra) -> SetupCheck:
+    name = f"extra {extra.name}"
+    if extra.installed:
+        packages = (f"{package} {version}" for package, version in extra.versions.items())
+        return SetupCheck(name, "ok", ", ".join(packages))
+    message = Message(
+        "checkup.extra_missing",
+        packages=[package for package, version in extra.versions.items() if version is None],
+        purpose=_PURPOSES.get(extra.name, extra.name),
+        command=install_command(extra.name),
+    )
+    return SetupCheck(name, "missing", message)
 
 
 def _either(environment: Mapping[str, str], name: str) -> str | None:

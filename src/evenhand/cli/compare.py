@@ -32,7 +32,7 @@ def compare(
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Say which of two responses to a prompt is better, judged in both orders.
+    """Say which of two responses is better, judged in both orders.
 
     Exit codes: 0 a verdict (an inconsistent one too), 2 bad input, 3 the judge failed,
     4 no valid verdict, 130 interrupted.

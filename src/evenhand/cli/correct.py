@@ -75,7 +75,9 @@ def correct(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Correct a win rate for the judge's errors by people's labels; --draw says what to label.
+    """Correct a win rate for the judge's errors by people's labels.
+
+    --draw says which pairs to label next.
 
     Exit codes: 0, and 2 for bad input, which labels are that were not drawn by a known chance, or
     where the store failed.

@@ -15,10 +15,12 @@ from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices
 from evenhand.errors import (
     EvenhandError,
+    InputError,
     JudgeAuthentication,
     JudgeQuotaExceeded,
     JudgeUnreachable,
 )
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,8 +44,16 @@ _HOPELESS = (JudgeAuthentication, JudgeQuotaExceeded, JudgeUnreachable)
 def demo(
     judge: opt.JudgeName = None,
     base_url: opt.BaseUrl = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Let --judge, your settings' judge, or the one that your key is for judge the "
+            "second act: 24 calls.",
+        ),
+    ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Use the example answers even if a key is set.")
+        bool, typer.Option("--offline", help="Use the example answers, as without --live.")
     ] = False,
     whole: Annotated[
         bool, typer.Option("--whole", help="Show every verdict of the second act whole.")
@@ -55,8 +65,15 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """See it work: a tiny model follows the place, a strong judge gives reasons."""
-    strong = _strong_judge(judge, base_url=base_url, offline=offline)
+    """See it work: a tiny model live, then a strong judge's reasons.
+
+    Nothing is asked that costs money, unless --live is given.
+    """
+    if live and offline:
+        raise InputError(Message("command.demo_live_and_offline"))
+    if not live and (judge is not None or base_url):
+        raise InputError(Message("command.demo_judge_unasked"))
+    strong = _strong_judge(judge, base_url=base_url) if live else _example_judge()
     session.run_async(_play(strong, whole=whole, most=pairs))
 
 
@@ -185,25 +202,28 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     )
 
 
-def _strong_judge(named: str | None, *, base_url: list[str] | None, offline: bool) -> _Demonstrated:
-    from evenhand import judges
+def _strong_judge(named: str | None, *, base_url: list[str] | None) -> _Demonstrated:
     from evenhand.cli.terminal import one_line
+
+    if _settings_for(named, base_url, "en").judge is None:
+        named = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
+    config = partial(_settings_for, named, base_url)
+    judge = config("en").judge
+    if judge is None:
+        raise InputError(Message("command.demo_no_judge"))
+    return _Demonstrated(config("en").open_judge(), config, f"{one_line(judge)}, live")
+
+
+def _example_judge() -> _Demonstrated:
+    from evenhand import judges
     from evenhand.demo import EXAMPLES_LABEL, answers_file
     from evenhand.judging.config import JudgeConfig
 
-    if not offline:
-        if _settings_for(named, base_url, "en").judge is None:
-            named = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
-        config = partial(_settings_for, named, base_url)
-        judge = config("en").judge
-        if judge is not None:
-            described = f"{one_line(judge)} (your key, 24 calls)"
-            return _Demonstrated(config("en").open_judge(), config, described)
     # Its answers are there in one form, whatever the settings say.
     return _Demonstrated(
         judges.open_judge(f"replay:{answers_file()}"),
         lambda locale: JudgeConfig(locale=locale),
-        f"a replay of {EXAMPLES_LABEL}: no model was asked",
+        f"a replay of {EXAMPLES_LABEL}: no model was asked (--live asks yours)",
     )
 
 

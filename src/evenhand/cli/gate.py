@@ -81,8 +81,10 @@ def gate(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else
-    undecided (6)."""
+    """Pass, fail or stay undecided by the interval of a run's win rate.
+
+    Exit codes: 0 it lies above the threshold, 1 below, 6 undecided, 2 bad input.
+    """
     from evenhand.report.gate import gate_run
 
     _named_once(name, latest=latest)

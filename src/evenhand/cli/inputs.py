@@ -228,6 +228,8 @@ def read_sources(given: DataFiles, reading: ReadOptions, *, prompts: Prompts = "
         raise InputError(Message("command.nothing_to_judge"))
     if len(files) < 2:
         raise InputError(Message("command.one_output"))
+    if reading.criteria_needed and not reading.criteria:  # outputs have none of their own
+        raise InputError(Message("command.no_criteria"))
     return ModelOutputs(
         tuple([open_source(data_path(file)) for file in files]),
         reading,

@@ -82,7 +82,7 @@ def jury(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Let several judges vote: their verdicts together, how right they are, who adds what.
+    """Let several judges vote: how right they are, who adds what.
 
     Exit codes: 0, and 2 for bad input (runs that share no pair, one judge alone, another jury than
     was kept) or where the store failed.

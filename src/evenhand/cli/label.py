@@ -68,7 +68,7 @@ def label(
     seed: Annotated[int, typer.Option("--seed", help="Of the order and the sides.")] = 0,
     store: opt.StoreAddress = None,
 ) -> None:
-    """Vote on the pairs of a run in the terminal: blind, in random order, and resumable.
+    """Vote on the pairs of a run in the terminal, blind; resumable.
 
     Exit codes: 0 all are voted on, or you quit; 2 bad input, no terminal, or the store failed;
     130 interrupted. Every vote is stored at once, so that the same command goes on.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
@@ -13,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.agents import mcp, schema, skill
 from evenhand.cli.audit import audit
 from evenhand.cli.calibrate import calibrate
+from evenhand.cli.command_tree import CommandTree, path_of
 from evenhand.cli.compare import compare
 from evenhand.cli.correct import correct
 from evenhand.cli.demo import demo
@@ -47,6 +49,7 @@ _OF_ONE_PAIR = frozenset({"compare", "prompt", "doctor"})
 
 app = typer.Typer(
     name="evenhand",
+    cls=CommandTree,
     invoke_without_command=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -78,29 +81,19 @@ def evenhand(
         session.write_text(context.get_help())
 
 
-app.command()(compare)
-app.command()(run)
-app.add_typer(runs, name="runs")
-app.command()(show)
-app.command()(report)
-app.command()(gate)
-app.command()(rank)
-app.command()(audit)
-app.command()(calibrate)
-app.command()(jury)
-app.command()(correct)
-app.command()(plan)
-app.command()(label)
-app.add_typer(votes, name="votes")
-app.command()(probe)
-app.command()(serve)
-app.command()(prompt)
-app.command()(demo)
-app.command()(doctor)
-app.command()(schema)
-app.command()(mcp)
-app.command()(skill)
-app.add_typer(models, name="models")
+def _add(panel: str, *commands: Callable[..., None] | tuple[str, typer.Typer]) -> None:
+    for each in commands:
+        if isinstance(each, tuple):
+            app.add_typer(each[1], name=each[0], rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(each)
+
+
+_add("Judge", compare, run, prompt, plan)
+_add("Conclude", report, gate, rank, show, ("runs", runs))
+_add("Trust the judge", audit, probe, calibrate, jury, correct, label, ("votes", votes))
+_add("Serve", serve, mcp, skill, schema)
+_add("Set up", demo, doctor, ("models", models))
 
 
 def main() -> NoReturn:
@@ -127,7 +120,10 @@ def _run() -> int:
         return left.code if isinstance(left.code, int) else Status.OK
     except typer.TyperException as problem:
         text = " ".join(problem.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
-        error = InputError(Message("command.usage", text=text))
+        # A usage error knows the command that it stopped.
+        context = getattr(problem, "ctx", None)
+        path = "evenhand" if context is None else " ".join(path_of(context))
+        error = InputError(Message("command.usage", text=text, path=path))
     except (KeyboardInterrupt, typer.Abort):
         error = _interrupted(of_pair)
     except EvenhandError as problem:

@@ -140,7 +140,7 @@ def plan(
     mode: opt.ModeName = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Tell how many pairs a difference needs, or what a number of pairs can show, and the cost.
+    """Tell how many pairs a difference needs, and what they cost.
 
     The cost is known from a run like it (--like), from --price with --tokens, or from the data
     itself (PAIRS with --judge and -c). Nothing is asked of a judge.

@@ -87,7 +87,9 @@ def probe(
     judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Try a judge on pairs whose verdict is known: flattery, injections, padding, nonsense.
+    """Try a judge on pairs whose verdict is known.
+
+    Flattery, injections, padding, nonsense: which habits it has, and how sure that is.
 
     Exit codes: 0 every pair was asked (and the score is above --min-score), 1 below --min-score,
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 6 whether it is above

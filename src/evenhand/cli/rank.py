@@ -180,7 +180,7 @@ def rank(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Rank models by the verdicts of runs, or by a file of battles, with intervals."""
+    """Rank models by the verdicts of runs, or by a file of battles."""
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.data import open_source
     from evenhand.report.ranking import rank_file, rank_runs

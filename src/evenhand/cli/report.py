@@ -76,7 +76,10 @@ def report(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
+    """Report what a run says: the win rate with its interval.
+
+    Also by criterion and tag, and how far length and position had a part in it.
+    """
     from evenhand.report.conclusions import conclude
 
     written: HtmlReport | None = None

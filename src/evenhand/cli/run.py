@@ -276,7 +276,7 @@ def run(
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Judge a file of pairs, or two models' outputs; run it again and it goes on.
+    """Judge a file of pairs, or two models' outputs; resumable.
 
     Exit codes: 0 every pair was judged (invalid ones are counted) or no more were needed,
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.

@@ -15,6 +15,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
 from evenhand.cli.terminal import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from evenhand.stats.proportions import Share
 
 
-runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+runs = typer.Typer(cls=CommandTree, invoke_without_command=True, rich_markup_mode=None)
 
 
 class _Given(NamedTuple):
@@ -120,8 +121,10 @@ def show(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show one run: what was asked for, each judge's outcomes, what failed, what it took, and its
-    batches at a provider."""
+    """Show one run: what was asked for, outcomes, what it took.
+
+    Also what failed, and its batches at a provider.
+    """
     import json
 
     from evenhand.report.run import report_batches, report_run
@@ -168,7 +171,10 @@ def delete(
     store: opt.StoreAddress = None,
     yes: opt.Yes = False,
 ) -> None:
-    """Delete a run with its verdicts, and the passes that no other run uses; votes stay."""
+    """Delete a run with its verdicts.
+
+    The passes that no other run uses go too; votes stay.
+    """
     from evenhand.cli.figures import counted, number
     from evenhand.report.lookup import find_run
 
@@ -205,7 +211,10 @@ def forget(
     store: opt.StoreAddress = None,
     yes: opt.Yes = False,
 ) -> None:
-    """Drop a run's prompts, responses and answers for good; its figures and verdicts stay."""
+    """Drop a run's texts for good; figures and verdicts stay.
+
+    Its prompts, its responses and what judges answered.
+    """
     from evenhand.cli.figures import counted
     from evenhand.report.lookup import find_run
 

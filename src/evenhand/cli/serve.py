@@ -81,7 +81,9 @@ def serve(
     log_texts: LogTexts = False,
     log_json: LogJson = False,
 ) -> None:
-    """Serve HTTP at /v1 and MCP at /mcp, until Ctrl-C or SIGTERM; a second one ends at once.
+    """Serve HTTP at /v1, MCP at /mcp and pages.
+
+    Until Ctrl-C or SIGTERM; a second one ends at once.
 
     Clients choose among the judges offered here and name no address, file or template. Tokens
     come from EVENHAND_TOKEN. Exit codes: 0 it was ended, 2 bad input, the port or the store

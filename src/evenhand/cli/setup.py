@@ -13,6 +13,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.command_tree import CommandTree
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -75,7 +76,7 @@ def _show(checks: list[SetupCheck]) -> None:
 
 # `evenhand models`: the embedded model, fetched, located and served.
 
-models = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+models = typer.Typer(cls=CommandTree, invoke_without_command=True, rich_markup_mode=None)
 
 
 @models.callback()

@@ -34,7 +34,7 @@ def show(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
+    """Show one pair of a run whole, with every pass behind it."""
     from evenhand.report.records import report_pair
 
     with opened_store(store) as opened:

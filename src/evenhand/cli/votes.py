@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, counted_share, number, percent
 from evenhand.cli.terminal import (
     one_line,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenhand.trust.votes import VotesSummary
 
 
-class _ShowByDefault(TyperGroup):
+class _ShowByDefault(CommandTree):
     """`evenhand votes RUN` is `evenhand votes show RUN`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -43,7 +43,10 @@ votes = typer.Typer(cls=_ShowByDefault, invoke_without_command=True, rich_markup
 
 @votes.callback()
 def of_people(context: typer.Context) -> None:
-    """Sum up people's votes on a run (evenhand votes RUN); import or export them."""
+    """Sum up, import or export people's votes on a run.
+
+    evenhand votes RUN is evenhand votes show RUN.
+    """
     if context.invoked_subcommand is None:
         raise InputError(Message("command.no_run_for_votes"))
 
@@ -56,7 +59,7 @@ def show(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show how many people voted on how many pairs, how far they agree, what the majority says."""
+    """Show how many voted, how far they agree and what most of them say."""
     from evenhand.cli.session import opened_store
     from evenhand.trust.votes import summarise_votes
 

@@ -68,6 +68,7 @@ OUTPUT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "cluster": PAIR_FIELDS["cluster"],
 }
 
+_RESPONSES = frozenset({"response_a", "response_b"})
 # Several columns may serve such a field together.
 _GATHERED = frozenset({"tags"})
 
@@ -116,9 +117,20 @@ class Columns:
         mapped = self._mapped.get(field)
         if mapped:
             return Message("data.column_not_there", field=field, column=mapped, columns=columns)
+        if field in _RESPONSES and self._fields is PAIR_FIELDS:
+            one = self._one_response(present)
+            if one is not None:
+                return Message("data.one_response", column=one)
         return Message(
             "data.no_column", field=field, names=list(self._fields[field]), columns=columns
         )
+
+    def _one_response(self, present: Sequence[str]) -> str | None:
+        """The column of a model's output, in a row that has no pair of responses."""
+        if self.find(present).keys() & _RESPONSES:
+            return None
+        single = {plain(name) for name in OUTPUT_FIELDS["response"]}
+        return next((column for column in present if plain(column) in single), None)
 
     def clash(self, field: str, columns: Sequence[str]) -> str:
         return Message("data.columns_differ", field=field, one=columns[0], two=columns[1])

@@ -24,6 +24,7 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
+from evenhand.installation import pip_command
 from evenhand.judges.protocol import ChatMessage, ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 from evenhand.judges.registry import JudgeName, JudgeOptions
@@ -275,13 +276,13 @@ def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Mode
     except ValueError:
         raise InputError(Message("judges.provider_unknown", provider=provider, spec=spec)) from None
     except ImportError:
-        raise InputError(Message("judges.provider_sdk_missing", provider=provider)) from None
+        raise _without_sdk(provider) from None
     try:
         if api_key is None and base_url is None:
             return infer_model(spec)
         return infer_model(spec, lambda name: _provider(name, api_key=api_key, base_url=base_url))
     except ImportError:
-        raise InputError(Message("judges.provider_sdk_missing", provider=provider)) from None
+        raise _without_sdk(provider) from None
     except UserError as error:
         if variable := _VARIABLE.search(str(error)):
             raise JudgeAuthentication(
@@ -290,6 +291,11 @@ def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Mode
         raise InputError(
             Message("judges.provider_not_opened", spec=spec, error=redacted(str(error)))
         ) from None
+
+
+def _without_sdk(provider: str) -> InputError:
+    command = pip_command(f"pydantic-ai-slim[{provider}]")
+    return InputError(Message("judges.provider_sdk_missing", provider=provider, command=command))
 
 
 def _provider(name: str, *, api_key: str | None, base_url: str | None) -> Provider[Any]:

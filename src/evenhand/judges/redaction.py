@@ -64,13 +64,12 @@ class Redactor:
         known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
         unsent = {secret for secret in others if _is_no_word(secret)}.difference(known)
         self._unsent = sorted(unsent, key=len, reverse=True)
-        forms = [form for secret in known for form in _forms(secret)]
-        self._longest = max(map(len, forms), default=0)
-        # A stand-in key such as "x" is only cut out as a word of its own.
-        self._known = [
-            re.compile(re.escape(s) if len(s) >= _LEAST_SECRET else rf"(?<!\w){re.escape(s)}(?!\w)")
-            for s in sorted(forms, key=len, reverse=True)
+        # A stand-in key such as "none" or "test" is a word of most messages, and no secret.
+        forms = [
+            form for secret in known if len(secret) >= _LEAST_SECRET for form in _forms(secret)
         ]
+        self._longest = max(map(len, forms), default=0)
+        self._known = sorted(forms, key=len, reverse=True)
         self._secrets = [secret for secret in known if _is_no_word(secret)]
         # What one of them cannot stand in a text without; looked for in every answer.
         self._needles = tuple(
@@ -89,7 +88,7 @@ class Redactor:
 
     def _redacted(self, text: str) -> str:
         for secret in self._known:
-            text = secret.sub(_CUT, text)
+            text = text.replace(secret, _CUT)
         return self._LOOKS_SECRET.sub(_CUT, self.cut(text))
 
     def cut(self, text: str) -> str:
@@ -157,8 +156,7 @@ def _forms(secret: str) -> list[str]:
     # Where a text has both quotes, Python escapes the single ones.
     forms |= {repr(each)[1:-1].replace("'", "\\'") for each in (secret, *as_json)}
     forms |= {html.escape(secret), html.escape(secret, quote=False)}
-    if len(secret) >= _LEAST_SECRET:
-        forms |= set(_in_base64(secret))
+    forms |= set(_in_base64(secret))
     return sorted(forms, key=len, reverse=True)
 
 

@@ -344,10 +344,16 @@ class _Engine:
     async def take_in(self, sources: Sources) -> bool:
         """Whether all rows are in the store now."""
         store, run = self._store, self._run
-        if sources.meaning:
-            self._notes.append(sources.meaning)
-        if run.intake_done:
-            return True
+        whole = run.intake_done or await self._read_rows(sources)
+        models = await asyncio.to_thread(store.first_models, run.id)
+        if models is not None and (meaning := sources.meaning(*models)):
+            self._notes.append(meaning)
+        if not whole:
+            self._notes.append(Message("runs.stopped_while_reading"))
+        return whole
+
+    async def _read_rows(self, sources: Sources) -> bool:
+        store, run = self._store, self._run
         whole = await self._off_the_loop(
             take_in,
             store,
@@ -360,8 +366,6 @@ class _Engine:
         )
         if whole:
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
-        else:
-            self._notes.append(Message("runs.stopped_while_reading"))
         return whole
 
     async def judge(self) -> None:

@@ -53,9 +53,8 @@ class Sources(Protocol):
     @property
     def title(self) -> str: ...
 
-    @property
-    def meaning(self) -> str | None:
-        """Who A and B are, where that is known and needs saying."""
+    def meaning(self, a: str, b: str) -> Message | None:
+        """Who A and B are, where that needs saying; `a` and `b` are the first pair's models."""
 
     def describe(self) -> Mapping[str, Any]: ...
 
@@ -81,8 +80,7 @@ class PairFiles:
     def title(self) -> str:
         return "+".join(file.stem for file in self.files)
 
-    @property
-    def meaning(self) -> str | None:
+    def meaning(self, a: str, b: str) -> Message | None:
         return None
 
     def describe(self) -> dict[str, Any]:
@@ -121,13 +119,12 @@ class ModelOutputs:
     def title(self) -> str:
         return "-vs-".join(file.stem for file in self.files)
 
-    @property
-    def meaning(self) -> str | None:
-        if len(self.files) == 2 and self.baseline is None:
-            return Message("runs.two_files", a=self.files[0].stem, b=self.files[1].stem)
+    def meaning(self, a: str, b: str) -> Message | None:
+        if len(self.files) == 2:
+            return Message("runs.two_files", a=a, b=b)
         if self.baseline is not None:
-            return Message("runs.against_baseline", a=self.baseline)
-        return "A and B are other models in other pairs: compare by modelA and modelB of the export"
+            return Message("runs.against_baseline", a=a)
+        return Message("runs.all_against_all")
 
     def describe(self) -> dict[str, Any]:
         asked = [self.questions] if self.questions else []

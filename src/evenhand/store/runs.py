@@ -179,6 +179,13 @@ class RunStore(Database):
                 models=tuple((a, b, count) for a, b, count, _ in connection.execute(models)),
             )
 
+    def first_models(self, run_id: int) -> tuple[str, str] | None:
+        """The two models of a run's first pair, where it names them."""
+        first = select(items.c.model_a, items.c.model_b).where(items.c.run_id == run_id)
+        with self._reading() as connection:
+            found = connection.execute(first.order_by(items.c.number).limit(1)).first()
+        return None if found is None or None in tuple(found) else (found[0], found[1])
+
     def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
         """The names of the finished runs of this judge over fewer pairs, most of them this run's:
         each was a look at data that grew into these."""

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 import evenhand
 from evenhand.errors import EvenhandError, InputError, MissingExtra
-from evenhand.messages import Message
+from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
@@ -86,7 +86,7 @@ def gather(store: Store, conclusions: Conclusions, *, language: Language = "en")
     try:
         charts = tuple(_charts(conclusions, ranking, language))
     except MissingExtra as error:
-        undrawn = error.message
+        undrawn = render(error.message, language, "page")  # the file goes to others
     return RunFigures(
         conclusions=conclusions,
         run=report_run(store, conclusions.run),

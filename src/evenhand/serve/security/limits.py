@@ -130,9 +130,8 @@ class BoundedSources:
     def title(self) -> str:
         return self.sources.title
 
-    @property
-    def meaning(self) -> str | None:
-        return self.sources.meaning
+    def meaning(self, a: str, b: str) -> Message | None:
+        return self.sources.meaning(a, b)
 
     def describe(self) -> Mapping[str, Any]:
         if self._described is None:

@@ -336,8 +336,7 @@ class ProbePairs:
     def title(self) -> str:
         return f"probes-{self.language}"
 
-    @property
-    def meaning(self) -> str | None:
+    def meaning(self, a: str, b: str) -> Message | None:
         return None
 
     def describe(self) -> dict[str, Any]:
