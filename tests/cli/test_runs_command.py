@@ -341,7 +341,7 @@ def test_narrow_terminal_gets_the_same_counts_in_lines_that_fit(
     )
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "llm-comparator"])
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv", "excel-csv", "llm-comparator"])
 def test_export_cannot_act_on_a_terminal(command: Command, store: Store, form: str) -> None:
     make_run(store, "evil", [Row("x", says("A"), pair={"response_a": HOSTILE})])
     code, shown = on_a_terminal(

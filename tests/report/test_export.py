@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.source import Source
 from evenhand.errors import InputError, MissingExtra
-from evenhand.report.export import FORMATS, Exported, export_run, format_for
+from evenhand.report.export import FORMATS, Exported, Format, export_run, format_for
 from evenhand.report.records import COLUMNS, read_run
 from evenhand.store import Store
 from stored_runs import ROWS, SKIPPED, Row, follows_place, make_run, mumbles, says
@@ -46,22 +47,28 @@ def test_line_holds_the_whole_verdict_with_its_passes(judged: Store) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("x.jsonl", "jsonl"), ("x.NDJSON", "jsonl"), ("x.csv", "csv"), ("x.parquet", "parquet")],
+    [
+        ("x.jsonl", "jsonl"),
+        ("x.NDJSON", "jsonl"),
+        ("x.json", "json"),
+        ("x.csv", "csv"),
+        ("x.parquet", "parquet"),
+    ],
 )
 def test_format_is_told_by_the_ending(name: str, expected: str) -> None:
     assert format_for(Path(name)) == expected
 
 
-@pytest.mark.parametrize("name", ["x.json", "x.txt", "x.jsonl.gz"])
+@pytest.mark.parametrize("name", ["x.xlsx", "x.txt", "x.jsonl.gz"])
 def test_ending_that_says_nothing_needs_a_format(judged: Store, tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="format jsonl, csv, parquet, llm-comparator"):
+    with pytest.raises(InputError, match="format jsonl, json, csv, excel-csv, parquet"):
         export_run(judged, "first", tmp_path / name)
     assert export_run(judged, "first", tmp_path / name, format="csv").rows == 7
     assert (tmp_path / name).read_bytes().startswith(b"run,id,")
 
 
 def test_unknown_format_names_the_known_ones(judged: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'xlsx'; it takes jsonl, csv, parquet, llm-comparator"):
+    with pytest.raises(InputError, match=r"'xlsx'; it takes jsonl, json, csv, excel-csv, parquet"):
         export_run(judged, "first", tmp_path / "x", format=cast("Any", "xlsx"))
     assert not (tmp_path / "x").exists()
 
@@ -139,10 +146,41 @@ def test_parquet_without_pyarrow_names_the_extra(
 
 
 def test_stream_of_the_caller_stays_open(judged: Store) -> None:
-    for form in ("jsonl", "csv", "parquet", "llm-comparator"):
+    for form in FORMATS:
         stream = io.BytesIO()
         assert export_run(judged, "first", stream, format=cast("Any", form)).rows == 7
         assert not stream.closed
+
+
+def exported(store: Store, name: str, form: Format) -> bytes:
+    stream = io.BytesIO()
+    export_run(store, name, stream, format=form)
+    return stream.getvalue()
+
+
+def test_json_is_one_array_of_the_same_rows(judged: Store) -> None:
+    lines = [json.loads(line) for line in exported(judged, "first", "jsonl").splitlines()]
+    assert json.loads(exported(judged, "first", "json")) == lines
+    make_run(judged, "empty", [])
+    assert json.loads(exported(judged, "empty", "json")) == []
+
+
+def test_excel_opens_every_letter_and_no_cell_flows_over(store: Store) -> None:
+    long, wide = "=" + "x" * 40_000, "😀" * 20_000  # 40,000 units of UTF-16
+    row = Row("x", says("A"), pair={"prompt": "谁更好？", "response_a": long, "response_b": wide})
+    make_run(store, "long", [row])
+    written = exported(store, "long", "excel-csv")
+    assert written.startswith(b"\xef\xbb\xbfrun,id,")
+    [cells] = csv.DictReader(io.StringIO(written.decode("utf-8-sig")))
+    assert cells["prompt"] == "谁更好？"
+    for side, whole in (("responseA", long), ("responseB", wide)):
+        units = len(cells[side].encode("utf-16-le")) // 2
+        assert 32_000 < units <= 32_767
+        assert cells[side].endswith(f"… (cut: {len(whole):,} characters in all)")
+    assert cells["responseA"].startswith("'=x")
+    # But for that it is the CSV that everybody else reads.
+    make_run(store, "short", [Row("x", says("A"))])
+    assert exported(store, "short", "excel-csv")[3:] == exported(store, "short", "csv")
 
 
 def comparator(store: Store, name: str) -> Any:

@@ -248,8 +248,11 @@ def export(
     context: typer.Context,
     name: opt.RunArgument,
     form: Annotated[
-        Literal["jsonl", "csv", "parquet", "llm-comparator"] | None,
-        typer.Option("--format", help="Default: by the file's ending, else jsonl."),
+        Literal["jsonl", "json", "csv", "excel-csv", "parquet", "llm-comparator"] | None,
+        typer.Option(
+            "--format",
+            help="Default: by the file's ending, else jsonl; excel-csv is CSV as Excel opens it.",
+        ),
     ] = None,
     output: Annotated[
         str,

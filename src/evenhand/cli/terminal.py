@@ -256,7 +256,7 @@ def printed(form: Format) -> Iterator[BinaryIO]:
             raise InputError(Message("command.parquet_on_terminal"))
         yield sys.stdout.buffer
     else:
-        shown = (clean if form == "csv" else escape) if terminal else str
+        shown = (clean if form in ("csv", "excel-csv") else escape) if terminal else str
         yield cast("BinaryIO", _Printed(sys.stdout.buffer, shown))
     sys.stdout.flush()
 

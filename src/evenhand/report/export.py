@@ -1,4 +1,6 @@
-"""A run into a file or a stream: JSON lines, CSV, Parquet, or the format of LLM Comparator."""
+"""A run into a file or a stream: JSON lines, JSON, CSV (as it is, and as Excel opens it), Parquet,
+or the format of LLM Comparator.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from evenhand.contract import Pass, Winner
 from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
 from evenhand.errors import InputError, MissingExtra
 from evenhand.messages import Message
-from evenhand.report.files import atomic_file, csv_lines
+from evenhand.report.files import atomic_file, csv_lines, excel_lines
 from evenhand.report.lookup import find_run
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
 from evenhand.store import RunRecord, Store
@@ -22,6 +24,15 @@ from evenhand.store.faults import of_run
 def json_lines(rows: Iterable[RunRow]) -> Iterator[bytes]:
     for row in rows:
         yield f"{row.model_dump_json()}\n".encode()
+
+
+def json_array(rows: Iterable[RunRow]) -> Iterator[bytes]:
+    """The same rows as one document."""
+    before = "[\n"
+    for row in rows:
+        yield f"{before}{row.model_dump_json()}".encode()
+        before = ",\n"
+    yield b"[]\n" if before == "[\n" else b"\n]\n"
 
 
 # A run as LLM Comparator opens it: an example for each row, a rating for each pass.
@@ -188,11 +199,12 @@ class _Sink:
 
 # A run into a file or a stream. A file gets its name only when it is whole.
 
-Format = Literal["jsonl", "csv", "parquet", "llm-comparator"]
+Format = Literal["jsonl", "json", "csv", "excel-csv", "parquet", "llm-comparator"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _BY_ENDING: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".csv": "csv",
     ".parquet": "parquet",
     "": "jsonl",
@@ -268,8 +280,12 @@ def _blocks(
     match chosen:
         case "jsonl":
             return json_lines(rows)
+        case "json":
+            return json_array(rows)
         case "csv":
             return csv_lines(rows)
+        case "excel-csv":
+            return excel_lines(rows)
         case "parquet":
             return parquet_blocks(rows)
         case "llm-comparator":
