@@ -170,7 +170,7 @@ def test_an_error_is_made_of_a_message() -> None:
 
 def test_no_room_below_the_edges_names_a_command_line_option() -> None:
     """`{--option}` in a catalogue is what its reader calls it."""
-    edges = ("cli", "serve", "api.py", "skill", "demo", "tools.py", "checkup.py")
+    edges = ("cli", "serve", "api.py", "skill", "demo", "tools.py", "checkup.py", "pytest_")
     of_pip = ("judges/embedded_model.py", "installation.py")
     named = []
     for path, tree in trees():

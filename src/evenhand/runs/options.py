@@ -80,7 +80,9 @@ class RunOptions:
             ("max_calls", self.max_calls),
             ("ray_workers", self.ray_workers),
         ):
-            if number is not None and (type(number) is not int or number < 1):
+            # Without a call, what is stored still gives its verdicts.
+            least = 0 if name == "max_calls" else 1
+            if number is not None and (type(number) is not int or number < least):
                 raise InputError(Message("runs.no_whole_number", name=name, number=number))
         for name, amount in (
             ("rpm", self.rpm),

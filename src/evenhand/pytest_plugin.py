@@ -1,0 +1,369 @@
+"""A plugin of pytest: `evenhand_better(…)` and `assert_better(…)` claim that b is better than a.
+
+A claim has three results: it holds, it is wrong, or it is undecided. All claims of a session share
+a store, whose answers are never asked for twice, and a budget.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import pytest
+
+if TYPE_CHECKING:  # nothing is loaded in the sessions of those who claim nothing
+    from evenhand.api import Pairs
+    from evenhand.api_runs import Outputs
+    from evenhand.judges import Judge
+    from evenhand.judging.config import JudgeConfig
+    from evenhand.runs import RunSummary
+
+Result = Literal["better", "worse", "undecided"]
+OnUndecided = Literal["fail", "xfail", "skip"]
+
+_INI = {
+    "evenhand_judge": "the judge of evenhand's claims, e.g. openai:gpt-5-mini",
+    "evenhand_store": "where its answers are kept; default: EVENHAND_STORE, or pytest's cache",
+    "evenhand_max_calls": "the most calls of the judge in a session",
+    "evenhand_max_cost": "the most dollars of a session",
+    "evenhand_price": "the judge's price, INPUT/OUTPUT in dollars for a million tokens",
+    "evenhand_undecided": "what an undecided claim makes of its test: fail, xfail or skip",
+}
+_LEDGER = "evenhand_ledger"  # of the workers' input
+_BUSY_S = 0.1
+
+
+class NotBetter(AssertionError):
+    """The claim is wrong: a is better."""
+
+
+class Undecided(AssertionError):
+    """Neither is shown to be better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """What a claim that holds rests on."""
+
+    run: str
+    store: str
+    line: str
+
+
+class _Session:
+    def __init__(self, config: pytest.Config, ledger: Path, *, shared: bool) -> None:
+        self._config = config
+        self.ledger = _Ledger(ledger)
+        self.shared = shared  # with other processes
+
+    def setting(self, name: str) -> str | None:
+        return str(self._config.getini(f"evenhand_{name}")).strip() or None
+
+    def number(self, name: str, kind: Callable[[str], Any]) -> Any:
+        from evenhand.errors import InputError
+        from evenhand.messages import Message
+
+        given = self.setting(name)
+        try:
+            return None if given is None else kind(given)
+        except ValueError:
+            raise InputError(Message("better.no_number", name=name, given=given)) from None
+
+    @property
+    def on_undecided(self) -> str:
+        return self.setting("undecided") or "fail"
+
+    def store(self) -> str | Path | None:
+        from evenhand.settings import load_settings
+
+        named = self.setting("store")
+        if named is not None:
+            return named if "://" in named else self._config.rootpath / Path(named).expanduser()
+        cache = getattr(self._config, "cache", None)  # None where its plugin is turned off
+        return load_settings().store or (cache and cache.mkdir("evenhand") / "evenhand.db")
+
+    @property
+    def capped(self) -> bool:
+        return self.setting("max_calls") is not None or self.setting("max_cost") is not None
+
+    def options(self, spent: _Spent) -> Any:
+        """What is left of the budget; with nothing left, what is stored still counts."""
+        from evenhand.judges.prices import read_price
+        from evenhand.runs import RunOptions
+
+        max_calls = self.number("max_calls", int)
+        max_cost = self.number("max_cost", float)
+        if max_calls is not None:
+            max_calls = max(0, max_calls - spent.calls)
+        if max_cost is not None:
+            left = max_cost - (spent.cost_usd or 0.0)
+            # A call that might go beyond it does not begin; what one takes is the mean so far.
+            if left <= 0 or left < (spent.cost_usd or 0.0) / max(1, spent.calls):
+                max_calls = 0
+            else:
+                max_cost = left
+        price = self.setting("price")
+        return RunOptions(
+            store=self.store(),
+            max_calls=max_calls,
+            max_cost=max_cost,
+            price=None if price is None else read_price(price, where="evenhand_price"),
+            retry=("failed",),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    calls: int
+    cost_usd: float | None  # None where it is not known of every claim
+    results: Mapping[str, int]
+
+
+class _Ledger:
+    """What the session has spent, in a file that its worker processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def entry(self, *, alone: bool) -> Iterator[Callable[[Result, RunSummary], None]]:
+        """`alone`: no other claim is made meanwhile, which might spend what this one counts on."""
+        ledger = sqlite3.connect(self.path, timeout=86_400, isolation_level=None)
+        try:
+            ledger.execute("CREATE TABLE IF NOT EXISTS claims (result, calls, cost_usd)")
+            if alone:
+                ledger.execute("BEGIN IMMEDIATE")
+
+            def enter(result: Result, summary: RunSummary) -> None:
+                entry = (result, summary.calls, summary.cost_usd)
+                ledger.execute("INSERT INTO claims VALUES (?, ?, ?)", entry)
+
+            yield enter
+            if alone:
+                ledger.execute("COMMIT")
+        finally:
+            ledger.close()
+
+    def spent(self) -> _Spent:
+        ledger = sqlite3.connect(self.path, timeout=86_400)
+        try:
+            claims = ledger.execute("SELECT result, calls, cost_usd FROM claims").fetchall()
+        except sqlite3.OperationalError:  # no claim has been made
+            claims = []
+        finally:
+            ledger.close()
+        costs = [cost for _, _, cost in claims]
+        return _Spent(
+            sum(calls for _, calls, _ in claims),
+            None if None in costs else sum(costs),
+            Counter(result for result, _, _ in claims),
+        )
+
+
+_session: _Session | None = None
+
+
+def assert_better(
+    pairs: Pairs | None = None,
+    *,
+    prompt: str | None = None,
+    a: Outputs | None = None,
+    b: Outputs | None = None,
+    criteria: Sequence[Any] = (),
+    context: str | None = None,
+    reference: str | None = None,
+    judge: str | Judge | None = None,
+    config: JudgeConfig | None = None,
+    columns: Mapping[str, str] | None = None,
+    min_win_rate: float = 0.5,
+    alpha: float = 0.05,
+    undecided: OnUndecided | None = None,
+) -> Better:
+    """Claim that b is better than a.
+
+    With `prompt`, a and b are two responses to it, and one verdict decides. Without, they are two
+    models' outputs, or `pairs` is a data set, and the claim is that of `evenhand gate`.
+    """
+    __tracebackhide__ = True
+    from evenhand.errors import InputError
+    from evenhand.messages import Message
+
+    session = _session
+    if session is None:
+        raise InputError(Message("better.no_session"))
+    then = undecided or session.on_undecided
+    if then not in get_args(OnUndecided):
+        raise InputError(Message("better.undecided_unknown", given=then))
+    if prompt is not None:
+        fields = {"prompt": prompt, "responseA": a, "responseB": b, "context": context}
+        fields |= {"reference": reference, "criteria": list(criteria) or None}
+        given = [{name: value for name, value in fields.items() if value is not None}]
+        data: dict[str, Any] = {"pairs": given}
+    else:
+        data = {"pairs": pairs, "a": a, "b": b, "criteria": criteria, "columns": columns}
+    with session.ledger.entry(alone=session.capped) as enter:
+        summary = _judged(session, data, judge or session.setting("judge"), config)
+        if prompt is not None:
+            result, line = _of_one(summary)
+        else:
+            result, line = _of_many(summary, session, min_win_rate, alpha)
+        enter(result, summary)
+    if result == "worse":
+        raise NotBetter(line)
+    if result == "better":
+        return Better(summary.run, summary.store, line)
+    if then == "skip":
+        pytest.skip(line)
+    if then == "xfail":
+        pytest.xfail(line)
+    raise Undecided(line)
+
+
+def _judged(
+    session: _Session, data: dict[str, Any], judge: str | Judge | None, config: JudgeConfig | None
+) -> RunSummary:
+    from evenhand.api_runs import run_sync
+    from evenhand.errors import StoreBusy
+
+    options = session.options(session.ledger.spent())
+    while True:
+        try:
+            return run_sync(judge=judge, config=config, options=options, **data)
+        except StoreBusy:  # another worker makes the same claim; what it hears is stored
+            if not session.shared:
+                raise
+            time.sleep(_BUSY_S)
+
+
+def _of_one(summary: RunSummary) -> tuple[Result, str]:
+    """By the verdict on the one pair."""
+    from evenhand.contract import Outcome, Verdict
+    from evenhand.errors import JudgeError, NoVerdict
+    from evenhand.messages import Message
+
+    look = shlex.join(["evenhand", "show", summary.run, "1", "--store", summary.store])
+    for verdict in summary.verdicts():
+        if not isinstance(verdict, Verdict):
+            if verdict.error.kind != NoVerdict.kind:
+                raise JudgeError(verdict.error.message)
+            return "undecided", Message("better.invalid", reason=verdict.error.message, look=look)
+        if verdict.outcome is Outcome.WIN:
+            code = "b_better" if verdict.winner == "B" else "a_better"
+            reason = " ".join(verdict.overall_reasoning.split())
+            line = Message(f"better.{code}", reason=reason or "-", look=look)
+            return ("better" if verdict.winner == "B" else "worse"), line
+        code = "tie" if verdict.outcome is Outcome.TIE else "inconsistent"
+        return "undecided", Message(f"better.{code}", look=look)
+    return "undecided", Message("better.budget")
+
+
+def _of_many(
+    summary: RunSummary, session: _Session, min_win_rate: float, alpha: float
+) -> tuple[Result, str]:
+    """By the interval of the win rate."""
+    from evenhand.api_runs import gate
+    from evenhand.messages import Message, chained
+
+    report = gate(summary.run, store=session.store(), min_win_rate=min_win_rate, alpha=alpha)
+    results: dict[str, Result] = {"pass": "better", "fail": "worse", "undecided": "undecided"}
+    result = results[report.ruling]
+    why = [check.line for check in report.checks if check.ruling == report.ruling]
+    line = Message(
+        f"better.set_{result}",
+        why="; ".join(why) or report.reason or "-",
+        look=shlex.join(["evenhand", "report", summary.run, "--store", summary.store]),
+    )
+    if result == "undecided" and summary.stopped_by in ("max-calls", "max-cost"):
+        line = chained([line, Message("better.budget")])
+    return result, line
+
+
+@pytest.fixture
+def evenhand_better(request: pytest.FixtureRequest) -> Callable[..., Better]:
+    """`evenhand_better(prompt=…, a=…, b=…, criteria=[…])`: claim that b is better than a."""
+    marker = request.node.get_closest_marker("evenhand")
+    chosen: dict[str, Any] = dict(marker.kwargs) if marker else {}
+
+    def better(*given: Any, **named: Any) -> Better:
+        __tracebackhide__ = True
+        return assert_better(*given, **(chosen | named))
+
+    return better
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for name, told in _INI.items():
+        parser.addini(name, told, default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _session
+    config.addinivalue_line(
+        "markers", "evenhand(undecided): what an undecided claim makes of the test"
+    )
+    workers = getattr(config, "workerinput", None)
+    if workers is None:
+        ledger = Path(tempfile.mkdtemp(prefix="evenhand-")) / "ledger.db"
+    else:
+        ledger = Path(workers[_LEDGER])
+    _session = _Session(config, ledger, shared=workers is not None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist: every worker writes into the controller's ledger."""
+    if _session is not None:
+        node.workerinput[_LEDGER] = str(_session.ledger.path)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    global _session
+    session, _session = _session, None
+    if session is not None and not hasattr(config, "workerinput"):
+        shutil.rmtree(session.ledger.path.parent, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(Undecided):
+        report.evenhand = "undecided"  # type: ignore[attr-defined]
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> Any:
+    if report.failed and getattr(report, "evenhand", None) == "undecided":
+        return "undecided", "U", ("UNDECIDED", {"yellow": True})
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    undecided = terminalreporter.stats.get("undecided", [])
+    if undecided:
+        terminalreporter.section("UNDECIDED")
+        for report in undecided:
+            terminalreporter.write_sep("_", report.nodeid)
+            terminalreporter.line(report.longreprtext)
+    spent = _session.ledger.spent() if _session is not None else None
+    if spent is None or not spent.results:
+        return
+    from evenhand.messages import Message
+
+    counts = {each: spent.results.get(each, 0) for each in get_args(Result)}
+    if spent.cost_usd is None:
+        line = Message("better.spent_calls", calls=spent.calls, **counts)
+    else:
+        line = Message("better.spent", calls=spent.calls, cost=spent.cost_usd, **counts)
+    terminalreporter.section("evenhand")
+    terminalreporter.line(line)
