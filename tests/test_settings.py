@@ -92,6 +92,12 @@ def test_file_in_the_working_directory_may_not_reach_out(directory: Path, local:
         load(directory, local=local)
 
 
+def test_gate_limits_of_several_files_are_taken_together(directory: Path) -> None:
+    local = "[gate]\nmin_win_rate = 0.6\nalpha = 0.01\n"
+    found = load(directory, local=local, user="[gate]\nalpha = 0.1\n").gate
+    assert (found.min_win_rate, found.alpha, found.max_invalid) == (0.6, 0.1, None)
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize(
     ("line", "complaint"),
@@ -112,6 +118,15 @@ def test_file_in_the_working_directory_may_not_reach_out(directory: Path, local:
         ("temperature = inf", "temperature is inf; it takes a number from 0 up"),
         ('temperature = "cold"', "temperature is 'cold'; it takes a number from 0 up"),
         ("colour = 1", "sets colour, which is unknown"),
+        ("max_calls = 0", "max_calls is 0; it takes a whole number from 1 up"),
+        ("max_cost = 0", "max_cost is 0; it takes a number from 1e-06 up"),
+        ('criteria = "accuracy"', "criteria is 'accuracy'; it takes a list such as"),
+        ("criteria = []", "criteria: criteria is empty"),
+        ('criteria = ["tone", "Tone*2"]', "criteria: criteria names .Tone. twice"),
+        ('criteria = ["tone*0"]', "criteria: criteria.*weight"),
+        ("gate = 1", "gate is no table"),
+        ("[gate]\nmin-win-rate = 55", "gate.min-win-rate is 55; it takes a number from 0 to 1"),
+        ("[gate]\ntypo = 0.5", "sets typo, which is unknown; it may set min_win_rate, alpha"),
         ("judge =", "is not valid TOML"),
     ],
 )

@@ -12,12 +12,15 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.errors import SettingsError
+from evenhand.errors import InputError, SettingsError
 from evenhand.messages import Message
+
+if TYPE_CHECKING:
+    from evenhand.contract import Criterion
 
 LOCAL_FILE = "evenhand.toml"
 
@@ -29,12 +32,23 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "confidence": ("stated", "logprobs"),
     "transport": ("aiohttp", "httptools"),
 }
-_LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
-_LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
+_LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0, "max_cost": 0.000001}
+_LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0, "max_calls": 1}
 # Several addresses in one text. A comma inside an address is not before another scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
-_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
+_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE, "criteria", "gate")
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """What `evenhand gate` asks of a run, each from 0 to 1. None: not set."""
+
+    min_win_rate: float | None = None
+    alpha: float | None = None
+    max_inconsistent: float | None = None
+    max_invalid: float | None = None
+    max_skipped: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +70,10 @@ class Settings:
     retries: int | None = None
     repairs: int | None = None
     store: str | None = None
+    criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, on the command line
+    max_calls: int | None = None
+    max_cost: float | None = None
+    gate: GateSettings = GateSettings()
     transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
@@ -103,6 +121,17 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
         raise SettingsError(Message("settings.config_not_utf8", path=path)) from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(Message("settings.config_not_toml", path=path, error=error)) from None
+    return _with_table(settings, table, path, trusted=trusted)
+
+
+def check_local(text: str) -> None:
+    """Refuse what a file in the working directory may not say, before it is one."""
+    _with_table(Settings(), tomllib.loads(text), Path(LOCAL_FILE), trusted=False)
+
+
+def _with_table(
+    settings: Settings, table: Mapping[str, Any], path: Path, *, trusted: bool
+) -> Settings:
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -112,8 +141,45 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
             )
         if not trusted:
             _refuse_reach(path, name, value)
-        values[name] = check_setting(f"{path}: {key}", name, value)
+        if name == "gate":
+            values[name] = _with_limits(settings.gate, f"{path}: {key}", value)
+        elif name == "criteria":
+            values[name] = _criteria(f"{path}: {key}", value)
+        else:
+            values[name] = check_setting(f"{path}: {key}", name, value)
     return replace(settings, **values, sources=(*settings.sources, str(path)))
+
+
+def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
+    known = [each.name for each in fields(GateSettings)]
+    if not isinstance(table, dict):
+        raise SettingsError(Message("settings.table_needed", where=where, known=known))
+    values: dict[str, float] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise SettingsError(
+                Message("settings.setting_unknown", path=where, key=key, known=", ".join(known))
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise SettingsError(
+                Message("settings.share_needed", where=f"{where}.{key}", value=value)
+            )
+        values[name] = value
+    return replace(gate, **values)
+
+
+def _criteria(where: str, value: object) -> tuple[Criterion, ...]:
+    from evenhand.contract.pair import criterion_in, read_criteria
+
+    if not isinstance(value, list):
+        raise SettingsError(Message("settings.list_needed", where=where, value=value))
+    try:
+        return read_criteria([criterion_in(x) if isinstance(x, str) else x for x in value])
+    except InputError as error:
+        raise SettingsError(
+            Message("settings.criteria_refused", where=where, error=error)
+        ) from None
 
 
 def _refuse_reach(path: Path, name: str, value: object) -> None:

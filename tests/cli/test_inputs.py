@@ -230,7 +230,7 @@ def test_any_text_can_be_given_with_an_at_sign_before_one(text: str) -> None:
     assert read_text(given_as, "--a") == text
 
 
-@given(st.text(alphabet=st.characters(exclude_characters=":：")))
+@given(st.text(alphabet=st.characters(exclude_characters=":：*×")))
 def test_criterion_without_a_colon_is_its_name(name: str) -> None:
     assert read_criterion(name) == name
 
@@ -259,6 +259,37 @@ def test_what_is_missing_is_asked_for_by_its_option(
 def test_value_that_is_not_on_offer_is_said_in_our_words(command: Command) -> None:
     ran = command("compare", "--mode", "foo")
     assert ran.err.startswith("error  Invalid value for '--mode': 'foo' is not one of ")
+
+
+@pytest.mark.parametrize(
+    ("text", "criterion"),
+    [
+        ("accuracy*2", {"name": "accuracy", "weight": 2.0}),
+        ("accuracy * 0.5: facts", {"name": "accuracy", "weight": 0.5, "description": "facts"}),
+        ("清晰×2：容易理解", {"name": "清晰", "weight": 2.0, "description": "容易理解"}),
+        ("a*2:", {"name": "a*2:"}),  # no description, so the colon is the name's
+        ("tone: 3*2 words", {"name": "tone", "description": "3*2 words"}),
+        ("*2", {"name": "*2"}),
+        ("f(x)*y", {"name": "f(x)*y"}),
+    ],
+)
+def test_criterion_takes_a_weight(text: str, criterion: dict[str, object]) -> None:
+    found = read_criterion(text)
+    assert ({"name": found} if isinstance(found, str) else found) == criterion
+
+
+def test_criteria_of_the_config_file_are_those_of_pairs_without_any(command: Command) -> None:
+    (command.directory / "evenhand.toml").write_text('criteria = ["tone*3: warm", "brevity"]')
+    texts = ("-p", "p", "--a", "a", "--b", "b", "--json")
+    shown = command("prompt", *texts).out
+    assert "tone" in shown
+    assert "brevity" in shown
+    own = command("prompt", *texts, "-c", "accuracy").out
+    assert "accuracy" in own
+    assert "brevity" not in own
+    document = {"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["depth"]}
+    (command.directory / "pair.json").write_text(json.dumps(document))
+    assert "brevity" not in command("prompt", "pair.json", "--json").out
 
 
 def test_criterion_takes_a_full_width_colon_too() -> None:

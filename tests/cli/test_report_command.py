@@ -364,3 +364,24 @@ def test_gate_writes_junit_or_says_why_not(command: Command, store: Store) -> No
         assert lost.code == 2
         told = lost.failure["message"] if arguments else " ".join(lost.err.split())
         assert "nowhere/gate.xml cannot be written: no such file or directory" in told
+
+
+def test_gate_obeys_the_limits_of_the_config_file(command: Command, store: Store) -> None:
+    # 45 of 60 won: 0.75, whose exact interval is about 0.62 to 0.85.
+    make_run(store, "first", rows("B" * 45 + "A" * 15))
+    assert command("gate", "first", *HERE).code == 0
+    config = command.directory / "evenhand.toml"
+    config.write_text("[gate]\nmin_win_rate = 0.9\n")
+    assert command("gate", "first", *HERE).code == 1
+    config.write_text("[gate]\nmin_win_rate = 0.7\n")
+    assert command("gate", "first", *HERE).code == 6
+    assert command("gate", "first", "--min-win-rate", "0.5", *HERE).code == 0
+    # 60 won and 50 without a verdict: 0.55 if they were lost, 0.77 if they count as half.
+    make_run(store, "gaps", rows("B" * 60 + "X" * 50))
+    config.write_text("")
+    assert command("gate", "gaps", *HERE).code == 6
+    config.write_text("[gate]\nmax_invalid = 0.5\n")
+    assert command("gate", "gaps", *HERE).code == 0
+    config.write_text("[gate]\nmax_invalid = 0.5\nmax_inconsistent = 0\n")
+    make_run(store, "flips", rows("B" * 60 + "I"))
+    assert command("gate", "flips", *HERE).code == 6

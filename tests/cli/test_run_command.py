@@ -574,3 +574,16 @@ def test_a_run_knows_the_runs_that_it_grew_from(
     # Six of the fourteen pairs of another run are no look at these.
     assert found.pop("all") == ("first", "grown")
     assert set(found.values()) == {()}
+
+
+def test_a_run_obeys_the_caps_of_the_config_file(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    config = command.directory / "evenhand.toml"
+    config.write_text('criteria = ["accuracy"]\nmax_calls = 6\n')
+    ran = command("run", "pairs.jsonl", *judged_by(server.url))
+    assert (ran.code, len(server.requests)) == (5, 6)
+    # What the command says wins: eight more.
+    ran = command("run", "pairs.jsonl", *judged_by(server.url), "--max-calls", "8")
+    assert (ran.code, len(server.requests)) == (5, 14)

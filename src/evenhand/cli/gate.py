@@ -9,7 +9,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.options import Claiming, Counting, grouped
+from evenhand.cli.options import Claiming, Counting, first_given, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
@@ -45,12 +45,15 @@ def gate(
         bool, typer.Option("--latest", help="Gate the latest run of the store.")
     ] = False,
     min_win_rate: Annotated[
-        float,
-        typer.Option("--min-win-rate", help="What the win rate has to be above, from 0 to 1."),
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            "--min-win-rate", help="What the win rate has to be above, from 0 to 1. Default: 0.5."
+        ),
+    ] = None,
     alpha: Annotated[
-        float, typer.Option("--alpha", help="The interval is at the level 1 - alpha.")
-    ] = 0.05,
+        float | None,
+        typer.Option("--alpha", help="The interval is at the level 1 - alpha. Default: 0.05."),
+    ] = None,
     counting: Counting,
     max_inconsistent: Annotated[
         float | None,
@@ -83,10 +86,17 @@ def gate(
 ) -> None:
     """Pass, fail or stay undecided by the interval of a run's win rate.
 
-    Exit codes: 0 it lies above the threshold, 1 below, 6 undecided, 2 bad input.
+    Limits that are not given are those of [gate] in the config file. Exit codes: 0 it lies above
+    the threshold, 1 below, 6 undecided, 2 bad input.
     """
     from evenhand.report.gate import gate_run
+    from evenhand.settings import load_settings
 
+    set_up = load_settings().gate
+    min_win_rate = first_given(min_win_rate, set_up.min_win_rate, 0.5)
+    alpha = first_given(alpha, set_up.alpha, 0.05)
+    if max_inconsistent is None and not corrected:
+        max_inconsistent = set_up.max_inconsistent
     _named_once(name, latest=latest)
     if labels_are is not None and not corrected:
         raise InputError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.settings import load_settings
 
 if TYPE_CHECKING:
     from evenhand.cli.options import PairRules, PairTexts
@@ -95,12 +96,10 @@ def read_document(name: str) -> dict[str, Any]:
     return document
 
 
-def read_criterion(value: str) -> str | dict[str, str]:
-    """`name`, or `name: description`."""
-    name, colon, description = value.replace("：", ":", 1).partition(":")
-    if not colon or not description.strip():
-        return value
-    return {"name": name.strip(), "description": description.strip()}
+def read_criterion(value: str) -> str | dict[str, Any]:
+    from evenhand.contract.pair import criterion_in
+
+    return criterion_in(value)
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed: bool) -> Pair:
@@ -115,6 +114,8 @@ def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed:
     values = {**document, **given}
     if not values:
         raise InputError(Message("command.nothing_to_compare"))
+    if "criteria" not in values and (criteria := load_settings().criteria):
+        values["criteria"] = list(criteria)
     try:
         return read_pair(values, criteria_needed=criteria_needed)
     except InputError as error:
@@ -175,9 +176,9 @@ def read_options(
 
     return ReadOptions(
         columns=mapped_columns(columns),
-        criteria=read_criteria([read_criterion(each) for each in rules.criteria or ()])
+        criteria=read_criteria([read_criterion(each) for each in rules.criteria])
         if rules.criteria
-        else (),
+        else load_settings().criteria,
         criteria_needed=criteria_needed,
         allow_tie=False if rules.no_tie else None,
         swap_positions=False if rules.no_swap else None,

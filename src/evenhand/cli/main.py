@@ -19,6 +19,7 @@ from evenhand.cli.compare import compare
 from evenhand.cli.correct import correct
 from evenhand.cli.demo import demo
 from evenhand.cli.gate import gate
+from evenhand.cli.init import init
 from evenhand.cli.jury import jury
 from evenhand.cli.label import label
 from evenhand.cli.plan import plan
@@ -93,7 +94,7 @@ _add("Judge", compare, run, prompt, plan)
 _add("Conclude", report, gate, rank, show, ("runs", runs))
 _add("Trust the judge", audit, probe, calibrate, jury, correct, label, ("votes", votes))
 _add("Serve", serve, mcp, skill, schema)
-_add("Set up", demo, doctor, ("models", models))
+_add("Set up", init, demo, doctor, ("models", models))
 
 
 def main() -> NoReturn:

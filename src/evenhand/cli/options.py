@@ -63,7 +63,8 @@ Criteria = Annotated[
     typer.Option(
         "--criterion",
         "-c",
-        help='What to judge by, most important first: a name, or "name: description". Repeatable.',
+        help='What to judge by, most important first: "name", '
+        '"name: description", or "name*2: description" with a weight. Repeatable.',
     ),
 ]
 Identifier = Annotated[
@@ -306,16 +307,19 @@ LatestOrNamed = Annotated[
     typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
 ]
 MaxInvalid = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--max-invalid",
         help="Up to this share of pairs, those without a valid verdict count as half; beyond it "
-        "they count against any claim.",
+        "they count against any claim. Default: 0.01.",
     ),
 ]
 MaxSkipped = Annotated[
-    float,
-    typer.Option("--max-skipped", help="The same for rows that were skipped or have no partner."),
+    float | None,
+    typer.Option(
+        "--max-skipped",
+        help="The same for rows that were skipped or have no partner. Default: 0.01.",
+    ),
 ]
 AllowOneOrder = Annotated[
     bool,
@@ -481,8 +485,8 @@ class Counting:
 
     side: SideOption = "B"
     ties: TiesOption = "half"
-    max_invalid: MaxInvalid = 0.01
-    max_skipped: MaxSkipped = 0.01
+    max_invalid: MaxInvalid = None
+    max_skipped: MaxSkipped = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,13 +498,20 @@ class Claiming:
 
     def limits(self, counting: Counting) -> ConclusionLimits:
         from evenhand.report.conclusions import ConclusionLimits
+        from evenhand.settings import load_settings
 
+        default, set_up = ConclusionLimits(), load_settings().gate
         return ConclusionLimits(
-            max_invalid=counting.max_invalid,
-            max_skipped=counting.max_skipped,
+            max_invalid=first_given(counting.max_invalid, set_up.max_invalid, default.max_invalid),
+            max_skipped=first_given(counting.max_skipped, set_up.max_skipped, default.max_skipped),
             allow_one_order=self.allow_one_order,
             smallest_effect=self.smallest_effect,
         )
+
+
+def first_given(given: float | None, set_up: float | None, default: float) -> float:
+    """What the command says, else the config file, else the default."""
+    return next(each for each in (given, set_up, default) if each is not None)
 
 
 def open_judge(config: JudgeConfig) -> Judge:
@@ -537,15 +548,17 @@ class RunLimits:
         from evenhand.cli.inputs import read_price
         from evenhand.cli.session import named_store
         from evenhand.runs import RunOptions
+        from evenhand.settings import load_settings
 
+        set_up = load_settings()
         return RunOptions(
             name=name,
             store=named_store(self.store),
             concurrency=self.concurrency,
             rpm=self.rpm,
             tpm=self.tpm,
-            max_calls=self.max_calls,
-            max_cost=self.max_cost,
+            max_calls=set_up.max_calls if self.max_calls is None else self.max_calls,
+            max_cost=set_up.max_cost if self.max_cost is None else self.max_cost,
             price=read_price(self.price),
             fresh=self.fresh,
             retry=tuple(cast("list[Again]", self.retry or [])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -187,6 +188,23 @@ def read_criteria(values: Sequence[Any]) -> tuple[Criterion, ...]:
     """Criteria from names and objects, held to the same rules as those of a pair."""
     texts = {"prompt": "", "responseA": "", "responseB": ""}
     return read_pair({**texts, "criteria": list(values)}).criteria
+
+
+_WEIGHTED = re.compile(r"(.*\S)\s*[*×]\s*(\d+(?:\.\d+)?|\.\d+)\s*")
+
+
+def criterion_in(text: str) -> str | dict[str, Any]:
+    """As a person writes it: `name`, `name: description`, `name*2` or `name*2: description`."""
+    name, _, description = text.replace("：", ":", 1).partition(":")
+    if not description.strip():
+        name = text
+    weighted = _WEIGHTED.fullmatch(name)
+    if weighted is None and name == text:
+        return text
+    found: dict[str, Any] = {"name": name.strip()}
+    if weighted is not None:
+        found |= {"name": weighted[1].strip(), "weight": float(weighted[2])}
+    return found | ({"description": description.strip()} if description.strip() else {})
 
 
 def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
