@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, number, share
+from evenhand.cli.figures import counted, dollars, number, seconds, share, tokens
 from evenhand.cli.terminal import (
     one_line,
     show_facts,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from evenhand.report.abstentions import Abstentions
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+    from evenhand.runs.preview import Preview
     from evenhand.store import Store
     from evenhand.trust.cascades import CascadeReport
 
@@ -106,20 +107,20 @@ def end(
 
     if as_json:
         whole = json.loads(summary.model_dump_json())
-        whole["conclusions"] = _conclusions(summary, store)
+        whole["conclusions"] = conclusions_of(summary, store)
         if abstentions is not None:
             whole["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
         session.write_json(whole)
     else:
         show_summary(session.out(), session.err(), summary)
         show_abstentions(session.out(), abstentions or ())
-        _show_conclusions(summary, _conclusions(summary, store))
+        show_conclusions(summary, conclusions_of(summary, store))
     if summary.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(exit_code_of(summary))
 
 
-def _conclusions(summary: RunSummary, at: str | Path | None) -> list[str]:
+def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
     """What the run says, in a sentence for each judge and each two models."""
     judged = summary.wins_a + summary.wins_b + summary.ties + summary.inconsistent
     if summary.stopped_by == "interrupt" or not judged:
@@ -136,7 +137,7 @@ def _conclusions(summary: RunSummary, at: str | Path | None) -> list[str]:
     ]
 
 
-def _show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
+def show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
     from rich.text import Text
 
     from evenhand.cli.terminal import one_line
@@ -148,6 +149,44 @@ def _show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
         session.out().print(Text(one_line(sentence), "bold"), soft_wrap=True)
     command = "rank" if ranks else "report"
     session.err().print(Text(f"next  evenhand {command} {one_line(summary.run)}"), soft_wrap=True)
+
+
+def show_preview(console: Console, preview: Preview) -> None:
+    """What would be asked, and what it would take."""
+    from rich.text import Text
+
+    from evenhand.cli.terminal import clean
+
+    for request in preview.requests:
+        for message in request.messages:
+            order = f" · {request.order} pass" if request.order else ""
+            heading = f"──── to {one_line(request.to)}{order} · {message.role} ────"
+            console.print(Text(heading), soft_wrap=True)
+            console.print(Text(clean(message.content)), soft_wrap=True)
+            console.print()
+    skipped = f", {counted(preview.skipped_rows, 'row')} skipped" if preview.skipped_rows else ""
+    if preview.first_skipped:
+        skipped += f" (the first: {one_line(preview.first_skipped)})"
+    cost = "not known (--price sets it)"
+    if preview.cost_usd is not None:
+        low, high = preview.cost_usd
+        cost = f"{dollars(low)} to {dollars(high)}" if high else "none"
+    took = " to ".join(seconds(each) for each in preview.seconds)
+    facts = (
+        ("pairs", f"{number(preview.pairs)}{skipped}"),
+        ("calls", f"at most about {number(preview.calls)}"),
+        ("tokens", f"{_range(preview.input_tokens)} in, {_range(preview.output_tokens)} out"),
+        ("cost", cost),
+        ("time", f"{took}, by what hosted models usually take"),
+    )
+    show_facts(console, facts, width=8)
+    session.err().print("nothing was asked; the same command without --dry-run does it")
+
+
+def _range(ends: tuple[float, float]) -> str:
+    from evenhand.runs import Range
+
+    return tokens(Range(*ends))
 
 
 def abstentions_of(

@@ -11,6 +11,7 @@ import typer
 
 from evenhand import __version__
 from evenhand.cli import session
+from evenhand.cli.ab import ab
 from evenhand.cli.agents import mcp, schema, skill
 from evenhand.cli.audit import audit
 from evenhand.cli.calibrate import calibrate
@@ -90,7 +91,7 @@ def _add(panel: str, *commands: Callable[..., None] | tuple[str, typer.Typer]) -
             app.command(rich_help_panel=panel)(each)
 
 
-_add("Judge", compare, run, prompt, plan)
+_add("Judge", compare, ab, run, prompt, plan)
 _add("Conclude", report, gate, rank, show, ("runs", runs))
 _add("Trust the judge", audit, probe, calibrate, jury, correct, label, ("votes", votes))
 _add("Serve", serve, mcp, skill, schema)

@@ -357,6 +357,14 @@ Plot = Annotated[
         "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Show what is found, the first prompt as it is sent, calls, tokens, cost and time; "
+        "ask nothing.",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--force", help="Write over a file that is there already.")
 ]

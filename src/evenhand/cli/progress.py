@@ -131,6 +131,13 @@ class ProgressLog(Observer):
         if rows % _READ_SHOWN_EVERY == 0:
             self.say(f"read {number(rows)} rows")
 
+    def generating(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done < total and now - self._logged < _LOGGED_EVERY_S:
+            return
+        self._logged = now
+        self.say(f"{number(done)} of {counted(total, 'answer')}")
+
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
         self._tenths = 10 * done // max(1, total)
         for judge in self._judges:
@@ -352,7 +359,7 @@ def _closing(summary: RunSummary) -> list[str]:
         left = f"; {counted(summary.pending, 'pair')} {verb} not {how}" if summary.pending else ""
         lines.append(f"ended: {_ENDED[summary.stopped_by]}{left}")
     elif summary.stopped_by is not None:
-        why = _WHY[summary.stopped_by]
+        why = WHY_STOPPED[summary.stopped_by]
         one = summary.pending == 1
         left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
         them = "it" if one else "them"
@@ -371,7 +378,7 @@ _ENDED: dict[StoppedBy | None, str] = {
     "certain": "the order of the models is as sure as asked",
     "budget": "the budget of pairs is asked; a larger --budget goes on with this run",
 }
-_WHY: dict[StoppedBy, str] = {
+WHY_STOPPED: dict[StoppedBy, str] = {
     "max-calls": "--max-calls is reached",
     "max-cost": "--max-cost is reached",
     "interrupt": "interrupted",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenhand.cli import options as opt
+from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.errors import InputError
 from evenhand.messages import Message
@@ -274,6 +275,7 @@ def run(
     for_people: ForPeople = None,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
+    dry_run: opt.DryRun = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Judge a file of pairs, or two models' outputs; resumable.
@@ -282,7 +284,13 @@ def run(
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
     from evenhand.cli.inputs import calibrations_of, read_options, read_sources
-    from evenhand.cli.judging import abstentions_of, end, judge_all, judge_in_stages
+    from evenhand.cli.judging import (
+        abstentions_of,
+        end,
+        judge_all,
+        judge_in_stages,
+        show_preview,
+    )
     from evenhand.runs import JudgePlan
 
     def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
@@ -316,6 +324,11 @@ def run(
         JudgePlan(opened, replace(config, calibration=its_calibration))
         for opened, config, its_calibration in zip(asked, configs, calibrating, strict=True)
     ]
+    if dry_run:
+        from evenhand.runs.preview import preview_run
+
+        session.present(preview_run(sources, plans, options), show_preview, as_json=as_json)
+        return
     if escalate:
         judge_in_stages(
             sources,

@@ -108,7 +108,9 @@ class OpenAIJudge(ClosedOnExit):
         self.api_key = options.api_key
         self.timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
         self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
-        self._temperature = 0.0 if options.temperature is None else options.temperature
+        self._temperature = options.temperature
+        if options.temperature is None and not options.answers:
+            self._temperature = 0.0
         self._seed = options.seed
         self.query = given.query
         # Without credentials and query; prices depend on it.
@@ -257,7 +259,7 @@ class OpenAIJudge(ClosedOnExit):
         limit = self._limits[dialect.limit]
         if limit is not None:
             request[limit] = LETTER_TOKENS if call.letters else self._max_tokens
-        if not dialect.temperature:
+        if self._temperature is not None and not dialect.temperature:
             request["temperature"] = self._temperature
         if self._seed is not None and not dialect.seed:
             # Samples of one pass are the same request but for this.

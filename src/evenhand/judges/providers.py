@@ -64,6 +64,7 @@ class ProviderJudge(ClosedOnExit):
         self.name = spec
         self._base_url = options.one_base_url(spec)
         self._temperature = options.temperature
+        self._answers = options.answers
         self._seed = options.seed
         self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
         self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
@@ -187,7 +188,9 @@ class ProviderJudge(ClosedOnExit):
         )
         if self._temperature is not None:
             settings["temperature"] = self._temperature
-        elif not any(self._model.profile.get(fact) for fact in _FIXED_SAMPLING):
+        elif not self._answers and not any(
+            self._model.profile.get(fact) for fact in _FIXED_SAMPLING
+        ):
             settings["temperature"] = 0.0
         if self._seed is not None:
             settings["seed"] = self._seed

@@ -35,6 +35,7 @@ class JudgeOptions:
     seed: int | None = None  # of the first sample; the next ones count up from it
     cache_dir: Path | None = None
     transport: TransportName | None = None
+    answers: bool = False  # a model that is judged: what is not given is left to its server
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:

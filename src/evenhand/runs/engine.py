@@ -202,7 +202,7 @@ def close_run(
             cost_usd=None if spent.unpriced_passes else spent.cost_usd or 0.0,
             seconds=round(run.seconds + seconds, 3),
         ),
-        error=_body(stop.error),
+        error=error_of(stop),
         notes=(*notes, *_why_capped(stop, budget), *(note for note in of_run if note)),
         decision=findings.decision,
         ranking=findings.ranking,
@@ -223,8 +223,9 @@ def _why_capped(stop: Stop, budget: Budget) -> list[str]:
     return [stop.error.message] if stop.error is not None and unpriced else []
 
 
-def _body(error: EvenhandError | None) -> ErrorBody | None:
+def error_of(stop: Stop) -> ErrorBody | None:
     """A cap is no error: whoever set it has got what they asked for."""
+    error = stop.error
     if error is None or isinstance(error, CapReached):
         return None
     return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)

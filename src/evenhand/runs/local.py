@@ -168,7 +168,7 @@ class JudgeQueue:
         self._store = context.store
         self._writer = writer
         self._telemetry = telemetry
-        self.gate = CallGate(_adaptive(judge, options.concurrency), pace, clock=time.monotonic)
+        self.gate = CallGate(adaptive_limit(judge, options.concurrency), pace, clock=time.monotonic)
         stop.listen(self.gate.stop)
         self._health = JudgeHealth(judge.name, stop, proven=run_judge.count.proven)
         self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
@@ -437,7 +437,7 @@ class LocalExecutor:
                 context.stop.ask("store", error)
 
 
-def _adaptive(judge: Judge, concurrency: int | None) -> AdaptiveLimit:
+def adaptive_limit(judge: Judge, concurrency: int | None) -> AdaptiveLimit:
     if not judge.traits.parallel:
         return AdaptiveLimit(1, 1, insist=True)
     if concurrency is not None:

@@ -139,6 +139,9 @@ class Observer:
     def reading(self, rows: int) -> None:
         """Rows of the data read so far. Called from another thread."""
 
+    def generating(self, done: int, total: int) -> None:
+        """Answers of an A/B test that are there, of those wanted."""
+
     def approve(self, estimate: Estimate) -> None:
         """Raise to keep the run from beginning."""
 

@@ -28,6 +28,7 @@ from evenhand.store.full_text import drop_words, forget_words
 from evenhand.store.rows import in_slices
 from evenhand.store.runs import needed_run
 from evenhand.store.schema import (
+    answers,
     batch_requests,
     batches,
     item_tags,
@@ -55,7 +56,7 @@ from evenhand.store.schema import (
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, skipped_rows, jobs),
     *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
-    *(batch_requests, batches),
+    *(batch_requests, batches, answers),
 )
 
 
@@ -218,7 +219,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(verdicts).where(failed).values(error_message=FORGOTTEN))
     its_rows = skipped_rows.c.run_id == run_id
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
-    for table in (report_cache, batch_requests):
+    for table in (report_cache, batch_requests, answers):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)
     # The error that stopped a run may quote an answer.

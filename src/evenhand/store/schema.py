@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012")
+REVISIONS = ("0011", "0012", "0013")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -531,4 +531,22 @@ batch_requests = Table(
     Column("answer", Text),  # JSON, as the provider sent it; null until it comes
     PrimaryKeyConstraint("batch_id", "place"),
     Index(None, "run_id", "judge_id", "pair_id"),
+)
+
+# What models wrote to the prompts of an A/B test, by a digest of all that it depends on.
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("run_id", _Key, nullable=False),  # the run that had it generated
+    Column("outcome", Text, nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("cost_usd", Double),
+    Column("time_ms", Double),
+    Column("model", SafeText),
+    Column("error", SafeText),
+    Column("text", SafeText, nullable=False),
+    Index(None, "run_id"),
 )

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from evenhand.store import postgres, schema_version, sqlite
 from evenhand.store.address import FileAddress, ServerAddress, read_address
+from evenhand.store.answers import AnswerStore
 from evenhand.store.batches import BatchStore
 from evenhand.store.columns import ColumnStore
 from evenhand.store.deletion import DeletionStore
@@ -67,6 +68,7 @@ class Store(
 
     def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
         super().__init__(where, reads, writes)
+        self.answers = AnswerStore(self._reading, self._writing)
         self.jobs = JobStore(self._reading, self._writing)
         self.batches = BatchStore(self._reading, self._writing)
         self.report_cache = ReportCacheStore(self._reading, self._writing)

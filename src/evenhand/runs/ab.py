@@ -1,0 +1,448 @@
+"""An A/B test from prompts to its verdicts: two sides answer, a judge compares, in one resumable
+run of one store. Caps hold for both, over all commands that it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.contract import ErrorBody, Pair
+from evenhand.contract.model import Model
+from evenhand.data import BadRow, ReadOptions, Record, Records, Source, file_digest, open_source
+from evenhand.data.answers import AnswerRows
+from evenhand.data.formats import open_tables
+from evenhand.data.pairs import make_pair
+from evenhand.data.prompts import PromptRow, read_prompts
+from evenhand.errors import CapReached, DataError, InputError
+from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
+from evenhand.judges.command import CommandModel
+from evenhand.judges.prices import Price
+from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message, Sentence
+from evenhand.runs.budget import Budget
+from evenhand.runs.engine import error_of, judge_pairs
+from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.generation import (
+    AnswerFile,
+    Generation,
+    GenerationSummary,
+    ModelSide,
+    Side,
+    estimate_answers,
+    in_blocks,
+)
+from evenhand.runs.options import BadRows, RunOptions
+from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of
+from evenhand.runs.progress import Observer, Progress
+from evenhand.runs.stop import Stop, StoppedBy
+from evenhand.runs.summary import RunSummary
+from evenhand.settings import Settings
+from evenhand.store import RunRecord, Store
+from evenhand.store.answers import StoredAnswer
+
+_ESTIMATED_FROM = 20
+# Answers that nobody has seen yet, between short and long, in characters.
+_SHORT_ANSWER, _LONG_ANSWER = 240, 4800
+
+
+class AbSummary(Model):
+    """`run` is None where answers are still missing, so that nothing was judged."""
+
+    name: str
+    store: str
+    generation: GenerationSummary
+    run: RunSummary | None
+    stopped_by: StoppedBy | None
+    error: ErrorBody | None = None  # where a model, the judge or the store stopped it
+    notes: tuple[Sentence, ...] = ()
+
+
+def open_prompts(
+    source: Source, columns: dict[str, str], *, bad_rows: BadRows
+) -> tuple[tuple[PromptRow, ...], int]:
+    """The prompts, and how many rows were skipped."""
+    prompts: list[PromptRow] = []
+    skipped = 0
+    for row in read_prompts(source, columns):
+        if isinstance(row, PromptRow):
+            prompts.append(row)
+            continue
+        if bad_rows == "stop":
+            raise DataError(
+                Message("runs.message_bad", message=row.message, bad=Message("runs.remedy_bad_row"))
+            )
+        skipped += 1
+    if not prompts:
+        raise DataError(Message("runs.nothing_to_judge", names=source.name))
+    return tuple(prompts), skipped
+
+
+def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
+    """A side whose answers stand in a file; they are kept in memory."""
+    rows = AnswerRows(columns)
+    by_id: dict[str, str] = {}
+    by_prompt: dict[str, str] = {}
+    models: dict[str, None] = {}
+    for file, table in open_tables(given, wanted=lambda _: True):
+        if table.columns is not None:
+            rows.check(file.name, table.columns)
+        for number, row in table.rows:
+            try:
+                if isinstance(row, str):
+                    raise DataError(row)
+                *_, last = rows.read(row)
+            except InputError as error:
+                raise DataError(BadRow(file.name, number, error.message).message) from None
+            if last.model:
+                models[last.model] = None
+            for known, key in ((by_id, last.id), (by_prompt, last.prompt)):
+                if key is not None and known.setdefault(key, last.response) != last.response:
+                    raise DataError(
+                        BadRow(file.name, number, Message("data.answer_again", key=key)).message
+                    )
+    if not by_id and not by_prompt:
+        raise DataError(Message("data.file_without_rows", name=given.name))
+    name = next(iter(models)) if len(models) == 1 else given.stem
+    return AnswerFile(name, file_digest(given), by_id, by_prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class SideChoice:
+    """Who answers on one side, as a caller says it: a model or a file of answers, or a command.
+    None: the model's own default."""
+
+    spec: str | None = None
+    command: str | None = None
+    base_url: str | None = None
+    template: str | None = None
+    system: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    timeout_s: float | None = None
+    name: str | None = None
+    price: Price | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.spec is None and self.command is None
+
+
+_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]+:(?!//)\S.*", re.DOTALL)
+
+
+def names_a_model(spec: str) -> bool:
+    """`provider:model`, or a file. What could be both is refused: nothing is guessed."""
+    like_model = spec == "local" or _MODEL.fullmatch(spec) is not None
+    if like_model and os.path.exists(spec):
+        raise InputError(Message("runs.side_ambiguous", spec=spec))
+    return like_model
+
+
+def open_sides(
+    a: SideChoice, b: SideChoice, settings: Settings, columns: dict[str, str]
+) -> tuple[Side, Side]:
+    """Where one side names nobody, it is the other's model, asked otherwise."""
+    if a.is_empty and b.is_empty:
+        raise InputError(Message("runs.no_sides"))
+    if a.is_empty:
+        a = replace(a, spec=b.spec, command=b.command)
+    if b.is_empty:
+        b = replace(b, spec=a.spec, command=a.command)
+    one, two = (_open_side(each, settings, columns) for each in (a, b))
+    if one.name == two.name:
+        one, two = _named_apart(one, "A"), _named_apart(two, "B")
+    return one, two
+
+
+def _named_apart(side: Side, letter: str) -> Side:
+    if isinstance(side, AnswerFile):
+        return replace(side, name=f"{side.name} ({letter})")
+    return replace(side, label=f"{side.name} ({letter})")
+
+
+def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -> Side:
+    if given.spec is not None and given.command is not None:
+        raise InputError(Message("runs.side_twice", spec=given.spec, command=given.command))
+    model: Judge
+    if given.command is not None:
+        model = CommandModel(given.command, timeout_s=given.timeout_s)
+    elif given.spec is not None and not names_a_model(given.spec):
+        with open_source(given.spec) as file:
+            answers = open_answers(file, columns)
+        return answers if given.name is None else replace(answers, name=given.name)
+    else:
+        # The settings' address and key are the server's; how a judge is asked is no model's affair.
+        chosen = JudgeConfig(judge=given.spec, base_url=given.base_url)
+        where = JudgeConfig.resolve(settings, chosen)
+        options = JudgeOptions(
+            base_url=where.base_url,
+            api_key=where.api_key,
+            timeout_s=given.timeout_s,
+            max_tokens=given.max_tokens,
+            temperature=given.temperature,
+            seed=given.seed,
+            cache_dir=where.cache_dir,
+            transport=where.transport,
+            answers=True,
+        )
+        if not traits_of(given.spec).needs_prompt:
+            raise InputError(Message("runs.side_no_model", spec=given.spec))
+        model = open_judge(given.spec or "", options)
+    return ModelSide(
+        model,
+        system=given.system,
+        template=given.template,
+        max_tokens=given.max_tokens,
+        label=given.name,
+        price=given.price,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPairs:
+    """The pairs of an A/B test, as a run's sources: what they depend on is known before any answer
+    is there."""
+
+    generation: Generation
+    prompts_file: Source
+    reading: ReadOptions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.prompts_file.name,)
+
+    @property
+    def title(self) -> str:
+        return f"{self.prompts_file.stem}-ab"
+
+    @property
+    def meaning(self) -> str | None:
+        a, b = self.generation.sides
+        return Message("runs.two_files", a=a.name, b=b.name)
+
+    def describe(self) -> dict[str, Any]:
+        reading = self.reading
+        return {
+            "files": [file_digest(self.prompts_file)],
+            "sides": [side.identity() for side in self.generation.sides],
+            "models": [side.name for side in self.generation.sides],
+            "repeats": self.generation.repeats,
+            "columns": dict(reading.columns),
+            "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
+            "allow_tie": reading.allow_tie,
+            "swap_positions": reading.swap_positions,
+        }
+
+    def records(self) -> Records:
+        one, two = self.generation.sides
+        for some in in_blocks(self.generation.prompts):
+            first = self.generation.answers(one, some)
+            second = self.generation.answers(two, some)
+            for prompt in some:
+                for repeat in range(1, self.generation.repeats + 1):
+                    place = (prompt.key, repeat)
+                    yield self._record(prompt, repeat, first[place], second[place])
+
+    def _record(
+        self, prompt: PromptRow, repeat: int, one: StoredAnswer | None, two: StoredAnswer | None
+    ) -> Record | BadRow:
+        """An answer that is none is told as such: it is no loss of its side's."""
+        a, b = self.generation.sides
+        for side, name, answer in (("A", a.name, one), ("B", b.name, two)):
+            outcome = "missing" if answer is None else answer.outcome
+            if outcome != "answered":
+                why = Message(f"runs.answer_{outcome}", side=side, model=name, id=prompt.key)
+                return BadRow(prompt.source, prompt.row, why)
+        key = prompt.key if repeat == 1 else f"{prompt.key}:{repeat}"
+        fields: dict[str, Any] = {
+            "id": key,
+            "prompt": prompt.text,
+            "response_a": one.text if one else "",
+            "response_b": two.text if two else "",
+        }
+        if prompt.context:
+            fields["context"] = prompt.context
+        if prompt.reference:
+            fields["reference"] = prompt.reference
+        pair = make_pair(fields, self.reading.criteria, self.reading)
+        return Record(
+            key,
+            pair,
+            prompt.source,
+            prompt.row,
+            None,
+            a.name,
+            b.name,
+            prompt.tags,
+            # Repeats of a prompt are no prompts of their own.
+            prompt.cluster or (prompt.key if self.generation.repeats > 1 else None),
+        )
+
+    def close(self) -> None:
+        self.prompts_file.close()
+
+
+def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
+    """Both parts: the answers that are still to be generated, and all verdicts."""
+    generation, options = pairs.generation, pairs.generation.options
+    whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    for side in generation.sides:
+        if isinstance(side, ModelSide):
+            whole += estimate_answers(side, generation.pending(side), options.price)
+    number = len(generation.prompts) * generation.repeats
+    for plan in judges:
+        price = apply_price(plan, options).price
+        low, high = (
+            estimate(
+                number,
+                [
+                    unanswered_pair(pairs, each, size)
+                    for each in generation.prompts[:_ESTIMATED_FROM]
+                ],
+                plan.judge,
+                plan.config,
+                model=model_of(plan.judge),
+                price=price,
+            )
+            for size in (_SHORT_ANSWER, _LONG_ANSWER)
+        )
+        cost = None
+        if low.cost_usd is not None and high.cost_usd is not None:
+            cost = Range(low.cost_usd.low, high.cost_usd.high)
+        whole += Estimate(
+            number,
+            high.calls,
+            Range(low.input_tokens.low, high.input_tokens.high),
+            high.output_tokens,
+            cost,
+        )
+    return whole
+
+
+def unanswered_pair(pairs: GeneratedPairs, prompt: PromptRow, size: int | None = None) -> Pair:
+    """With stand-ins of that many characters for answers that nobody has given yet."""
+    texts = ("x" * size, "y" * size) if size else ("(answer of A)", "(answer of B)")
+    fields = {"prompt": prompt.text, "response_a": texts[0], "response_b": texts[1]}
+    return make_pair(fields, pairs.reading.criteria, pairs.reading)
+
+
+async def run_ab(
+    pairs: GeneratedPairs,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    stop: Stop,
+    observer: Observer | None = None,
+) -> AbSummary:
+    """Generate what is missing, then judge. What stops it is in the summary, and the same call
+    goes on from there."""
+    generation, observer = pairs.generation, observer or Observer()
+    store = generation.store
+    generation.stop = stop
+    _refuse_same_sides(generation)
+    run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
+    remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
+    generation.salt = run.plan.get("fresh")
+    began = False
+    watcher = observer
+    try:
+        if stop.by is None and not run.intake_done:
+            estimated = await asyncio.to_thread(estimate_ab, pairs, judges)
+            observer.approve(estimated.capped(remaining.max_cost))
+            watcher = _Approved(observer)
+            generation.budget = Budget(
+                stop, max_calls=remaining.max_calls, max_cost=remaining.max_cost
+            )
+            generation.report = observer.generating
+            with store.hold(run.id):
+                began = True
+                await generation.run(run.id)
+    except BaseException:
+        if created and not began:
+            await asyncio.to_thread(store.delete_run, run.name)
+        raise
+    made = await asyncio.to_thread(generation.summary)
+    judged: RunSummary | None = None
+    if stop.by is None:
+        remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
+    if stop.by is None:
+        # Answers that are none are counted as skipped rows, whatever is done about others.
+        judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)
+        judged = await judge_pairs(pairs, judges, judging, store=store, stop=stop, observer=watcher)
+    else:
+        await asyncio.to_thread(store.update_run, run.id, state="stopped", stopped_by=stop.by)
+    return AbSummary(
+        name=run.name,
+        store=store.address,
+        generation=made,
+        run=judged,
+        stopped_by=stop.by,
+        error=error_of(stop),
+        notes=tuple(_notes(made, stop)),
+    )
+
+
+def _refuse_same_sides(generation: Generation) -> None:
+    one, two = generation.sides
+    if one.identity() == two.identity():
+        raise InputError(Message("runs.sides_the_same", name=one.name))
+    if one.name == two.name:
+        raise InputError(Message("runs.sides_named_alike", name=one.name))
+
+
+def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) -> RunOptions:
+    """The caps less what this A/B test has spent so far, by all its commands."""
+    if options.max_calls is None and options.max_cost is None:
+        return options
+    generated = store.answers.spent(run.id)
+    judged = store.tally(run.id).made
+    calls, cost = options.max_calls, options.max_cost
+    if calls is not None:
+        calls -= generated.requests + max(run.calls, judged.requests)
+        if calls <= 0:
+            Budget(stop, max_calls=options.max_calls).stop_at_calls()
+    if cost is not None:
+        cost -= generated.cost_usd + (judged.cost_usd or 0.0)
+        if cost <= 0:
+            Budget(stop, max_cost=options.max_cost).stop_at_cost()
+    if stop.by is not None:
+        return options
+    return replace(options, max_calls=calls, max_cost=cost)
+
+
+def _notes(made: GenerationSummary, stop: Stop) -> Iterator[str]:
+    for side in made.sides:
+        if side.without_answer:
+            kinds = [
+                Message(f"runs.count_{kind}", n=count)
+                for kind in ("truncated", "refused", "empty", "failed", "missing")
+                if (count := getattr(side, kind))
+            ]
+            yield Message("runs.without_answer", side=side.side, model=side.model, kinds=kinds)
+    if isinstance(stop.error, CapReached):
+        yield stop.error.message
+
+
+class _Approved(Observer):
+    """The same observer, for whom the cost of the whole has been approved already."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def reading(self, rows: int) -> None:
+        self._observer.reading(rows)
+
+    def announce(self, what: str) -> None:
+        self._observer.announce(what)
+
+    def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        self._observer.began(run, store, done=done, total=total)
+
+    def progress(self, progress: Progress) -> None:
+        self._observer.progress(progress)

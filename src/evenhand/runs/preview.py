@@ -1,0 +1,129 @@
+"""What a run would ask and take, without asking anything: for `--dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenhand.contract import ORDERS, Pair
+from evenhand.contract.model import Model
+from evenhand.data import BadRow
+from evenhand.errors import DataError
+from evenhand.messages import Message, Sentence
+from evenhand.prompts import Prompt
+from evenhand.runs.ab import GeneratedPairs, estimate_ab, unanswered_pair
+from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.generation import ModelSide
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan, apply_price, model_of
+from evenhand.runs.sources import Sources
+
+_ESTIMATED_FROM = 50
+# Seconds that a hosted model usually takes for an answer, and calls that are usually in flight.
+_CALL_S = Range(1.0, 15.0)
+_IN_FLIGHT = 32
+
+
+class PreviewMessage(Model):
+    role: str
+    content: str
+
+
+class PreviewRequest(Model):
+    """One request as it would be sent."""
+
+    to: str
+    order: str | None  # of a judge
+    messages: tuple[PreviewMessage, ...]
+
+
+class Preview(Model):
+    """Ranges are low and high; `cost_usd` is None where a price is not known. `seconds` is by what
+    hosted models usually take, and no measurement of these."""
+
+    pairs: int
+    skipped_rows: int
+    first_skipped: Sentence | None
+    calls: int
+    input_tokens: tuple[float, float]
+    output_tokens: tuple[float, float]
+    cost_usd: tuple[float, float] | None
+    seconds: tuple[float, float]
+    requests: tuple[PreviewRequest, ...]
+
+
+def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptions) -> Preview:
+    """All rows are read; passes that are in the store already are not known of."""
+    sample: list[Pair] = []
+    pairs, bad = 0, list[BadRow]()
+    skipped = 0
+    for record in sources.records():
+        if isinstance(record, BadRow):
+            skipped += 1
+            bad = bad or [record]
+        else:
+            pairs += 1
+            if len(sample) < _ESTIMATED_FROM:
+                sample.append(record.pair)
+    if not sample:
+        why = bad[0].message if bad else ", ".join(sources.names)
+        raise DataError(Message("runs.nothing_to_preview", why=why))
+    nothing = Range(0, 0)
+    whole = Estimate(0, 0, nothing, nothing, nothing)
+    for plan in judges:
+        price = apply_price(plan, options).price
+        whole += estimate(
+            pairs, sample, plan.judge, plan.config, model=model_of(plan.judge), price=price
+        )
+    asked = [request for plan in judges for request in _judge_requests(plan, sample[0])]
+    first = bad[0].message if bad else None
+    return _preview(whole, pairs, skipped, first, asked, options)
+
+
+def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
+    generation = pairs.generation
+    asked = []
+    for side in generation.sides:
+        if isinstance(side, ModelSide):
+            messages = side.messages(generation.prompts[0])
+            sent = tuple(PreviewMessage(role=each.role, content=each.text) for each in messages)
+            asked.append(PreviewRequest(to=side.name, order=None, messages=sent))
+    unanswered = unanswered_pair(pairs, generation.prompts[0])
+    asked += [request for plan in judges for request in _judge_requests(plan, unanswered)]
+    number = len(generation.prompts) * generation.repeats
+    return _preview(estimate_ab(pairs, judges), number, 0, None, asked, generation.options)
+
+
+def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:
+    if not plan.judge.traits.needs_prompt:
+        return []
+    mode = plan.config.mode_for(plan.judge)
+    filled = Prompt.of(pair, plan.config.template_for(mode))
+    question = filled.questions()[0] if mode == "letter" else ""
+    messages = filled.messages(ORDERS[0], question=question)
+    sent = tuple(PreviewMessage(role=each.role, content=each.text) for each in messages)
+    return [PreviewRequest(to=plan.judge.name, order=ORDERS[0], messages=sent)]
+
+
+def _preview(
+    whole: Estimate,
+    pairs: int,
+    skipped: int,
+    first_skipped: str | None,
+    asked: Sequence[PreviewRequest],
+    options: RunOptions,
+) -> Preview:
+    at_once = options.concurrency or _IN_FLIGHT
+    rounds = whole.calls / at_once
+    floor = 60 * whole.calls / options.rpm if options.rpm else 0.0
+    cost = whole.capped(options.max_cost).cost_usd
+    return Preview(
+        pairs=pairs,
+        skipped_rows=skipped,
+        first_skipped=first_skipped,
+        calls=whole.calls,
+        input_tokens=(round(whole.input_tokens.low), round(whole.input_tokens.high)),
+        output_tokens=(round(whole.output_tokens.low), round(whole.output_tokens.high)),
+        cost_usd=None if cost is None else (cost.low, cost.high),
+        seconds=(max(floor, rounds * _CALL_S.low), max(floor, rounds * _CALL_S.high)),
+        requests=tuple(asked),
+    )
