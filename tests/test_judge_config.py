@@ -201,7 +201,7 @@ def test_no_repr_shows_a_key_or_what_a_base_url_hides() -> None:
 
 ELSEWHERE = {
     # In the judge's own identity.
-    *("judge", "base_url", "temperature", "max_tokens", "seed"),
+    *("judge", "base_url", "temperature", "max_tokens", "seed", "answers"),
     # How it is asked, which no answer depends on.
     *("api_key", "timeout_s", "cache_dir", "transport", "retry"),
 }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from evenhand.api import compare_sync as compare_sync
     from evenhand.api import open_judge as open_judge
     from evenhand.api import rank_responses as rank_responses
+    from evenhand.api_runs import ab as ab
+    from evenhand.api_runs import ab_sync as ab_sync
     from evenhand.api_runs import audit as audit
     from evenhand.api_runs import calibrate as calibrate
     from evenhand.api_runs import conclude as conclude
@@ -76,11 +78,17 @@ if TYPE_CHECKING:
     from evenhand.runs import RunOptions as RunOptions
     from evenhand.runs import RunSummary as RunSummary
     from evenhand.runs import UntilDecided as UntilDecided
+    from evenhand.runs.ab import AbSummary as AbSummary
+    from evenhand.runs.ab import SideChoice as SideChoice
     from evenhand.trust.calibration import open_calibration as open_calibration
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "AbSummary": "evenhand.runs.ab",
+    "SideChoice": "evenhand.runs.ab",
+    "ab": "evenhand.api_runs",
+    "ab_sync": "evenhand.api_runs",
     "audit": "evenhand.api_runs",
     "Ballot": "evenhand.contract",
     "calibrate": "evenhand.api_runs",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import in_background
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data import ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
 from evenhand.errors import InputError
 from evenhand.judges import Judge
@@ -29,13 +29,15 @@ from evenhand.runs import (
     given_pairs,
     judge_pairs,
 )
-from evenhand.settings import load_settings
+from evenhand.runs.sources import spool_rows
+from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
     from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
+    from evenhand.runs.ab import AbSummary, SideChoice
     from evenhand.stats.calibration.fit import Method
     from evenhand.trust.audit import Audit
     from evenhand.trust.calibration import CalibrationReport
@@ -66,22 +68,9 @@ async def run(
     _refuse_data(pairs, a, b)
     options = options or RunOptions()
     settings = load_settings()
-    plans: list[JudgePlan] = []
-    ours: list[Judge] = []  # to be closed here
     stop = Stop()
-    try:
-        for each in _each(judge):
-            resolved = resolve(settings, each, config)
-            if each is None or isinstance(each, str):
-                ours.append(resolved.open_judge())
-                each = ours[-1]
-            plans.append(JudgePlan(each, resolved))
-        reading = ReadOptions(
-            columns=columns or {},
-            criteria=read_criteria(criteria) if criteria else (),
-            criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
-        )
-        sources = _sources(pairs, a, b, reading)
+    async with _opened_plans(judge, config, settings) as plans:
+        sources = _sources(pairs, a, b, _reading(plans, criteria, columns))
         try:
             with open_store(options.store or settings.store) as store:
                 summary = await judge_pairs(
@@ -94,9 +83,6 @@ async def run(
                 )
         finally:
             sources.close()
-    finally:
-        for each in ours:
-            await each.close()
     if summary.error is not None and stop.error is not None:
         raise stop.error
     return summary
@@ -127,6 +113,127 @@ def run_sync(
         on_progress=on_progress,
     )
     return in_background(work)
+
+
+async def ab(
+    prompts: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
+    a: str | SideChoice | None = None,
+    b: str | SideChoice | None = None,
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    repeats: int = 1,
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> AbSummary:
+    """Two models, templates, commands or files on the same prompts: generate, judge, conclude.
+
+    The same call again goes on. Raises what keeps it from beginning, and what a model, the judge
+    or the store stopped it with; a cap that was reached is in the summary.
+    """
+    from evenhand.runs.ab import GeneratedPairs, SideChoice, open_prompts, open_sides, run_ab
+    from evenhand.runs.generation import Generation, ModelSide
+
+    options = options or RunOptions()
+    settings = load_settings()
+    stop = Stop()
+    mapped = dict(columns or {})
+    chosen = [each if isinstance(each, SideChoice) else SideChoice(spec=each) for each in (a, b)]
+    sides = open_sides(chosen[0], chosen[1], settings, mapped)
+    try:
+        async with _opened_plans(judge, config, settings) as plans:
+            source = open_prompt_rows(prompts)
+            try:
+                found, _ = open_prompts(source, mapped, bad_rows=options.bad_rows)
+                with open_store(options.store or settings.store) as store:
+                    generation = Generation(store, found, sides, repeats, options)
+                    pairs = GeneratedPairs(generation, source, _reading(plans, criteria, columns))
+                    observer = _listener(on_progress)
+                    summary = await run_ab(pairs, plans, options, stop=stop, observer=observer)
+            finally:
+                source.close()
+    finally:
+        for side in sides:
+            if isinstance(side, ModelSide):
+                await side.model.close()
+    if summary.error is not None and stop.error is not None:
+        raise stop.error
+    return summary
+
+
+def ab_sync(
+    prompts: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
+    a: str | SideChoice | None = None,
+    b: str | SideChoice | None = None,
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    repeats: int = 1,
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> AbSummary:
+    """The same for code that is not async."""
+    work = ab(
+        prompts,
+        a,
+        b,
+        judge,
+        config,
+        criteria=criteria,
+        repeats=repeats,
+        columns=columns,
+        options=options,
+        on_progress=on_progress,
+    )
+    return in_background(work)
+
+
+def open_prompt_rows(
+    prompts: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
+) -> Source:
+    """A file, a DataFrame, rows, or texts alone."""
+    if isinstance(prompts, str | Path):
+        return open_source(prompts)
+    rows: Any = prompts
+    if isinstance(prompts, Sequence):
+        rows = [{"prompt": each} if isinstance(each, str) else each for each in prompts]
+    return spool_rows(rows, "prompts", lambda _: None)
+
+
+@asynccontextmanager
+async def _opened_plans(
+    judge: str | Judge | Sequence[str | Judge] | None,
+    config: JudgeConfig | None,
+    settings: Settings,
+) -> AsyncIterator[list[JudgePlan]]:
+    """Judges that are given by name are opened and closed here."""
+    plans: list[JudgePlan] = []
+    ours: list[Judge] = []
+    try:
+        for each in _each(judge):
+            resolved = resolve(settings, each, config)
+            if each is None or isinstance(each, str):
+                ours.append(resolved.open_judge())
+                each = ours[-1]
+            plans.append(JudgePlan(each, resolved))
+        yield plans
+    finally:
+        for opened in ours:
+            await opened.close()
+
+
+def _reading(
+    plans: Sequence[JudgePlan], criteria: Sequence[Any], columns: Mapping[str, str] | None
+) -> ReadOptions:
+    return ReadOptions(
+        columns=columns or {},
+        criteria=read_criteria(criteria) if criteria else (),
+        criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
+    )
 
 
 def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge | None]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import evenhand
 from command_line import Command, start_command
 from evenhand.store import open_store
 from run_data import write_lines
@@ -346,3 +347,26 @@ def test_killed_and_resumed_it_asks_for_nothing_twice(
     assert len(seen) == 80 + 2 * 35 + 5
     assert ran.json["run"]["winsB"] == 35
     assert json.dumps(ran.json)
+
+
+def test_the_same_from_python(
+    tmp_path: Path, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(served())
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    asking: dict[str, Any] = {
+        "a": "openai:old",
+        "b": evenhand.SideChoice(spec="openai:new", temperature=0.5, name="newer"),
+        "judge": "openai:judge",
+        "criteria": ["accuracy"],
+        "options": evenhand.RunOptions(store=tmp_path / "runs.db", name="py"),
+    }
+    texts = [f"Tell me about {number}" for number in range(1, 8)]
+    summary = evenhand.ab_sync(texts, **asking)
+    assert [side.answered for side in summary.generation.sides] == [7, 7]
+    assert summary.run is not None
+    assert (summary.run.wins_b, summary.run.total.calls) == (7, 14)
+    evenhand.ab_sync([{"prompt": text} for text in texts], **asking)
+    assert sum(asked(server).values()) == 28
+    with pytest.raises(evenhand.InputError, match="nobody is named who answers"):
+        evenhand.ab_sync(texts, judge="openai:judge", criteria=["accuracy"])

@@ -39,11 +39,12 @@ from evenhand.runs.generation import (
 from evenhand.runs.options import BadRows, RunOptions
 from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of
 from evenhand.runs.progress import Observer, Progress
+from evenhand.runs.sources import describe_files
 from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.runs.summary import RunSummary
 from evenhand.settings import Settings
 from evenhand.store import RunRecord, Store
-from evenhand.store.answers import StoredAnswer
+from evenhand.store.answers import GeneratedAnswer
 
 _ESTIMATED_FROM = 20
 # Answers that nobody has seen yet, between short and long, in characters.
@@ -227,16 +228,11 @@ class GeneratedPairs:
         return Message("runs.two_files", a=a.name, b=b.name)
 
     def describe(self) -> dict[str, Any]:
-        reading = self.reading
         return {
-            "files": [file_digest(self.prompts_file)],
+            **describe_files([self.prompts_file], self.reading),
             "sides": [side.identity() for side in self.generation.sides],
             "models": [side.name for side in self.generation.sides],
             "repeats": self.generation.repeats,
-            "columns": dict(reading.columns),
-            "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
-            "allow_tie": reading.allow_tie,
-            "swap_positions": reading.swap_positions,
         }
 
     def records(self) -> Records:
@@ -250,7 +246,11 @@ class GeneratedPairs:
                     yield self._record(prompt, repeat, first[place], second[place])
 
     def _record(
-        self, prompt: PromptRow, repeat: int, one: StoredAnswer | None, two: StoredAnswer | None
+        self,
+        prompt: PromptRow,
+        repeat: int,
+        one: GeneratedAnswer | None,
+        two: GeneratedAnswer | None,
     ) -> Record | BadRow:
         """An answer that is none is told as such: it is no loss of its side's."""
         a, b = self.generation.sides

@@ -31,7 +31,7 @@ from evenhand.runs.plan import digest, model_of
 from evenhand.runs.stop import Stop
 from evenhand.runs.telemetry import Telemetry
 from evenhand.store import Store
-from evenhand.store.answers import AnswerOutcome, StoredAnswer
+from evenhand.store.answers import AnswerOutcome, GeneratedAnswer
 
 SideName = Literal["A", "B"]
 SIDES: tuple[SideName, SideName] = ("A", "B")
@@ -258,15 +258,15 @@ class Generation:
 
     async def _answer(
         self, side: ModelSide, model: Judge, prompt: PromptRow, repeat: int, key: str
-    ) -> StoredAnswer:
+    ) -> GeneratedAnswer:
         begun = time.perf_counter()
         call = JudgeCall(_NO_PAIR, "original", repeat, messages=side.messages(prompt))
         try:
             completion = await model.ask(call)
         except JudgeError as error:
-            return StoredAnswer(key, "failed", error=error.message, requests=error.requests)
+            return GeneratedAnswer(key, "failed", error=error.message, requests=error.requests)
         usage = completion.usage
-        return StoredAnswer(
+        return GeneratedAnswer(
             key,
             outcome_of(completion),
             completion.text,
@@ -281,13 +281,13 @@ class Generation:
 
     def answers(
         self, side: Side, prompts: Sequence[PromptRow]
-    ) -> dict[tuple[str, int], StoredAnswer | None]:
+    ) -> dict[tuple[str, int], GeneratedAnswer | None]:
         """By prompt and repeat. A file has one answer to each, which is no repeat of itself."""
         if isinstance(side, AnswerFile):
             return {
                 (prompt.key, repeat): None
                 if (text := side.answer(prompt)) is None
-                else StoredAnswer("", "answered" if text.strip() else "empty", text)
+                else GeneratedAnswer("", "answered" if text.strip() else "empty", text)
                 for prompt in prompts
                 for repeat in range(1, self.repeats + 1)
             }
@@ -330,10 +330,10 @@ class _AnswerWriter:
     def __init__(self, store: Store, run_id: int) -> None:
         self._store = store
         self._run_id = run_id
-        self._waiting: list[StoredAnswer] = []
+        self._waiting: list[GeneratedAnswer] = []
         self._lock = asyncio.Lock()
 
-    async def add(self, answer: StoredAnswer) -> None:
+    async def add(self, answer: GeneratedAnswer) -> None:
         self._waiting.append(answer)
         async with self._lock:
             # Whoever came before may have stored it with their own.

@@ -86,7 +86,7 @@ class PairFiles:
     def describe(self) -> dict[str, Any]:
         # With several files a row without an id is known by its file's name.
         names = [file.stem for file in self.files] if len(self.files) > 1 else []
-        return {**_described(self.files, self.reading), "names": names}
+        return {**describe_files(self.files, self.reading), "names": names}
 
     def records(self) -> Records:
         return read_pairs(self.files, self.reading)
@@ -129,7 +129,7 @@ class ModelOutputs:
     def describe(self) -> dict[str, Any]:
         asked = [self.questions] if self.questions else []
         return {
-            **_described([*self.files, *asked], self.reading),
+            **describe_files([*self.files, *asked], self.reading),
             "models": [file.stem for file in self.files],
             "baseline": self.baseline,
             # Only where it is chosen: runs from before keep their fingerprints.
@@ -201,7 +201,8 @@ def _line(pair: object, number: int, *, default: Callable[[Any], str] | None) ->
         raise DataError(Message("runs.row_no_plain_data", number=number, error=error)) from None
 
 
-def _described(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
+def describe_files(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
+    """What pairs depend on, beside who answered."""
     return {
         "files": [file_digest(file) for file in files],
         "columns": dict(reading.columns),

@@ -21,7 +21,7 @@ _Opened = Callable[[], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class GeneratedAnswer:
     """`error` says why there is none. Of a failed call nobody knows the tokens."""
 
     key: str
@@ -48,30 +48,30 @@ class AnswerStore:
         self._reading = reading
         self._writing = writing
 
-    def find(self, keys: Sequence[str]) -> dict[str, StoredAnswer]:
+    def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
         """Those that are there."""
-        found: dict[str, StoredAnswer] = {}
+        found: dict[str, GeneratedAnswer] = {}
         with self._reading() as connection:
             for some in in_slices(keys):
                 query = select(answers).where(answers.c.key.in_(some))
                 for row in connection.execute(query).mappings():
-                    values = {name: row[name] for name in StoredAnswer.__slots__}
+                    values = {name: row[name] for name in GeneratedAnswer.__slots__}
                     values["error"] = None if row["error"] is None else from_text(row["error"])
-                    found[row["key"]] = StoredAnswer(**values)
+                    found[row["key"]] = GeneratedAnswer(**values)
         return found
 
-    def add(self, run_id: int, made: Sequence[StoredAnswer]) -> None:
+    def add(self, run_id: int, made: Sequence[GeneratedAnswer]) -> None:
         """A failed one gives way to a later try; any other stays as it is."""
         with self._writing() as connection:
             insert = insert_for(connection.dialect.name, answers)
-            columns = [name for name in (*StoredAnswer.__slots__, "run_id") if name != "key"]
+            columns = [name for name in (*GeneratedAnswer.__slots__, "run_id") if name != "key"]
             statement = insert.on_conflict_do_update(
                 index_elements=[answers.c.key],
                 set_={name: insert.excluded[name] for name in columns},
                 where=answers.c.outcome == "failed",
             )
             for each in made:
-                values = {name: getattr(each, name) for name in StoredAnswer.__slots__}
+                values = {name: getattr(each, name) for name in GeneratedAnswer.__slots__}
                 values["error"] = None if each.error is None else to_text(each.error)
                 connection.execute(statement, values | {"run_id": run_id})
 

@@ -1,0 +1,48 @@
+"""Generated answers: kept once, found by their keys, gone with their run's texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evenhand.messages import Message
+from evenhand.store import NewRun, Store
+from evenhand.store.answers import AnswerSpending, GeneratedAnswer
+
+ANSWER = GeneratedAnswer("k1", "answered", "text\x00 \x1a 文", None, "m-1", 2, 11, 7, 0.5, 3.25)
+
+
+def run_of(store: Store, name: str = "r") -> int:
+    return store.create_run(NewRun(name, name, {})).id
+
+
+def test_answers_come_back_as_they_were(store: Store) -> None:
+    failed = GeneratedAnswer("k2", "failed", error=Message("judges.command_empty"))
+    store.answers.add(run_of(store), [ANSWER, failed])
+    found = store.answers.find(["k1", "k2", "k3"])
+    assert found == {"k1": ANSWER, "k2": failed}
+    assert isinstance(found["k2"].error, Message)
+
+
+def test_only_a_failed_one_gives_way_to_another(store: Store) -> None:
+    run = run_of(store)
+    store.answers.add(run, [ANSWER, GeneratedAnswer("k2", "failed", requests=4)])
+    store.answers.add(run, [replace(ANSWER, text="other"), replace(ANSWER, key="k2")])
+    found = store.answers.find(["k1", "k2"])
+    assert (found["k1"].text, found["k2"].outcome) == (ANSWER.text, "answered")
+
+
+def test_spending_is_of_the_run_that_generated(store: Store) -> None:
+    first, second = run_of(store), run_of(store, "s")
+    store.answers.add(first, [ANSWER, replace(ANSWER, key="k2")])
+    store.answers.add(second, [GeneratedAnswer("k3", "failed", requests=3)])
+    assert store.answers.spent(first) == AnswerSpending(4, 1.0)
+    assert store.answers.spent(second) == AnswerSpending(3, 0.0)
+
+
+def test_answers_go_with_their_run_and_with_its_texts(store: Store) -> None:
+    for name in ("r", "s"):
+        store.answers.add(run_of(store, name), [replace(ANSWER, key=name)])
+    store.delete_run("r")
+    assert list(store.answers.find(["r", "s"])) == ["s"]
+    store.forget_texts("s")
+    assert store.answers.find(["r", "s"]) == {}
