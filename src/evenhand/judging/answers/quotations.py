@@ -326,7 +326,7 @@ _ENDS_SECTION = re.compile(
 )
 
 
-_FIRST_PARAGRAPH = re.compile(r"\s*+(?:[^\n]++\n(?![ \t]*\n))*+[^\n]++(?=\n[ \t]*\n)")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 # A paragraph that turns to the other response is the judge's again.
 _OF_THE_OTHER = {
     winner: re.compile(rf"\n[ \t]*\n(?=[^\n]{{0,60}}{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9]))")
@@ -368,9 +368,9 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
         body = text[heading.end : end]
         closed = heading.delimits and following is not None and following.delimits
         if before - {heading.response} and not closed and not decided:
-            paragraph = _FIRST_PARAGRAPH.match(body)
-            alone = paragraph is None and following is None and not heading.delimits
-            end = heading.end + (0 if alone else len(paragraph[0] if paragraph else body))
+            blank = _BLANK_LINE.search(body, len(body) - len(body.lstrip()))
+            alone = blank is None and following is None and not heading.delimits
+            end = heading.end + (0 if alone else blank.start() if blank else len(body))
         elif not heading.delimits and (fence := _FENCE_FIRST.match(body)) is not None:
             end = heading.end + fence.end()
         elif not heading.delimits and (following is None or not _MINE.match(text, following.start)):
