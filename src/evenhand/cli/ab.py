@@ -124,7 +124,7 @@ def ab(
     dry_run: opt.DryRun = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Have two models answer the same prompts, judge them, and conclude.
+    """Have two models answer prompts, judge them, and conclude.
 
     Run it again and it goes on; no answer is generated twice, and the caps hold over generation
     and judging of all its commands together. Exit codes: 0 every pair was judged or no more were

@@ -222,10 +222,8 @@ class GeneratedPairs:
     def title(self) -> str:
         return f"{self.prompts_file.stem}-ab"
 
-    @property
-    def meaning(self) -> str | None:
-        a, b = self.generation.sides
-        return Message("runs.two_files", a=a.name, b=b.name)
+    def meaning(self, a: str, b: str) -> Message | None:
+        return Message("runs.two_files", a=a, b=b)
 
     def describe(self) -> dict[str, Any]:
         return {
