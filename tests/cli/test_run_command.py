@@ -532,7 +532,7 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
         (("--alpha", "0.01"), "--alpha belongs to --until-decided"),
         (("--budget", "9"), "--budget belongs to --rank-adaptive"),
         (("--certainty", "0.9"), "--certainty belongs to --rank-adaptive"),
-        (("--seed", "3"), "--seed belongs to --until-decided and --rank-adaptive"),
+        (("--seed", "3"), "--seed belongs to --until-decided, --rank-adaptive and"),
         (("--rank-adaptive",), "--rank-adaptive needs --budget"),
         (("--rank-adaptive", "--budget", "9", "--until-decided"), "give one of them"),
         (("--rank-adaptive", "--budget", "9"), "needs rows that name their two models"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenhand.cli.options import PairRules, PairTexts
     from evenhand.cli.run import DataFiles
     from evenhand.contract import Pair
-    from evenhand.data import ReadOptions
+    from evenhand.data import OrderDraw, ReadOptions
     from evenhand.judges import Judge
     from evenhand.judges.prices import Price
     from evenhand.judging.config import Calibrator
@@ -169,7 +169,11 @@ def _shown(name: str) -> str:
 
 
 def read_options(
-    columns: list[str] | None, rules: PairRules, *, criteria_needed: bool
+    columns: list[str] | None,
+    rules: PairRules,
+    *,
+    criteria_needed: bool,
+    orders: OrderDraw | None = None,
 ) -> ReadOptions:
     from evenhand.contract import read_criteria
     from evenhand.data import ReadOptions
@@ -182,6 +186,7 @@ def read_options(
         criteria_needed=criteria_needed,
         allow_tie=False if rules.no_tie else None,
         swap_positions=False if rules.no_swap else None,
+        orders=orders,
     )
 
 

@@ -18,6 +18,7 @@ from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.contract import Locale
+    from evenhand.data import OrderDraw
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.report.conclusions import ConclusionLimits
@@ -74,6 +75,26 @@ Identifier = Annotated[
 NoTie = Annotated[bool, typer.Option("--no-tie", help="A tie is not allowed.")]
 NoSwap = Annotated[
     bool, typer.Option("--no-swap", help="Judge in one order only (the position may then decide).")
+]
+Orders = Annotated[
+    Literal["both", "random"],
+    typer.Option(
+        "--orders",
+        help="both: ask each pair in both orders; random: in one, drawn at random from --seed and "
+        "the pair, at about half the calls. Claims at 0.5 and above hold as ever; those below need "
+        "--both-orders.",
+    ),
+]
+BothOrders = Annotated[
+    float | None,
+    typer.Option(
+        "--both-orders",
+        min=0,
+        max=1,
+        metavar="SHARE",
+        help="With --orders random: the share of pairs asked in both orders, which tells how much "
+        "the position decides. Default: 0.1.",
+    ),
 ]
 JudgeName = Annotated[
     str | None,
@@ -436,6 +457,29 @@ class PairRules:
     criteria: Criteria = None
     no_tie: NoTie = False
     no_swap: NoSwap = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderChoices:
+    """In which orders each pair is asked."""
+
+    orders: Orders = "both"
+    both_orders: BothOrders = None
+
+    def draw(self, *, seed: int | None = None, no_swap: bool = False) -> OrderDraw | None:
+        """None where no order is drawn."""
+        from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
+
+        if self.orders == "both":
+            if self.both_orders is not None:
+                raise InputError(
+                    Message("command.belongs_to", option="--both-orders", other="--orders random")
+                )
+            return None
+        if no_swap:
+            raise InputError(Message("command.random_or_fixed_order"))
+        share = BOTH_ORDERS_SHARE if self.both_orders is None else self.both_orders
+        return OrderDraw(seed or 0, share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from evenhand.report.abstentions import Abstentions
-    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate
+    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
     from evenhand.serve.pages.html_report import HtmlReport
 
 
@@ -147,6 +147,11 @@ _TIES = {
 }
 
 
+def _counted(rate: SideRate) -> str:
+    # Of pairs in one order nobody knows which to leave out.
+    return _TIES[rate.ties].removesuffix(" and left out" if rate.drawn_order else "")
+
+
 def show_report(console: Console, report: Conclusions) -> None:
     from rich.text import Text
 
@@ -233,7 +238,7 @@ def _lines(claim: Conclusion) -> Iterator[tuple[str, str | Text]]:
             "win rate",
             Text.assemble(
                 (rate(own.rate), f"bold {style_of(own)}"),
-                f" ({interval(own.low, own.high)})  {_kind(claim)}; {_TIES[own.ties]}",
+                f" ({interval(own.low, own.high)})  {_kind(claim)}; {_counted(own)}",
             ),
         )
         yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style_of(own)), " 1")

@@ -10,7 +10,14 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
+from evenhand.cli.options import (
+    JudgeChoices,
+    OrderChoices,
+    PairRules,
+    RunLimits,
+    grouped,
+    open_judge,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -173,7 +180,10 @@ CertaintyWanted = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="Of the random order of --until-decided and --rank-adaptive."),
+    typer.Option(
+        "--seed",
+        help="Of the random order of --until-decided and --rank-adaptive, and of --orders random.",
+    ),
 ]
 
 
@@ -217,9 +227,10 @@ class StopChoices:
     certainty: CertaintyWanted = None
     seed: Seed = None
 
-    def fields(self, *, one_order: bool) -> dict[str, Any]:
+    def fields(self, *, one_order: bool, drawn_orders: bool) -> dict[str, Any]:
         """As `RunOptions` names them."""
-        if self.seed is not None and not (self.until_decided or self.rank_adaptive):
+        random = self.until_decided or self.rank_adaptive or drawn_orders
+        if self.seed is not None and not random:
             raise InputError(Message("command.seed_of_random_order"))
         if self.until_decided and one_order:
             raise InputError(Message("command.decided_needs_both_orders"))
@@ -262,6 +273,7 @@ def run(
     bad_rows: opt.OnBadRows = "stop",
     prompts: PromptsCompared = "all",
     rules: PairRules,
+    ordering: OrderChoices,
     judge: opt.JudgeNames = None,
     base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
@@ -312,10 +324,10 @@ def run(
         )
     named += escalate or []
     configs = [config_of(each, alone=len(named) == 1) for each in named]
-    reading = read_options(
-        columns, rules, criteria_needed=any(each.needs_prompt for each in configs)
-    )
-    ends = stopping.fields(one_order=rules.no_swap)
+    drawn = ordering.draw(seed=stopping.seed, no_swap=rules.no_swap)
+    needed = any(each.needs_prompt for each in configs)
+    reading = read_options(columns, rules, criteria_needed=needed, orders=drawn)
+    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None)
     sources = read_sources(data, reading, prompts=prompts)
     options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())
     asked = [open_judge(config) for config in configs]

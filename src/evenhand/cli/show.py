@@ -61,6 +61,8 @@ def _show(console: Console, report: PairReport) -> None:
 
 
 def _known(report: PairReport) -> list[str]:
+    from evenhand.contract.pair import drawn_order
+
     parts = []
     if report.label:
         parts.append(f"label {report.label}")
@@ -73,7 +75,8 @@ def _known(report: PairReport) -> list[str]:
     if not report.pair.allow_tie:
         parts.append("a tie is not allowed")
     if not report.pair.swap_positions:
-        parts.append("one order only")
+        drawn = drawn_order(report.pair) is not None
+        parts.append("one order, drawn at random" if drawn else "one order only")
     return [one_line(part) for part in parts]
 
 

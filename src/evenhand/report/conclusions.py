@@ -276,8 +276,10 @@ class _Reader:
         if not self._wanted.planned and not in_random_order(self._run):
             pending = matchup.pairs - matchup.rows.size
         known = rows.of(matchup.rows)
-        named = matchup.outcomes <= WIN_B
-        decided = int((named if known.flipped is None else named & ~known.flipped).sum())
+        twice = matchup.outcomes <= WIN_B  # a winner that both orders named
+        for others in (known.flipped, known.drawn):
+            twice = twice if others is None else twice & ~others
+        decided = int(twice.sum())
         return replace(
             known,
             absent=self._skipped(matchup),
@@ -380,7 +382,11 @@ class _RowFacts:
         read_twice = (first >= 0) & (second >= 0)
         # An order whose samples split was read too, and agrees with nothing.
         self._flipped = read_twice & (first != second) | (first == SPLIT) | (second == SPLIT)
+        # A judge panel's columns say nothing of orders, and so of drawn ones.
+        self._drawn = np.asarray(columns.drawn_order) == 1
         self._one_order = np.asarray(columns.both_orders) == 0
+        if self._drawn.size:
+            self._one_order &= ~self._drawn
         self._limits = limits
 
     def in_one_order(self, matchup: Matchup) -> int:
@@ -395,6 +401,7 @@ class _RowFacts:
         return Circumstances(
             flipped=self._flipped[rows] if flips and self._flipped.size else None,
             one_order=one_order,
+            drawn=self._drawn[rows] if self._drawn.size else None,
             max_invalid=self._limits.max_invalid,
             max_absent=self._limits.max_skipped,
         )
@@ -435,11 +442,16 @@ def _length(
 
 
 def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> PositionBias:
-    # Places are those of the data's rows, whichever model stands there.
+    # Places are those of the data's rows, whichever model stands there. A pair that was asked in
+    # one drawn order has no second one that could have gone unread.
+    rows, prompts = matchup.rows, matchup.prompts
+    if columns.drawn_order:
+        twice = np.asarray(columns.drawn_order)[rows] == 0
+        rows, prompts = rows[twice], prompts[twice]
     return position_bias(
-        np.asarray(columns.first_winner)[matchup.rows],
-        np.asarray(columns.second_winner)[matchup.rows],
-        prompts=matchup.prompts,
+        np.asarray(columns.first_winner)[rows],
+        np.asarray(columns.second_winner)[rows],
+        prompts=prompts,
         level=level,
     )
 

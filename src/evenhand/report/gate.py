@@ -191,11 +191,11 @@ class _Rule:
         )
 
     def _too_inconsistent(self, conclusion: Conclusion) -> list[Message]:
-        counts, most = conclusion.win_rate.counts, self._max_inconsistent
-        flips = conclusion.win_rate.flips
-        if most is None or not counts.valid or flips <= most * counts.valid:
+        rate, most = conclusion.win_rate, self._max_inconsistent
+        flips, twice = rate.flips, rate.counts.valid - rate.drawn_order
+        if most is None or not twice or flips <= most * twice:
             return []
-        return [Message("gate.too_inconsistent", flips=flips, n=counts.valid, percent=100 * most)]
+        return [Message("gate.too_inconsistent", flips=flips, n=twice, percent=100 * most)]
 
     def _why(self, conclusion: Conclusion, ruling: Ruling) -> str:
         rate, threshold = conclusion.win_rate, self._threshold
@@ -215,7 +215,9 @@ class _Rule:
         """All four outcomes, what is missing, and what that could change."""
         rate = conclusion.win_rate
         for doubt in rate.doubts:
-            yield Message(f"gate.doubt_{doubt}", one_order=rate.one_order, decided=rate.decided)
+            both = rate.counts.valid - rate.one_order - rate.drawn_order
+            counted = {"one_order": rate.one_order, "decided": rate.decided, "both": both}
+            yield Message(f"gate.doubt_{doubt}", **counted)
         counts = rate.counts
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":

@@ -291,7 +291,8 @@ def conclusion_messages(
 ) -> Iterator[Message]:
     """What is claimed, from how many prompts, how sure, and how far the judge can be trusted."""
     called = {"model": names[0], "against": names[1]}
-    both = rate.counts.valid - one_order
+    drawn = rate.drawn_order
+    both = rate.counts.valid - one_order - drawn
     hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
     low, high = rate.low, rate.high
     if rate.doubts and low is not None and high is not None and low <= 0.5 <= high:
@@ -302,6 +303,8 @@ def conclusion_messages(
             yield _effect(low, high, limits.smallest_effect)
     if one_order and limits.allow_one_order:
         yield Message("trust.one_order", part=one_order, n=rate.counts.valid)
+    if drawn:
+        yield Message("trust.drawn_order", part=drawn, n=rate.counts.valid)
     if both and not hopeless:
         yield _trust(rate, position, pairs=both)
 
@@ -336,6 +339,8 @@ def _doubt(
             return Message(f"no_conclusion.{why}", **called, share=share, n=both)
         case "one_order":
             return Message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
+        case "drawn_order":
+            return Message("no_conclusion.drawn_order", **called, part=both, n=valid)
         case "ties":
             return Message("no_conclusion.ties", **called, part=rate.decided, n=valid)
         case "pending":

@@ -41,7 +41,13 @@ class ProgressReporter:
     """`total`: the judgments that there will be in all, those of earlier commands included."""
 
     def __init__(
-        self, run: str, run_judges: tuple[RunJudge, ...], budget: Budget, stop: Stop, *, total: int
+        self,
+        run: RunRecord,
+        run_judges: tuple[RunJudge, ...],
+        budget: Budget,
+        stop: Stop,
+        *,
+        total: int,
     ) -> None:
         self._run = run
         self._run_judges = run_judges
@@ -81,7 +87,7 @@ class ProgressReporter:
     def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
         counts = [run_judge.count for run_judge in self._run_judges]
         return Progress(
-            run=self._run,
+            run=self._run.name,
             done=self._done,
             total=self._total,
             calls=self._budget.calls,
@@ -92,6 +98,7 @@ class ProgressReporter:
             pairs_per_s=rate,
             cost_usd=self._budget.known_cost_usd,
             stopping=self._stop.by is not None,
+            drawn_orders=self._run.drawn_orders is not None,
             **{
                 name: sum(getattr(count, name) for count in counts)
                 for name in (*OUTCOME_COUNTS, "reused", "passes", "unread")
@@ -464,7 +471,7 @@ class _Engine:
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
         reporter = ProgressReporter(
-            self._run.name, self._run_judges, self._budget, self._stop, total=self._most
+            self._run, self._run_judges, self._budget, self._stop, total=self._most
         )
         monitor = StopMonitor(self._stop_rule, self._run_judges, self._stop)
         async with reporter.reporting(executor, self._observer), monitor.kept_up():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand.contract import ORDERS, Pair
+from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.data import BadRow
 from evenhand.errors import DataError
@@ -99,9 +99,9 @@ def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:
     mode = plan.config.mode_for(plan.judge)
     filled = Prompt.of(pair, plan.config.template_for(mode))
     question = filled.questions()[0] if mode == "letter" else ""
-    messages = filled.messages(ORDERS[0], question=question)
+    messages = filled.messages(pair.orders[0], question=question)
     sent = tuple(PreviewMessage(role=each.role, content=each.text) for each in messages)
-    return [PreviewRequest(to=plan.judge.name, order=ORDERS[0], messages=sent)]
+    return [PreviewRequest(to=plan.judge.name, order=pair.orders[0], messages=sent)]
 
 
 def _preview(

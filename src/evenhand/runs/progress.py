@@ -94,6 +94,7 @@ class Progress:
     passes: int
     unread: int
     stopping: bool
+    drawn_orders: bool = False  # most pairs are asked in one order, drawn at random
 
     @property
     def remaining_s(self) -> float | None:
@@ -111,7 +112,10 @@ class Progress:
 
     @property
     def flips(self) -> AlwaysValidInterval | None:
-        """Pairs whose winner changed with the order, of all that have a verdict."""
+        """Pairs whose winner changed with the order, of all that have a verdict; None where most
+        of them have no second order to change with."""
+        if self.drawn_orders:
+            return None
         return always_valid_interval(self.inconsistent, 0, self.wins_a + self.wins_b + self.ties)
 
     @property

@@ -210,6 +210,12 @@ class RunRecord:
         return bool(self.summary.get("forgotten_at"))
 
     @property
+    def drawn_orders(self) -> Mapping[str, Any] | None:
+        """How each pair's one order was drawn at random, where it was."""
+        drawn = self.plan.get("data", {}).get("orders", {}).get("random")
+        return drawn if isinstance(drawn, Mapping) else None
+
+    @property
     def on_common_prompts(self) -> bool:
         """Only the prompts that both models answered were to be compared: no other is missing."""
         return bool(self.plan.get("data", {}).get("prompts") == "common")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenhand.contract import Outcome
 from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
+from evenhand.contract.pair import drawn_order
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
@@ -141,7 +142,8 @@ def _row(whole: WholeVerdict) -> dict[str, Any]:
         "reference": pair.reference,
         "criteria": [each.model_dump(mode="json", exclude_none=True) for each in pair.criteria],
         "allow_tie": pair.allow_tie,
-        "swap_positions": pair.swap_positions,
+        # A pair that was asked in one drawn order goes on to be asked in both.
+        "swap_positions": None if drawn_order(pair) else pair.swap_positions,
         "label": item.label,
         "model_a": item.model_a,
         "model_b": item.model_b,

@@ -123,7 +123,9 @@ def _conclusion(conclusion: Conclusion) -> Iterator[str]:
     yield ""
     yield _one_line(conclusion.sentence)
     yield ""
-    yield f"- win rate of {own}: {_rate(rate)}; {_TIES[rate.ties]}"
+    # Of pairs in one order nobody knows which to leave out.
+    counted = _TIES[rate.ties].removesuffix(" and left out" if rate.drawn_order else "")
+    yield f"- win rate of {own}: {_rate(rate)}; {counted}"
     yield (
         f"- outcomes: {own} wins {won}, {other} wins {lost}, ties {counts.ties}, inconsistent "
         f"{counts.inconsistent}, invalid {counts.invalid}, pending {conclusion.pending}"

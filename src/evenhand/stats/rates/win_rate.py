@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
@@ -45,7 +46,7 @@ from evenhand.stats.outcomes import (
 
 Ties: TypeAlias = Literal["half", "excluded", "wins"]
 Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
-Doubt: TypeAlias = Literal["one_order", "position", "ties", "missing", "pending"]
+Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "missing", "pending"]
 
 # Below this the score interval of single pairs errs by up to 4 % on a side; the exact one does not.
 EXACT_BELOW = 50
@@ -57,9 +58,12 @@ CAUTION = 0.6744897501960817
 
 # Wins and ties averaged from orders that chose differently, and pairs of one fixed order.
 _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(OUTCOME_KINDS, OUTCOME_KINDS + 4)
-_KINDS = OUTCOME_KINDS + 4
+# Pairs of one order that was drawn at random; inconsistent are those whose samples split.
+_DRAWN_A, _DRAWN_B, _DRAWN_TIE, _DRAWN_SPLIT = range(_ONE_ORDER + 1, _ONE_ORDER + 5)
+_KINDS = _DRAWN_SPLIT + 1
 _FLIPS = [INCONSISTENT, _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE]
 _DECIDED = [WIN_A, WIN_B]
+_NAMED = ([WIN_A, _DRAWN_A], [WIN_B, _DRAWN_B])
 _LEFT_OUT = float("nan")
 
 
@@ -97,6 +101,7 @@ class WinRate(Model):
     decided: int = 0  # pairs in which both orders named the same winner
     flips: int = 0  # pairs in which they did not agree, also where they were averaged
     one_order: int = 0
+    drawn_order: int = 0  # pairs judged in one order that was drawn at random
     missing: int = 0
     doubts: tuple[Doubt, ...] = ()
     sign_test: SignTest | None
@@ -111,14 +116,17 @@ class Circumstances:
     """What is known of the rows beside their outcomes.
 
     `flipped`: the two orders chose differently, whatever was made of it. `one_order`: judged in
-    one fixed order, which shows nothing. `absent` pairs never came to a verdict (skipped, without
-    a partner), and `pending` ones have not yet, in an order that is not random. Up to `max_invalid`
-    and `max_absent` what is missing counts as half, and beyond that against every claim.
+    one fixed order, which shows nothing. `drawn`: judged in one order that was drawn at random,
+    so that the position is noise; how much of it the other rows tell. `absent` pairs never came to
+    a verdict (skipped, without a partner), and `pending` ones have not yet, in an order that is not
+    random. Up to `max_invalid` and `max_absent` what is missing counts as half, and beyond that
+    against every claim.
     `discriminates`: the judge was shown elsewhere to tell responses apart.
     """
 
     flipped: NDArray[np.bool_] | None = None
     one_order: NDArray[np.bool_] | None = None
+    drawn: NDArray[np.bool_] | None = None
     absent: int = 0
     pending: int = 0
     max_invalid: float = 0.01
@@ -160,10 +168,13 @@ def win_rate(
     confidence_level(level)
     known = circumstances or Circumstances()
     codes = outcome_codes(outcomes)
-    same_length(codes.size, prompts=prompts, flipped=known.flipped, one_order=known.one_order)
-    plain = table = _Table.of(_kinds(codes, known.flipped), prompts)
+    rows_known = {name: getattr(known, name) for name in ("flipped", "one_order", "drawn")}
+    same_length(codes.size, prompts=prompts, **rows_known)
+    kinds = _kinds(codes, known.flipped, known.drawn)
+    plain = table = _Table.of(kinds, prompts)
     if known.one_order is not None and known.one_order.any():
-        table = _Table.of(_kinds(codes, known.flipped, known.one_order), prompts)
+        kinds[known.one_order & (codes <= INCONSISTENT)] = _ONE_ORDER
+        table = _Table.of(kinds, prompts)
     flip = {"half": 0.5, "excluded": None, "wins": 0.0}[ties]
     own = _Counting(ties).scores(flip=flip)
     counted = plain.rows(own)
@@ -182,7 +193,9 @@ def win_rate(
         n=counted,
         prompts=None if prompts is None else plain.prompts(_Counting("half").scores(flip=0.5)),
         rate=rate if ends else None,
-        rate_without_inconsistent=plain.mean(_Counting(ties).scores(flip=None)) if ends else None,
+        rate_without_inconsistent=None
+        if ends is None or plain.drawn  # nobody knows which of these are inconsistent
+        else plain.mean(_Counting(ties).scores(flip=None)),
         row_rate=plain.row_mean(own) if ends else None,
         low=low,
         high=high,
@@ -191,6 +204,7 @@ def win_rate(
         decided=table.decided,
         flips=table.flips,
         one_order=int(table.totals[_ONE_ORDER]),
+        drawn_order=table.drawn,
         missing=int(table.totals[INVALID]) + known.absent + known.pending,
         doubts=ends.doubts if ends else (),
         sign_test=None if always_valid or table is not plain else _sign_test(plain),
@@ -215,17 +229,41 @@ def stretch(low: float, disagreement: float) -> float:
     return rate_of_difference(-min(1.0, (1 - 2 * low) / math.sqrt(1 - 2 * disagreement)))
 
 
+def stretch_estimated(
+    difference: float, upper: float, *, disagreement: float, most_disagreement: float
+) -> float:
+    """The same where the disagreement was estimated on other pairs than the half count.
+
+    `difference` is 1 - 2·rate of the half count and `upper` its limit; the disagreement comes with
+    its upper limit too. The limit of their ratio, difference / sqrt(1 - 2I), is recovered from the
+    limits of its two parts (Donner and Zou, 2012).
+    """
+    if most_disagreement >= 0.5:
+        return 0.0
+    left, least_left = math.sqrt(1 - 2 * disagreement), math.sqrt(1 - 2 * most_disagreement)
+    within = least_left * (2 * left - least_left)
+    spread = ((left - least_left) * difference) ** 2 + within * (upper - difference) ** 2
+    return rate_of_difference(-min(1.0, (left * difference + math.sqrt(spread)) / within))
+
+
+def most_disagreement(flips: float, pairs: float, *, level: float) -> float:
+    """The upper limit of the share of pairs whose orders disagree (Clopper and Pearson, 1934)."""
+    if flips >= pairs:
+        return 1.0
+    return float(betaincinv(flips + 1, pairs - flips, 0.5 + level / 2))
+
+
 def _kinds(
     codes: NDArray[np.int8],
     flipped: NDArray[np.bool_] | None,
-    one_order: NDArray[np.bool_] | None = None,
+    drawn: NDArray[np.bool_] | None,
 ) -> NDArray[np.intp]:
     kinds = codes.astype(np.intp)
     if flipped is not None:
         # INCONSISTENT and INVALID are what they are, whatever their passes say.
         kinds[flipped & (codes <= TIE)] += _FLIPPED_A
-    if one_order is not None:
-        kinds[one_order & (codes <= INCONSISTENT)] = _ONE_ORDER
+    if drawn is not None:
+        kinds[drawn & (codes <= INCONSISTENT)] += _DRAWN_A
     return kinds
 
 
@@ -257,6 +295,14 @@ class _Table:
     @property
     def flips(self) -> int:
         return int(self.totals[_FLIPS].sum())
+
+    @property
+    def drawn(self) -> int:
+        return int(self.totals[_DRAWN_A:].sum())
+
+    @property
+    def ties(self) -> int:
+        return int(self.totals[TIE] + self.totals[_DRAWN_TIE])
 
     @property
     def averaged(self) -> bool:
@@ -330,7 +376,8 @@ class _Counting:
             averaged = [inconsistent] * 3
         nothing = _LEFT_OUT if unknown is None else unknown
         one_order = 0.5 if unknown is None else unknown
-        return np.array([won, lost, tie, inconsistent, nothing, *averaged, one_order])
+        drawn = [won, lost, tie, inconsistent]
+        return np.array([won, lost, tie, inconsistent, nothing, *averaged, one_order, *drawn])
 
 
 class _Ends:
@@ -360,12 +407,13 @@ class _Ends:
     def _lower(self, counting: _Counting, tested: float | None) -> float:
         fill = self._fill()
         worst = 0.0 if self._ties == "wins" else 0.5
-        low = self._end(counting.scores(flip=worst, unknown=fill), fill)
+        counted = counting.scores(flip=worst, unknown=fill)
+        low = self._end(counted, fill)
         if tested is not None:
             low = tested if fill is None else min(low, tested)
-        if self._ties == "wins":
+        if self._ties == "wins" and not self._table.drawn:
             return low
-        if self._table.averaged:
+        if self._table.averaged and self._ties != "wins":
             # An average of two choices that contradict each other may be all position.
             halved = counting.scores(flip=0.5, unknown=fill, as_averaged=False)
             low = min(low, self._end(halved, fill))
@@ -373,17 +421,44 @@ class _Ends:
             # A claim above one half needs no more: a judge that cannot tell stays at one half,
             # and without inconsistent pairs the end would be higher.
             return low
-        end, left_out = low, counting.scores(flip=None, unknown=fill)
+        if self._table.drawn:
+            end = min(low, self._drawn_end(low, self._mean(counted, fill)))
+        else:
+            end = self._both_orders_end(low, counting.scores(flip=None, unknown=fill), fill)
+        if self._ties == "half" and self._table.ties and not self._discriminates():
+            self._doubts["ties"] = None
+            end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
+        return end
+
+    def _both_orders_end(self, low: float, left_out: Floats, fill: float | None) -> float:
+        end = low
         if self._table.flips and self._table.rows(left_out):
             end = min(low, self._end(left_out, fill))
         disagreement = self._disagreement()
         if disagreement >= 0.5:
             self._doubts["position"] = None
-        end = min(end, stretch(low, disagreement))
-        if self._ties == "half" and self._table.totals[TIE] and not self._discriminates():
-            self._doubts["ties"] = None
-            end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
-        return end
+        return min(end, stretch(low, disagreement))
+
+    def _drawn_end(self, low: float, mean: float) -> float:
+        """Where the position decides is noise in a drawn order, and unseen: how much of it there
+        is only the pairs show that were judged in both."""
+        flips, size = self._table.flips, self._disagreeing_among()
+        share = flips / (self._table.decided + flips) if size else 0.0
+        if self._always_valid:
+            disagreeing = round(share * size)
+            counts = Counter({1.0: disagreeing, 0.0: size - disagreeing})
+            interval = always_valid_interval_of_counts(counts, level=self._level)
+            most = interval.high if interval and size else 1.0
+        else:
+            most = most_disagreement(share * size, size, level=self._level)
+        if most >= 0.5:
+            known = share >= 0.5 and size >= FEWEST_DECIDED
+            self._doubts["position" if known else "drawn_order"] = None
+        if self._always_valid:
+            return stretch(low, most)
+        return stretch_estimated(
+            1 - 2 * mean, 1 - 2 * low, disagreement=share, most_disagreement=most
+        )
 
     def _fill(self) -> float | None:
         """What counts for rows without a verdict, and for those that never became rows."""
@@ -408,8 +483,11 @@ class _Ends:
         if not flips:
             return 0.0
         share = flips / named
-        size = self._table.with_any([*_DECIDED, *_FLIPS])  # rows of one prompt are no more than it
-        return share + CAUTION * math.sqrt(share * (1 - share) / size)
+        return share + CAUTION * math.sqrt(share * (1 - share) / self._disagreeing_among())
+
+    def _disagreeing_among(self) -> int:
+        """Pairs in which an order named a winner; rows of one prompt are no more than it."""
+        return self._table.with_any([*_DECIDED, *_FLIPS])
 
     def _discriminates(self) -> bool:
         return self._known.discriminates or self._table.with_any(_DECIDED) >= FEWEST_DECIDED
@@ -421,11 +499,19 @@ class _Ends:
             return "clustered score"
         return "exact" if self._table.totals.sum() < EXACT_BELOW else "score"
 
-    def _end(self, scores: Floats, fill: float | None) -> float:
+    def _differences(self, scores: Floats, fill: float | None) -> tuple[Floats, Floats]:
         values, times = self._table.differences(scores)
         added = self._known.absent + self._known.pending
         if fill is not None and added:
             values, times = np.append(values, 2 * fill - 1), np.append(times, float(added))
+        return values, times
+
+    def _mean(self, scores: Floats, fill: float | None) -> float:
+        values, times = self._differences(scores, fill)
+        return rate_of_difference(float(values @ times) / float(times.sum()))
+
+    def _end(self, scores: Floats, fill: float | None) -> float:
+        values, times = self._differences(scores, fill)
         return _lower_end(
             values,
             times,
@@ -497,7 +583,7 @@ def _worst_case(
 
 
 def _sign_test(table: _Table) -> SignTest | None:
-    wins, losses = table.cells[:, WIN_A], table.cells[:, WIN_B]
+    wins, losses = (table.cells[:, each].sum(axis=1) for each in _NAMED)
     if table.independent:
         return sign_test(int(wins.sum()), int(losses.sum()), by="pair")
     return sign_test(int((wins > losses).sum()), int((losses > wins).sum()), by="prompt")
