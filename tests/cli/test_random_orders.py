@@ -167,3 +167,37 @@ def test_orders_that_contradict_each_other_are_refused(
     ran = command("run", "pairs.jsonl", *CRITERIA, *given, *HERE)
     assert ran.code == 2
     assert told in ran.err
+
+
+def test_a_plan_tells_how_many_pairs_to_ask_in_both_orders(command: Command) -> None:
+    asked = ("plan", "--orders", "random", "--win-rate", "0.5", "--min-win-rate", "0.45")
+    ran = command(*asked, "--inconsistent-share", "0.1")
+    plan = command(*asked, "--inconsistent-share", "0.1", "--json").json["plans"][0]
+    share, twice = plan["shape"]["bothOrders"], plan["pairsInBothOrders"]
+    assert 0 < share < 0.3
+    assert plan["calls"] == plan["pairs"] + twice
+    told = " ".join(ran.out.split())
+    assert f"orders {twice} in both (--both-orders {share:g}), the others in one, drawn" in told
+    both = command("plan", *asked[3:], "--inconsistent-share", "0.1", "--json").json["plans"][0]
+    assert both["pairs"] < plan["pairs"] < plan["calls"] < 0.7 * both["calls"]
+    given = command(*asked, "--both-orders", "0.3", "--json").json["plans"][0]
+    assert given["shape"]["bothOrders"] == 0.3
+    assert command(*asked, "--both-orders", "0").code == 2
+    assert command("plan", "--both-orders", "0.1").code == 2
+    assert "in both orders" in command(*asked[:3], "--min-win-rate", "0.4").out
+
+
+def test_a_plan_like_a_run_with_random_orders_goes_by_its_pairs_in_both(
+    command: Command, start_server: StartServer
+) -> None:
+    write_lines(command.directory / "pairs.jsonl", sums(60, **NAMED))
+    judged(command, start_server(takes_the_first), "--both-orders", "0.2")
+    # Of a judge that always takes the first, all pairs in both orders are inconsistent.
+    refused = command("plan", "--like", "run", *HERE)
+    assert "--inconsistent-share is 1.0" in refused.err
+    like = command("plan", "--like", "run", "--inconsistent-share", "0.1", "--json", *HERE).json
+    assert (like["shape"]["bothOrders"], like["shape"]["orders"]) == (0.2, 1)
+    judged(command, start_server(adds_up), "--both-orders", "0", name="once")
+    unknown = command("plan", "--like", "once", *HERE)
+    assert unknown.code == 2
+    assert "run 'once' has no pair in both orders" in unknown.err

@@ -12,17 +12,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, binom
-from scripts.verify_conclusions import Setting, cell
+from scripts.verify_conclusions import Setting, cell, interval
 
 from evenhand.contract import Pair
 from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B
 from evenhand.data import OrderDraw
+from evenhand.errors import InputError
 from evenhand.stats.rates.win_rate import (
     Circumstances,
     WinRate,
     most_disagreement,
     stretch_estimated,
     win_rate,
+)
+from evenhand.stats.stopping.planning import (
+    Certainty,
+    StudyDesign,
+    plan_both_orders,
+    plan_pairs,
 )
 from scripted import make_pair
 
@@ -184,3 +191,38 @@ def test_gates_at_the_true_rate_pass_no_oftener_than_they_may(judge: str, rate: 
     most = binom.ppf(0.999, 300, 0.025) / 300
     assert found.passed <= most
     assert found.failed <= most
+
+
+def test_as_many_pairs_take_about_half_the_calls_where_no_order_disagrees() -> None:
+    both = plan_pairs(0.55)
+    random = plan_pairs(0.55, shape=StudyDesign(orders=1, both_orders=0.1))
+    assert (random.pairs, random.pairs_in_both_orders) == (both.pairs, math.ceil(both.pairs / 10))
+    assert random.calls == math.ceil(1.1 * both.pairs)
+    # A pair that the position decides is worth half in both orders, and a coin in one.
+    asked = StudyDesign(inconsistent_share=0.3)
+    more = plan_pairs(0.55, shape=asked.model_copy(update={"orders": 1, "both_orders": 0.0}))
+    assert more.pairs / plan_pairs(0.55, shape=asked).pairs == pytest.approx(1 / 0.7, rel=0.02)
+
+
+def test_a_gate_below_one_half_is_planned_with_its_pairs_in_both_orders() -> None:
+    shape = StudyDesign(inconsistent_share=0.1, tie_share=0.2, orders=1, both_orders=0.1)
+    gate: Any = {"min_win_rate": 0.45, "certainty": Certainty()}
+    chosen = plan_both_orders(0.55, shape=shape, **gate)
+    share = chosen.shape.both_orders
+    assert share is not None
+    assert chosen.pairs_in_both_orders == math.ceil(share * chosen.pairs)
+    for other in (0.01, share / 2, share * 1.5, 0.9):
+        tried = shape.model_copy(update={"both_orders": other})
+        assert plan_pairs(0.55, shape=tried, **gate).calls >= 0.98 * chosen.calls
+    # The plan's inconsistent pairs are all decided by position, its ties a share of all pairs.
+    rng = np.random.default_rng(8)
+    setting = Setting("positional", chosen.pairs, 0.2 / 0.9, 0.1, both_orders=share)
+    passed = np.mean([interval(rng, setting, 0.55)[0] > 0.45 for _ in range(250)])
+    assert abs(passed - 0.8) < 4 * math.sqrt(0.8 * 0.2 / 250)
+
+
+def test_a_gate_below_one_half_needs_some_pairs_in_both_orders() -> None:
+    shape = StudyDesign(orders=1, both_orders=0.0)
+    with pytest.raises(InputError, match=r"a gate at 0\.45 needs pairs in both orders"):
+        plan_pairs(0.5, min_win_rate=0.45, shape=shape)
+    assert plan_pairs(0.6, shape=shape).calls == plan_pairs(0.6).pairs

@@ -32,7 +32,8 @@ _REMEDIES: dict[Doubt, str] = {
     "missing": "--retry what has no verdict, or allow more with --max-invalid and --max-skipped",
     "pending": "finish the run: the same evenhand run goes on",
     "position": "take another judge; evenhand audit and evenhand probe tell how far to trust one",
-    "drawn_order": "judge more pairs in both orders with --both-orders",
+    "drawn_order": "judge more pairs in both orders with --both-orders; evenhand plan --orders "
+    "random tells how many",
     "ties": "take another judge, or show by labels or evenhand probe that this one can tell",
 }
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}

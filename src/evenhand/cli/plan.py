@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
-from evenhand.cli.options import JudgeChoices, PairRules, open_judge
+from evenhand.cli.options import JudgeChoices, OrderChoices, PairRules, open_judge
 from evenhand.cli.terminal import (
     one_line,
     show_facts,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from evenhand.data import ReadOptions
+    from evenhand.data import OrderDraw, ReadOptions
     from evenhand.judges.prices import Price
     from evenhand.report.planning import Amount, CallCost, LikeRun, PairPlans
     from evenhand.runs import JudgePlan
@@ -93,6 +93,25 @@ Judges = Annotated[
         "--judges", min=1, help="How many judges each pair has. Default: those named, or 1."
     ),
 ]
+Orders = Annotated[
+    Literal["both", "random"] | None,
+    typer.Option(
+        "--orders",
+        help="random: for pairs in one order, drawn at random, as in evenhand run. Default: both, "
+        "or as in --like.",
+    ),
+]
+BothOrders = Annotated[
+    float | None,
+    typer.Option(
+        "--both-orders",
+        min=0,
+        max=1,
+        metavar="SHARE",
+        help="With --orders random: the share of pairs asked in both orders. Default: 0.1, or for "
+        "a gate below 0.5 the share that takes the fewest calls.",
+    ),
+]
 UntilDecided = Annotated[
     bool, typer.Option("--until-decided", help="For a run that ends once it is decided.")
 ]
@@ -127,6 +146,8 @@ def plan(
     samples: opt.Samples = None,
     judges: Judges = None,
     no_swap: opt.NoSwap = False,
+    orders: Orders = None,
+    both_orders: BothOrders = None,
     until_decided: UntilDecided = False,
     like: Like = None,
     store: opt.StoreAddress = None,
@@ -167,12 +188,21 @@ def plan(
         reading = read_options(columns, rules, criteria_needed=True)
         plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
         cost = _by_data(data, reading, plans, priced)
+    if known is not None and known.inconsistent_share is None and inconsistent_share is None:
+        raise InputError(Message("plan.like_without_both_orders", run=known.run))
+    like_random = known is not None and known.both_orders is not None and orders is None
+    if known is not None and like_random and not no_swap:
+        drawn = OrderChoices("random", first_given(both_orders, known.both_orders, None)).draw()
+    else:
+        drawn = OrderChoices(orders or "both", both_orders).draw(no_swap=no_swap)
+    choose = drawn is not None and both_orders is None and min_win_rate < 0.5 and pairs is None
     shape = StudyDesign(
         tie_share=first_given(tie_share, known and known.tie_share, 0.0),
         inconsistent_share=first_given(inconsistent_share, known and known.inconsistent_share, 0.0),
         rows_per_prompt=rows_per_prompt,
         correlation=correlation,
-        orders=1 if no_swap else known.orders if known else 2,
+        orders=_orders(known, drawn, no_swap=no_swap, chosen=orders),
+        both_orders=None if drawn is None else drawn.both_orders,
         samples=first_given(samples or load_settings().samples, known and known.samples, 1),
         judges=first_given(judges or named, known and known.judges, 1),
     )
@@ -196,6 +226,7 @@ def plan(
             shape=shape,
             early_stopping=until_decided,
             call_cost=cost,
+            choose_both_orders=choose,
         )
     session.present(planned, show_plans, as_json=as_json)
 
@@ -230,6 +261,14 @@ def _check_estimated(data: list[str] | None, **given: object) -> None:
         if value and not data:
             option = {"columns": "map", "criteria": "criterion"}.get(name, name.replace("_", "-"))
             raise InputError(Message("command.belongs_to_pairs", option=option))
+
+
+def _orders(
+    known: LikeRun | None, drawn: OrderDraw | None, *, no_swap: bool, chosen: str | None
+) -> int:
+    if drawn is not None or no_swap:
+        return 1
+    return 2 if known is None or chosen == "both" else known.orders
 
 
 def _like(name: str, address: str | None, price: Price | None) -> LikeRun:
@@ -334,6 +373,10 @@ def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
     if plan.shape.rows_per_prompt > 1:
         prompts = f" ({counted(plan.prompts, 'prompt')} of {plan.shape.rows_per_prompt})"
     yield "pairs", f"{most}{number(plan.pairs)}{prompts}"
+    if plan.pairs_in_both_orders is not None:
+        share = plan.shape.both_orders or 0.0
+        twice = f"{number(plan.pairs_in_both_orders)} in both (--both-orders {share:g})"
+        yield "orders", f"{most}{twice}, the others in one, drawn at random"
     yield "calls", f"{most}{number(plan.calls)}{_requests(plan.calls, planned.call_cost)}"
     cost = _cost_of(planned.call_cost, plan.calls)
     yield "cost", _unknown(planned.call_cost) if cost is None else f"{most}{_amount(cost)}"
@@ -363,7 +406,7 @@ def _requests(calls: int, cost: CallCost | None) -> str:
 def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:
     shape = planned.shape
     each = [
-        counted(shape.orders, "order"),
+        counted(shape.orders, "order") + (" at random" if shape.both_orders is not None else ""),
         counted(shape.samples, "sample"),
         counted(shape.judges, "judge"),
     ]
@@ -418,13 +461,17 @@ def _table(planned: PairPlans) -> Table:
     most = "at most " if early else ""
     shown = planned.shape.inconsistent_share > 0
     headings = ["win rate", *(["shown as"] if shown else [])]
-    headings += [f"{most}pairs", "calls", *(["cost"] if cost else [])]
+    drawn = planned.shape.both_orders is not None
+    headings += [f"{most}pairs", *(["in both orders"] if drawn else []), "calls"]
+    headings += ["cost"] if cost else []
     if early:
         headings += ["on average pairs", "calls", *(["cost"] if cost else [])]
     table = table_of(*headings)
     for plan in planned.plans:
         cells = [f"{plan.win_rate:.4g}", *([f"{plan.shown_rate:.4g}"] if shown else [])]
-        cells += [number(plan.pairs), number(plan.calls)]
+        twice = plan.pairs_in_both_orders
+        cells += [number(plan.pairs), *([] if twice is None else [number(twice)])]
+        cells.append(number(plan.calls))
         cells += _cost_cell(cost, plan.calls)
         if early:
             cells += [number(plan.expected_pairs), number(plan.expected_calls)]

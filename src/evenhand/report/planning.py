@@ -28,6 +28,7 @@ from evenhand.stats.stopping.planning import (
     StudyDesign,
     check_plan,
     detectable_difference,
+    plan_both_orders,
     plan_pairs,
 )
 from evenhand.store import RunRecord, Store, Tally
@@ -64,8 +65,9 @@ class LikeRun(Model):
     call_cost: CallCost
     verdicts: int
     tie_share: float
-    inconsistent_share: float
+    inconsistent_share: float | None  # None where no pair was judged in both orders
     orders: int
+    both_orders: float | None = None  # the share, where the others had one order at random
     samples: int
     judges: int
 
@@ -88,11 +90,20 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     valid = tally.judged - tally.invalid
     if not valid:
         raise InputError(Message("report.no_verdicts_to_plan", name=name))
-    ties = inconsistent = 0
+    ties = inconsistent = ties_in_one = 0
+    twice = 0  # valid, and in both orders where these are not the same in all pairs
+    drawn = run.drawn_orders
     for judge in judges:
         columns = store.outcome_columns(run.id, judge.id)
-        winners = zip(columns.first_winner, columns.second_winner, strict=True)
-        for outcome, (first, second) in zip(columns.outcome, winners, strict=True):
+        rows = zip(
+            *(columns.outcome, columns.first_winner, columns.second_winner, columns.drawn_order),
+            strict=True,
+        )
+        for outcome, first, second, in_one in rows:
+            if in_one:
+                ties_in_one += outcome == TIE
+                continue
+            twice += outcome != INVALID
             # Averaged probabilities decide pairs whose orders differ; those are inconsistent too.
             differ = first != second and UNREAD not in (first, second)
             if outcome == INCONSISTENT or (differ and outcome != INVALID):
@@ -104,9 +115,10 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
         run=run.name,
         call_cost=_of_tally(run, tally, price),
         verdicts=tally.judged,
-        tie_share=ties / valid,
-        inconsistent_share=inconsistent / valid,
-        orders=1 if _data(run).get("swap_positions") is False else 2,
+        tie_share=ties / twice if twice else ties_in_one / valid,
+        inconsistent_share=inconsistent / twice if twice else None,
+        orders=1 if drawn or _data(run).get("swap_positions") is False else 2,
+        both_orders=drawn["both_orders"] if drawn else None,
         samples=max((each for each in samples if isinstance(each, int)), default=1),
         judges=len(judges),
     )
@@ -212,18 +224,25 @@ def plan_for_win_rates(
     shape: StudyDesign,
     early_stopping: bool,
     call_cost: CallCost | None = None,
+    choose_both_orders: bool = False,
 ) -> PairPlans:
+    """`choose_both_orders`: one order at random, and in both the share that takes fewest calls."""
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
-    plans = [
-        plan_pairs(
+
+    def planned(rate: float) -> PairPlan:
+        if choose_both_orders:
+            return plan_both_orders(
+                rate, min_win_rate=min_win_rate, certainty=certainty, shape=shape
+            )
+        return plan_pairs(
             rate,
             min_win_rate=min_win_rate,
             certainty=certainty,
             shape=shape,
             early_stopping=early_stopping,
         )
-        for rate in win_rates or _usual_win_rates(min_win_rate, shape)
-    ]
+
+    plans = [planned(rate) for rate in win_rates or _usual_win_rates(min_win_rate, shape)]
     return PairPlans(
         pairs=None,
         min_win_rate=min_win_rate,

@@ -17,7 +17,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.stats.always_valid import planned_bets
 from evenhand.stats.intervals import constrained_variance
-from evenhand.stats.rates.win_rate import CAUTION
+from evenhand.stats.rates.win_rate import CAUTION, FEWEST_DECIDED, most_disagreement
 from evenhand.stats.stopping.final_test import LONGEST, fair_ends, stopping_leads, walk
 from evenhand.stats.stopping.sequential import SequentialPlan
 
@@ -113,6 +113,40 @@ def gate_power(pairs: float, shares: OutcomeShares, *, threshold: float, alpha: 
     lead -= slope * flip_variance / (2 * (1 - 2 * flips) * pairs)
     below = _score_power(pairs, shares, lead=lead, variance=variance, null=null, alpha=alpha)
     return max(below, even)  # a bound above 0.5 passes whatever the flip share
+
+
+def drawn_gate_power(
+    pairs: float, shares: OutcomeShares, *, both_orders: float, threshold: float, alpha: float
+) -> float:
+    """The same where each pair is judged in one order at random, and so large a share in both.
+
+    Below 0.5 the gate compares 1 - 2·rate with the threshold's, less what disagreement leaves of
+    it; that comes from the pairs in both orders alone (see `stretch_estimated`).
+    """
+    even = gate_power(pairs, shares, threshold=max(threshold, 0.5), alpha=alpha)
+    named, flips = both_orders * (1 - shares.ties) * pairs, shares.flip_share
+    most = most_disagreement(flips * named, named, level=1 - alpha) if named else 1.0
+    if threshold >= 0.5 or most >= 0.5:
+        return even
+    wanted, lead = 1 - 2 * threshold, shares.wins - shares.losses
+    left, least_left = math.sqrt(1 - 2 * flips), math.sqrt(1 - 2 * most)
+    variance = max(0.0, shares.wins + shares.losses - lead * lead)
+    # The score test takes the variance at the bound that the count has to pass.
+    halves = max(0.0, 1 - shares.wins - shares.losses)
+    under_null = constrained_variance(
+        wanted * left, wins=shares.losses, ties=halves, losses=shares.wins
+    )
+    error = -float(ndtri(alpha / 2)) * math.sqrt(under_null / pairs)
+    margin = math.hypot(error, wanted * (left - least_left))
+    flip_variance = flips * (1 - flips) / named
+    ahead = wanted * (left - flip_variance / (2 * left**3)) + lead
+    spread = math.sqrt(variance / pairs + flip_variance * (wanted / left) ** 2)
+    below = float(ndtr((ahead - margin) / spread)) if spread else float(ahead > margin)
+    if shares.ties:
+        # Ties count only of a judge that named a winner in both orders often enough.
+        decided = named * (1 - flips)
+        below *= float(ndtr((decided - FEWEST_DECIDED + 0.5) / math.sqrt(decided)))
+    return max(below, even)
 
 
 def _score_power(
@@ -215,7 +249,8 @@ class StudyDesign(Model):
     `tie_share` and `inconsistent_share` are of all pairs. The win rate that is planned for is the
     judge's preference where its two orders agree, ties as half; inconsistent pairs count as half
     whatever it is, so they shrink what a run will show. `correlation` is that of two rows of one
-    prompt.
+    prompt. `both_orders`: each pair is judged in one order, drawn at random, and this share of
+    them in both.
     """
 
     tie_share: float = 0.0
@@ -225,6 +260,7 @@ class StudyDesign(Model):
     orders: int = 2
     samples: int = 1
     judges: int = 1
+    both_orders: float | None = None
 
     @property
     def design_effect(self) -> float:
@@ -232,12 +268,15 @@ class StudyDesign(Model):
         return 1 + (self.rows_per_prompt - 1) * self.correlation
 
     @property
-    def calls_per_pair(self) -> int:
-        return self.orders * self.samples * self.judges
+    def calls_per_pair(self) -> float:
+        orders = self.orders if self.both_orders is None else 1 + self.both_orders
+        return orders * self.samples * self.judges
 
     @property
     def decisive_share(self) -> float:
-        return 1 - self.tie_share - self.inconsistent_share
+        """In one order an inconsistent pair has a winner like any other."""
+        seen = 1.0 if self.both_orders is None else self.both_orders
+        return 1 - self.tie_share - seen * self.inconsistent_share
 
     @property
     def highest_win_rate(self) -> float:
@@ -282,6 +321,7 @@ class PairPlan(Model):
     min_win_rate: float
     prompts: int
     pairs: int
+    pairs_in_both_orders: int | None = None  # where each of the others has one order at random
     calls: int
     power: float
     expected_prompts: float
@@ -370,6 +410,23 @@ def plan_pairs(
     return _plan(win_rate, least, chances, min_win_rate, certainty, shape, early_stopping)
 
 
+# Shares of pairs in both orders that are tried; all of them is another design.
+_SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8)
+
+
+def plan_both_orders(
+    win_rate: float, *, min_win_rate: float, certainty: Certainty, shape: StudyDesign
+) -> PairPlan:
+    """The share of pairs in both orders with which a plan of one order at random takes the fewest
+    calls."""
+    shapes = [shape.model_copy(update={"both_orders": share}) for share in _SHARES]
+    plans = [
+        plan_pairs(win_rate, min_win_rate=min_win_rate, certainty=certainty, shape=tried)
+        for tried in shapes
+    ]
+    return min(plans, key=lambda each: each.calls)
+
+
 def detectable_difference(
     prompts: int,
     *,
@@ -406,7 +463,16 @@ def _chances(
         return fixed_chances(prompts, shape.pair(win_rate), alpha=certainty.alpha)
     pairs = prompts * shape.rows_per_prompt / shape.design_effect
     shares = shape.shares(win_rate)
-    power = gate_power(pairs, shares, threshold=threshold, alpha=certainty.alpha)
+    if shape.both_orders is None:
+        power = gate_power(pairs, shares, threshold=threshold, alpha=certainty.alpha)
+    else:
+        power = drawn_gate_power(
+            pairs,
+            shares,
+            both_orders=shape.both_orders,
+            threshold=threshold,
+            alpha=certainty.alpha,
+        )
     return Chances(power, float(prompts))
 
 
@@ -437,13 +503,15 @@ def _plan(
     early_stopping: bool,
 ) -> PairPlan:
     rows, calls = shape.rows_per_prompt, shape.calls_per_pair
+    twice = None if shape.both_orders is None else math.ceil(shape.both_orders * prompts * rows)
     return PairPlan(
         win_rate=win_rate,
         shown_rate=shape.shown_rate(win_rate),
         min_win_rate=min_win_rate,
         prompts=prompts,
         pairs=prompts * rows,
-        calls=prompts * rows * calls,
+        pairs_in_both_orders=twice,
+        calls=math.ceil(round(prompts * rows * calls, 6)),
         power=chances.power,
         expected_prompts=chances.prompts,
         expected_pairs=chances.prompts * rows,
@@ -478,7 +546,14 @@ def check_plan(
             raise InputError(Message("stats.at_least", name=option, value=number, least=1))
     if ties + inconsistent >= 1:
         raise InputError(Message("plan.no_winners_left", ties=ties, inconsistent=inconsistent))
-    if inconsistent and shape.orders == 1:
+    if shape.both_orders is not None:
+        if not 0 <= shape.both_orders <= 1:
+            raise InputError(
+                Message("stats.share_outside", name="both-orders", value=shape.both_orders)
+            )
+        if min_win_rate < 0.5 and not shape.both_orders:
+            raise InputError(Message("plan.needs_both_orders", min_win_rate=min_win_rate))
+    elif inconsistent and shape.orders == 1:
         raise InputError(Message("plan.one_order_inconsistent", inconsistent=inconsistent))
     if early_stopping and min_win_rate != 0.5:
         raise InputError(Message("plan.decided_tests_half", min_win_rate=min_win_rate))
