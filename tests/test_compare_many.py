@@ -113,6 +113,19 @@ async def test_leaving_or_cancelling_ends_what_is_being_judged() -> None:
         await anext(stream)
 
 
+async def test_breaking_out_of_the_loop_closes_the_judge(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(
+        lambda request: adds_up(request) if request.count < 3 else Slow(60, chat_reply("late"))
+    )
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    async for verdict in evenhand.compare_many(sums(9), "openai:m", criteria=["accuracy"]):
+        assert isinstance(verdict, Verdict)
+        break
+    assert await asyncio.to_thread(server.wait_until_idle)
+
+
 async def test_a_judge_that_takes_one_at_a_time_gets_one_at_a_time() -> None:
     busy: list[JudgeCall] = []
 

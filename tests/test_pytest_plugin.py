@@ -332,6 +332,18 @@ def test_cap_on_cost_is_that_of_all_claims_together(claims: tuple[Ini, JudgeServ
     assert len(server.requests) == 3
 
 
+def test_settings_of_evenhand_hold_where_pytest_has_none(
+    claims: tuple[Ini, JudgeServer], tmp_path: Path
+) -> None:
+    _, server = claims
+    (tmp_path / "evenhand.toml").write_text('criteria = ["accuracy"]\nmax_calls = 3\n', "utf-8")
+    texts: dict[str, Any] = {"a": "It is 3, by counting.", "b": "It is 2, by counting."}
+    assert plugin.assert_better(prompt="What is 1 plus 1?", **texts).run
+    with pytest.raises(plugin.Undecided, match="budget is spent"):
+        add(2, a=4, b=5)
+    assert len(server.requests) == 3
+
+
 def test_settings_of_the_plugin_are_checked(claims: tuple[Ini, JudgeServer]) -> None:
     ini, server = claims
     ini["evenhand_max_calls"] = "few"

@@ -169,5 +169,28 @@ def test_without_pandas_the_remedy_is_named(
 ) -> None:
     summary = evenhand.run_sync(sums(1), criteria=["accuracy"])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match=r"pandas is not installed; run: pip install"):
+    with pytest.raises(MissingExtra, match=r"pandas is not installed.*; run: .*\[pandas\]"):
         summary.to_pandas()
+
+
+def test_config_file_holds_in_python_where_the_call_says_nothing(
+    server: JudgeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "evenhand.toml").write_text(
+        'criteria = ["accuracy"]\nmax_calls = 6\n[gate]\nmin_win_rate = 0.25\nalpha = 0.2\n'
+        "max_skipped = 0.5\n",
+        "utf-8",
+    )
+    capped = evenhand.run_sync(sums(6))
+    assert (capped.stopped_by, capped.calls) == ("max-calls", 6)
+    whole = evenhand.run_sync(sums(6), options=RunOptions(max_calls=99))
+    assert (whole.run, whole.pending) == (capped.run, 0)
+    gate = evenhand.gate(whole.run)
+    assert (gate.min_win_rate, gate.alpha, gate.limits.max_skipped) == (0.25, 0.2, 0.5)
+    assert evenhand.gate(whole.run, min_win_rate=0.5).min_win_rate == 0.5
+    (verdict,) = evenhand.compare_many_sync(sums(1))
+    row = sums(1)[0]
+    one = evenhand.compare_sync(prompt=row["prompt"], a=row["response_a"], b=row["response_b"])
+    assert isinstance(verdict, Verdict)
+    assert [each.criterion for each in verdict.comparison] == ["accuracy"]
+    assert one.comparison == verdict.comparison

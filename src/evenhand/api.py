@@ -82,8 +82,11 @@ async def compare(
     fields: dict[str, Any] = {"prompt": prompt, "a": a, "b": b, "criteria": criteria}
     fields |= {"context": context, "reference": reference}
     fields |= {"allow_tie": allow_tie, "swap_positions": swap_positions}
+    settings = load_settings()
     given = _given(pair, {name: value for name, value in fields.items() if value is not None})
-    resolved = resolve(load_settings(), judge, config)
+    if isinstance(given, Mapping) and "criteria" not in given and settings.criteria:
+        given = {**given, "criteria": settings.criteria}
+    resolved = resolve(settings, judge, config)
     checked = read_pair(given, criteria_needed=_needs_prompt(judge, resolved))
     async with _opened_judge(judge, resolved) as opened:
         return await comparer.compare(checked, opened, resolved)
@@ -157,10 +160,11 @@ def compare_many(
 
     if type(concurrency) is not int or concurrency < 1:
         raise InputError(Message("runs.no_whole_number", name="concurrency", number=concurrency))
-    resolved = resolve(load_settings(), judge, config)
+    settings = load_settings()
+    resolved = resolve(settings, judge, config)
     reading = ReadOptions(
         columns=columns or {},
-        criteria=read_criteria(criteria) if criteria else (),
+        criteria=read_criteria(criteria) if criteria else settings.criteria,
         criteria_needed=_needs_prompt(judge, resolved),
     )
     return _verdicts(_rows(pairs, reading), judge, resolved, concurrency)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +15,7 @@ from evenhand.data import ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
 from evenhand.errors import InputError
 from evenhand.judges import Judge
-from evenhand.judging.config import JudgeConfig
+from evenhand.judging.config import JudgeConfig, first_given
 from evenhand.messages import Message
 from evenhand.runs import (
     JudgePlan,
@@ -30,7 +31,7 @@ from evenhand.runs import (
     judge_pairs,
 )
 from evenhand.runs.sources import spool_rows
-from evenhand.settings import Settings, load_settings
+from evenhand.settings import GateSettings, Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ async def run(
     that was reached is in the summary.
     """
     _refuse_data(pairs, a, b)
-    options = options or RunOptions()
     settings = load_settings()
+    options = _with_caps(options or RunOptions(), settings)
     stop = Stop()
     async with _opened_plans(judge, config, settings) as plans:
-        sources = _sources(pairs, a, b, _reading(plans, criteria, columns))
+        sources = _sources(pairs, a, b, _reading(plans, criteria, columns, settings))
         try:
             with open_store(options.store or settings.store) as store:
                 summary = await judge_pairs(
@@ -136,8 +137,8 @@ async def ab(
     from evenhand.runs.ab import GeneratedPairs, SideChoice, open_prompts, open_sides, run_ab
     from evenhand.runs.generation import Generation, ModelSide
 
-    options = options or RunOptions()
     settings = load_settings()
+    options = _with_caps(options or RunOptions(), settings)
     stop = Stop()
     mapped = dict(columns or {})
     chosen = [each if isinstance(each, SideChoice) else SideChoice(spec=each) for each in (a, b)]
@@ -149,7 +150,9 @@ async def ab(
                 found, _ = open_prompts(source, mapped, bad_rows=options.bad_rows)
                 with open_store(options.store or settings.store) as store:
                     generation = Generation(store, found, sides, repeats, options)
-                    pairs = GeneratedPairs(generation, source, _reading(plans, criteria, columns))
+                    pairs = GeneratedPairs(
+                        generation, source, _reading(plans, criteria, columns, settings)
+                    )
                     observer = _listener(on_progress)
                     summary = await run_ab(pairs, plans, options, stop=stop, observer=observer)
             finally:
@@ -226,12 +229,23 @@ async def _opened_plans(
             await opened.close()
 
 
+def _with_caps(options: RunOptions, settings: Settings) -> RunOptions:
+    return replace(
+        options,
+        max_calls=first_given(options.max_calls, settings.max_calls, None),
+        max_cost=first_given(options.max_cost, settings.max_cost, None),
+    )
+
+
 def _reading(
-    plans: Sequence[JudgePlan], criteria: Sequence[Any], columns: Mapping[str, str] | None
+    plans: Sequence[JudgePlan],
+    criteria: Sequence[Any],
+    columns: Mapping[str, str] | None,
+    settings: Settings,
 ) -> ReadOptions:
     return ReadOptions(
         columns=columns or {},
-        criteria=read_criteria(criteria) if criteria else (),
+        criteria=read_criteria(criteria) if criteria else settings.criteria,
         criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
     )
 
@@ -290,6 +304,7 @@ def conclude(
     """What a run says of one side: win rate, parts, length, position. What `report` shows."""
     from evenhand.report.conclusions import conclude
 
+    limits = limits or _limits(load_settings().gate)
     with _opened(store) as opened:
         return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
 
@@ -298,27 +313,39 @@ def gate(
     run: str,
     *,
     store: str | Path | Store | None = None,
-    min_win_rate: float = 0.5,
-    alpha: float = 0.05,
+    min_win_rate: float | None = None,
+    alpha: float | None = None,
     side: Side = "B",
     ties: Ties = "half",
     limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
 ) -> GateReport:
-    """Whether a run's interval lies above a threshold, below it, or neither."""
+    """Whether a run's interval lies above a threshold, below it, or neither. What is not given is
+    as [gate] of the config file says, else 0.5 and 0.05."""
     from evenhand.report.gate import gate_run
 
+    set_up = load_settings().gate
     with _opened(store) as opened:
         return gate_run(
             opened,
             run,
-            min_win_rate=min_win_rate,
-            alpha=alpha,
+            min_win_rate=first_given(min_win_rate, set_up.min_win_rate, 0.5),
+            alpha=first_given(alpha, set_up.alpha, 0.05),
             side=side,
             ties=ties,
-            limits=limits,
-            max_inconsistent=max_inconsistent,
+            limits=limits or _limits(set_up),
+            max_inconsistent=first_given(max_inconsistent, set_up.max_inconsistent, None),
         )
+
+
+def _limits(gate: GateSettings) -> ConclusionLimits:
+    from evenhand.report.conclusions import ConclusionLimits
+
+    default = ConclusionLimits()
+    return ConclusionLimits(
+        max_invalid=first_given(gate.max_invalid, None, default.max_invalid),
+        max_skipped=first_given(gate.max_skipped, None, default.max_skipped),
+    )
 
 
 def rank(

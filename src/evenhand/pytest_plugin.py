@@ -68,13 +68,15 @@ class _Session:
     def setting(self, name: str) -> str | None:
         return str(self._config.getini(f"evenhand_{name}")).strip() or None
 
-    def number(self, name: str, kind: Callable[[str], Any]) -> Any:
+    def cap(self, name: str, kind: Callable[[str], Any]) -> Any:
+        """Of the session: pytest's own setting, else evenhand's."""
         from evenhand.errors import InputError
         from evenhand.messages import Message
+        from evenhand.settings import load_settings
 
         given = self.setting(name)
         try:
-            return None if given is None else kind(given)
+            return getattr(load_settings(), name) if given is None else kind(given)
         except ValueError:
             raise InputError(Message("better.no_number", name=name, given=given)) from None
 
@@ -93,15 +95,15 @@ class _Session:
 
     @property
     def capped(self) -> bool:
-        return self.setting("max_calls") is not None or self.setting("max_cost") is not None
+        return self.cap("max_calls", int) is not None or self.cap("max_cost", float) is not None
 
     def options(self, spent: _Spent) -> Any:
         """What is left of the budget; with nothing left, what is stored still counts."""
         from evenhand.judges.prices import read_price
         from evenhand.runs import RunOptions
 
-        max_calls = self.number("max_calls", int)
-        max_cost = self.number("max_cost", float)
+        max_calls = self.cap("max_calls", int)
+        max_cost = self.cap("max_cost", float)
         if max_calls is not None:
             max_calls = max(0, max_calls - spent.calls)
         if max_cost is not None:
@@ -184,8 +186,8 @@ def assert_better(
     judge: str | Judge | None = None,
     config: JudgeConfig | None = None,
     columns: Mapping[str, str] | None = None,
-    min_win_rate: float = 0.5,
-    alpha: float = 0.05,
+    min_win_rate: float | None = None,
+    alpha: float | None = None,
     undecided: OnUndecided | None = None,
 ) -> Better:
     """Claim that b is better than a.
@@ -267,7 +269,7 @@ def _of_one(summary: RunSummary) -> tuple[Result, str]:
 
 
 def _of_many(
-    summary: RunSummary, session: _Session, min_win_rate: float, alpha: float
+    summary: RunSummary, session: _Session, min_win_rate: float | None, alpha: float | None
 ) -> tuple[Result, str]:
     """By the interval of the win rate."""
     from evenhand.api_runs import gate

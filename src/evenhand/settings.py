@@ -70,7 +70,7 @@ class Settings:
     retries: int | None = None
     repairs: int | None = None
     store: str | None = None
-    criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, on the command line
+    criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
     max_calls: int | None = None
     max_cost: float | None = None
     gate: GateSettings = GateSettings()
