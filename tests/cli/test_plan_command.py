@@ -209,6 +209,22 @@ def test_file_of_pairs_tells_the_cost_as_a_range(command: Command) -> None:
     assert two["plans"][0]["calls"] == 2 * plan["calls"]
 
 
+def test_two_files_of_outputs_tell_the_cost_as_their_pairs_do(command: Command) -> None:
+    pairs = sums(4)
+    file = write_lines(command.directory / "sums.jsonl", pairs)
+    for side in "ab":
+        rows = [{"prompt": row["prompt"], "response": row[f"response_{side}"]} for row in pairs]
+        write_lines(command.directory / f"{side}.jsonl", rows)
+    more = (*CRITERIA, "--price", "1/1", "-j", "openai:m", "--json", "--win-rate", "0.6")
+    joined = command("plan", "--a", "a.jsonl", "--b", "b.jsonl", *more)
+    assert joined.code == 0, joined.err
+    assert (
+        joined.json["callCost"]["usd"] == command("plan", str(file), *more).json["callCost"]["usd"]
+    )
+    alone = command("plan", "--a", "a.jsonl", *more)
+    assert (alone.code, "--b" in alone.out) == (2, True)
+
+
 def test_unknown_price_is_not_nothing(command: Command) -> None:
     file = write_lines(command.directory / "sums.jsonl", sums(4))
     asked = ("plan", str(file), "--win-rate", "0.6", *CRITERIA, "-j", "openai:some-model")

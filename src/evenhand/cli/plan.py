@@ -11,6 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
 from evenhand.cli.options import JudgeChoices, OrderChoices, PairRules, open_judge
+from evenhand.cli.run import DataFiles, FileA, FileB
 from evenhand.cli.terminal import (
     one_line,
     show_facts,
@@ -134,6 +135,8 @@ Tokens = Annotated[
 
 def plan(
     data: PlannedFiles = None,
+    a: FileA = None,
+    b: FileB = None,
     win_rate: WinRates = None,
     min_win_rate: MinWinRate = 0.5,
     pairs: PairCount = None,
@@ -172,22 +175,24 @@ def plan(
     from evenhand.settings import load_settings
     from evenhand.stats.stopping.planning import Certainty, StudyDesign
 
-    _check(data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
-    _check_estimated(data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
+    files = DataFiles(pairs=data, a=a, b=b)
+    named_data = data or a or b
+    _check(named_data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
+    _check_estimated(named_data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
     judging = JudgeChoices(mode=mode, samples=samples)
     priced = read_price(price)
     known = _like(like, named_store(store), priced) if like else None
     cost = known.call_cost if known else None
-    named = len(judge or ()) or (1 if data else None)
+    named = len(judge or ()) or (1 if named_data else None)
     if judges is not None and named is not None and judges != named:
         raise InputError(Message("command.judges_differ", judges=judges, named=named))
     if tokens is not None and priced is not None:
         cost = _by_price(tokens, priced)
-    if data:
+    if named_data:
         rules = PairRules(criteria=criteria, no_swap=no_swap)
         reading = read_options(columns, rules, criteria_needed=True)
         plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
-        cost = _by_data(data, reading, plans, priced)
+        cost = _by_data(files, reading, plans, priced)
     if known is not None and known.inconsistent_share is None and inconsistent_share is None:
         raise InputError(Message("plan.like_without_both_orders", run=known.run))
     like_random = known is not None and known.both_orders is not None and orders is None
@@ -232,7 +237,7 @@ def plan(
 
 
 def _check(
-    data: list[str] | None,
+    data: list[str] | str | None,
     win_rates: list[float] | None,
     pairs: int | None,
     *,
@@ -256,7 +261,7 @@ def _check(
         raise InputError(Message("command.price_needs_tokens"))
 
 
-def _check_estimated(data: list[str] | None, **given: object) -> None:
+def _check_estimated(data: list[str] | str | None, **given: object) -> None:
     for name, value in given.items():
         if value and not data:
             option = {"columns": "map", "criteria": "criterion"}.get(name, name.replace("_", "-"))
@@ -303,13 +308,12 @@ def _judge_plans(
 
 
 def _by_data(
-    data: list[str], reading: ReadOptions, plans: list[JudgePlan], price: Price | None
+    files: DataFiles, reading: ReadOptions, plans: list[JudgePlan], price: Price | None
 ) -> CallCost:
-    from evenhand.cli.inputs import data_path
+    from evenhand.cli.inputs import read_sources
     from evenhand.report.planning import cost_by_data
-    from evenhand.runs import PairFiles
 
-    sources = PairFiles.of([data_path(each) for each in data], reading)
+    sources = read_sources(files, reading)
 
     async def estimated() -> CallCost:
         try:
