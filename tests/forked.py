@@ -217,7 +217,8 @@ def _import_everything() -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     typer.main.get_command = cache(typer.main.get_command)
-    typer.main.get_command(evenhand.cli.main.app)
+    root: Any = typer.main.get_command(evenhand.cli.main.app)
+    root.commands.values()  # builds each of them
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
+from typer import Typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
@@ -16,18 +19,93 @@ from evenhand.messages import Message
 _NAME = "evenhand"
 # Short help is cut at a length; no sentence of ours is as long.
 _WHOLE = 10_000
-_UNGROUPED = "Commands"
+
+
+# Panel by panel: a command, its module, and what its help says first (a test compares the two).
+# Modules are imported when their command is called: all of them take longer than most commands.
+_PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Judge": (
+        ("compare", "compare", "Say which of two responses is better, judged in both orders."),
+        ("ab", "ab", "Have two models answer prompts, judge them, and conclude."),
+        ("run", "run", "Judge a file of pairs, or two models' outputs; resumable."),
+        ("prompt", "prompt", "Show exactly what a judge would be sent, in both passes."),
+        ("plan", "plan", "Tell how many pairs a difference needs, and what they cost."),
+    ),
+    "Conclude": (
+        ("report", "report", "Report what a run says: the win rate with its interval."),
+        ("gate", "gate", "Pass, fail or stay undecided by the interval of a run's win rate."),
+        ("rank", "rank", "Rank models by the verdicts of runs, or by a file of battles."),
+        ("show", "show", "Show one pair of a run whole, with every pass behind it."),
+        ("runs", "runs", "List the runs of a store; show, rename, export or delete one."),
+    ),
+    "Trust the judge": (
+        ("audit", "audit", "Audit a judge: how often it is right by labels, and its biases."),
+        ("probe", "probe", "Try a judge on pairs whose verdict is known."),
+        ("calibrate", "calibrate", "Learn the probability that a verdict is right, from labels."),
+        ("jury", "jury", "Let several judges vote: how right they are, who adds what."),
+        ("correct", "correct", "Correct a win rate for the judge's errors by people's labels."),
+        ("label", "label", "Vote on the pairs of a run in the terminal, blind; resumable."),
+        ("votes", "votes", "Sum up, import or export people's votes on a run."),
+    ),
+    "Serve": (
+        ("serve", "serve", "Serve HTTP at /v1, MCP at /mcp and pages."),
+        ("mcp", "agents", "Serve MCP on standard input and output, for an agent."),
+        ("skill", "agents", "Write the Agent Skill that teaches a coding agent evenhand."),
+        ("schema", "agents", "Print the JSON Schema of a comparison's input or output."),
+    ),
+    "Set up": (
+        ("init", "init", "Write a commented evenhand.toml and a sample to begin with."),
+        ("demo", "demo", "See it work: a tiny model live, then a strong judge's reasons."),
+        ("doctor", "setup", "Check the set-up and the judge, and say what is wrong."),
+        ("models", "setup", "Fetch, locate and serve the embedded model."),
+    ),
+}
+
+
+class _Commands(dict[str, Any]):
+    """The commands by name, each imported and built when somebody looks at it."""
+
+    def __init__(self) -> None:
+        rows = [row for rows in _PANELS.values() for row in rows]
+        super().__init__(dict.fromkeys(name for name, _, _ in rows))
+        self._modules = {name: module for name, module, _ in rows}
+
+    def __getitem__(self, name: str) -> Any:
+        command = super().__getitem__(name)
+        if command is None:
+            command = self[name] = self._built(name)
+        return command
+
+    def get(self, name: str, default: Any = None) -> Any:
+        known = name in self  # and not by `get`, which would not build it
+        return self[name] if known else default
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def _built(self, name: str) -> Any:
+        found = getattr(import_module(f"evenhand.cli.{self._modules[name]}"), name)
+        around = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+        if isinstance(found, Typer):
+            around.add_typer(found, name=name)
+            return get_group(around).commands[name]
+        around.command(name)(found)
+        return get_command(around)
 
 
 class CommandTree(TyperGroup):
-    """Lists commands by their panel, in the order in which panels and commands were added."""
+    """Commands with whole sentences, and what was meant by one that is not there."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            if not command.hidden:
-                panel = getattr(command, "rich_help_panel", None) or _UNGROUPED
-                panels.setdefault(panel, []).append((name, command.get_short_help_str(_WHOLE)))
+        rows = [
+            (name, command.get_short_help_str(_WHOLE)) for name, command in self.commands.items()
+        ]
+        self.write_panels(formatter, {"Commands": rows})
+
+    def write_panels(self, formatter: Any, panels: dict[str, list[tuple[str, str]]]) -> None:
         widest = max((len(name) for rows in panels.values() for name, _ in rows), default=0)
         for panel, rows in panels.items():
             with formatter.section(panel):
@@ -41,6 +119,19 @@ class CommandTree(TyperGroup):
         if meant:
             raise InputError(Message("command.unknown_meant", word=args[0], meant=meant))
         raise InputError(Message("command.unknown", word=args[0], path=" ".join(here)))
+
+
+class RootCommands(CommandTree):
+    """`evenhand` itself: its commands by their panels."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": _Commands()})
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        self.write_panels(
+            formatter,
+            {panel: [(name, text) for name, _, text in rows] for panel, rows in _PANELS.items()},
+        )
 
 
 def path_of(context: Any) -> tuple[str, ...]:

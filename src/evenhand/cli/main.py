@@ -4,36 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
 
 from evenhand import __version__
 from evenhand.cli import session
-from evenhand.cli.ab import ab
-from evenhand.cli.agents import mcp, schema, skill
-from evenhand.cli.audit import audit
-from evenhand.cli.calibrate import calibrate
-from evenhand.cli.command_tree import CommandTree, path_of
-from evenhand.cli.compare import compare
-from evenhand.cli.correct import correct
-from evenhand.cli.demo import demo
-from evenhand.cli.gate import gate
-from evenhand.cli.init import init
-from evenhand.cli.jury import jury
-from evenhand.cli.label import label
-from evenhand.cli.plan import plan
-from evenhand.cli.probe import probe
-from evenhand.cli.prompt import prompt
-from evenhand.cli.rank import rank
-from evenhand.cli.report import report
-from evenhand.cli.run import run
-from evenhand.cli.runs import runs
-from evenhand.cli.serve import serve
-from evenhand.cli.setup import doctor, models
-from evenhand.cli.show import show
-from evenhand.cli.votes import votes
+from evenhand.cli.command_tree import RootCommands, path_of
 from evenhand.errors import (
     EvenhandError,
     InputError,
@@ -51,7 +28,7 @@ _OF_ONE_PAIR = frozenset({"compare", "prompt", "doctor"})
 
 app = typer.Typer(
     name="evenhand",
-    cls=CommandTree,
+    cls=RootCommands,
     invoke_without_command=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -81,21 +58,6 @@ def evenhand(
     """
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
-
-
-def _add(panel: str, *commands: Callable[..., None] | tuple[str, typer.Typer]) -> None:
-    for each in commands:
-        if isinstance(each, tuple):
-            app.add_typer(each[1], name=each[0], rich_help_panel=panel)
-        else:
-            app.command(rich_help_panel=panel)(each)
-
-
-_add("Judge", compare, ab, run, prompt, plan)
-_add("Conclude", report, gate, rank, show, ("runs", runs))
-_add("Trust the judge", audit, probe, calibrate, jury, correct, label, ("votes", votes))
-_add("Serve", serve, mcp, skill, schema)
-_add("Set up", init, demo, doctor, ("models", models))
 
 
 def main() -> NoReturn:
