@@ -370,3 +370,16 @@ def test_the_same_from_python(
     assert sum(asked(server).values()) == 28
     with pytest.raises(evenhand.InputError, match="nobody is named who answers"):
         evenhand.ab_sync(texts, judge="openai:judge", criteria=["accuracy"])
+
+
+def test_half_the_passes_in_a_random_order(command: Command, start_server: StartServer) -> None:
+    prompts(command.directory, 16)
+    server = start_server(served())
+    more = ("--orders", "random", "--both-orders", "0", "--seed", "4", "--json")
+    ran = command(*by(server, *MODELS, *more))
+    assert ran.code == 0, ran.err
+    # Two pairs are of identical answers, which have no side to draw by.
+    assert asked(server)["judge"] == 14 + 2 * 2
+    assert (ran.json["run"]["winsB"], ran.json["run"]["ties"]) == (14, 2)
+    decided = command(*by(server, *MODELS, "--alpha", "0.1"))
+    assert (decided.code, "--until-decided" in decided.err) == (2, True)

@@ -12,11 +12,17 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.judging import show_preview
-from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
-from evenhand.cli.run import Alpha, UntilDecidedFlag
+from evenhand.cli.options import (
+    JudgeChoices,
+    OrderChoices,
+    PairRules,
+    RunLimits,
+    grouped,
+    open_judge,
+)
+from evenhand.cli.run import Alpha, Seed, StopChoices, UntilDecidedFlag
 from evenhand.cli.terminal import one_line, table_of
-from evenhand.errors import InputError, Status
-from evenhand.messages import Message
+from evenhand.errors import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +104,6 @@ AnswerTimeout = Annotated[
     float | None,
     typer.Option("--answer-timeout", min=0.1, help="Seconds for one answer of either side."),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Of the random order.")]
 
 
 @grouped
@@ -112,6 +117,7 @@ def ab(
     columns: opt.ColumnMap = None,
     bad_rows: opt.OnBadRows = "stop",
     rules: PairRules,
+    orders: OrderChoices,
     judge: opt.JudgeNames = None,
     base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
@@ -133,16 +139,16 @@ def ab(
     """
     from evenhand.cli.inputs import data_path, mapped_columns, read_options
     from evenhand.data import open_source
-    from evenhand.runs import JudgePlan, UntilDecided
+    from evenhand.runs import JudgePlan
     from evenhand.runs.ab import GeneratedPairs, open_prompts, open_sides
     from evenhand.runs.generation import Generation
     from evenhand.runs.preview import preview_ab
     from evenhand.settings import load_settings
     from evenhand.store import open_store
 
-    if (alpha is not None or seed is not None) and not until_decided:
-        option = "--alpha" if alpha is not None else "--seed"
-        raise InputError(Message("command.both_or_neither", option=option, other="--until-decided"))
+    drawn = orders.draw(seed=seed, no_swap=rules.no_swap)
+    stopping = StopChoices(until_decided=until_decided, alpha=alpha, seed=seed)
+    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None)
     mapped = mapped_columns(columns)
     sides = open_sides(
         _choice(first, "a", answer_timeout),
@@ -156,12 +162,12 @@ def ab(
         for each in named
     ]
     reading = read_options(
-        columns, rules, criteria_needed=any(config.needs_prompt for config in configs)
+        columns,
+        rules,
+        criteria_needed=any(config.needs_prompt for config in configs),
+        orders=drawn,
     )
-    wanted = None
-    if until_decided:
-        wanted = UntilDecided(0.05 if alpha is None else alpha, seed or 0)
-    options = limits.options(name, bad_rows=bad_rows, until_decided=wanted)
+    options = limits.options(name, bad_rows=bad_rows, **ends)
     source = open_source(data_path(prompts))
     found, skipped = open_prompts(source, mapped, bad_rows=bad_rows)
     if skipped:
