@@ -20,7 +20,7 @@ import yaml
 from command_line import environment
 from forked import write_command
 from run_data import adds_up, sums, write_lines
-from servers import JudgeServer, StartServer, error_reply
+from servers import JudgeServer, Reply, SeenRequest, StartServer, chat_reply, error_reply
 
 ROOT = Path(__file__).parents[1]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -211,8 +211,31 @@ def test_a_judge_that_fails_ends_the_job_with_its_own_code(
 def test_a_cap_leaves_a_gate_that_counts_what_is_missing(runner: Runner) -> None:
     runner.inputs["command"] += " --max-calls 20"
     assert runner.run() == 6
-    assert "::warning::a cap stopped the run" in runner.log
+    assert "::warning::a cap stopped it" in runner.log
     assert "not finished" in runner.summary
+
+
+@pytest.mark.slow
+def test_two_models_are_asked_judged_and_gated(runner: Runner, start_server: StartServer) -> None:
+    def answers(request: SeenRequest) -> Reply:
+        if request.json["model"] == "m":
+            return adds_up(request)
+        number = int(re.findall(r"What is (\d+) plus", request.prompt)[0])
+        said = 2 * number + (request.json["model"] == "old")
+        return chat_reply(f"It is {said}, by counting.")
+
+    runner.server = start_server(answers)
+    write_lines(
+        runner.workspace / "prompts.jsonl",
+        [{"id": row["id"], "prompt": row["prompt"]} for row in sums(12)],
+    )
+    runner.inputs["command"] = "ab prompts.jsonl --a openai:old --b openai:new -c accuracy"
+    assert runner.run() == 0, runner.log
+    assert runner.outputs["ruling"] == "pass"
+    assert "openai:new is better than openai:old" in runner.summary
+    runner.inputs["command"] += " --max-calls 10 --repeats 2 --store other.db"
+    assert runner.run() == 5
+    assert "::warning::a cap stopped it" in runner.log
 
 
 # The recipes that the documentation links to.
