@@ -1,9 +1,12 @@
-"""How this evenhand was installed, and so which command adds an extra to it."""
+"""How this evenhand was installed: which command adds an extra to it, and the versions of what it
+stands on.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import sys
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _NAME = "evenhand"
@@ -42,6 +46,23 @@ def extras() -> Iterator[Extra]:
     for name in sorted(there.metadata.get_all("Provides-Extra") or ()):
         if name != "all":
             yield Extra(name, {each: _version(each) for each in _packages(there, name)})
+
+
+def environment() -> dict[str, Any]:
+    """The versions of evenhand, of Python and of every package that evenhand stands on."""
+    there = _distribution()
+    named = {
+        found[1]
+        for requirement in (there.requires if there else None) or ()
+        if (found := _REQUIREMENT.match(requirement)) and found[1] != _NAME
+    }
+    versions = {package: _version(package) for package in sorted(named)}
+    return {
+        "evenhand": there.version if there else None,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform}-{platform.machine()}",
+        "packages": {package: each for package, each in versions.items() if each is not None},
+    }
 
 
 def install_command(extra: str) -> str:
@@ -123,8 +144,8 @@ def _packages(there: Distribution, extra: str) -> Iterator[str]:
 
 
 def _is_here(marker: str) -> bool:
-    platform = _PLATFORM.search(marker)
-    return platform is None or (platform[1] == "==") == (platform[2] == sys.platform)
+    wanted = _PLATFORM.search(marker)
+    return wanted is None or (wanted[1] == "==") == (wanted[2] == sys.platform)
 
 
 def _version(package: str) -> str | None:

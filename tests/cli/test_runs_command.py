@@ -263,6 +263,7 @@ def test_run_that_is_in_use_is_not_deleted(command: Command, judged: Store) -> N
     assert judged.find_run("first") is not None
 
 
+WRITTEN = "7 rows in out.csv; manifest in out.csv.manifest.json\n"
 NOTES = (
     "note  1 verdict is pending and left out\n"
     "note  2 rows of the data were no pairs and were skipped by the run\n"
@@ -289,7 +290,7 @@ def test_export_goes_to_standard_output_as_json_lines(
 
 def test_export_to_a_file_goes_by_its_ending(command: Command, judged: Store) -> None:
     ran = command("runs", "export", "first", "-o", "out.csv", *HERE)
-    assert (ran.code, ran.out, ran.err) == (0, "7 rows in out.csv\n", NOTES)
+    assert (ran.code, ran.out, ran.err) == (0, WRITTEN, NOTES)
     text = (command.directory / "out.csv").read_text("utf-8")
     assert [row["id"] for row in csv.DictReader(io.StringIO(text))] == [
         f"q{number}" for number in range(1, 8)
@@ -303,7 +304,10 @@ def test_export_is_not_written_over_without_force(command: Command, judged: Stor
     assert "--force" in ran.err
     assert (command.directory / "out.csv").read_text() == "mine"
     assert command("runs", "export", "first", "-o", "out.csv", "--force", *HERE).code == 0
-    assert sorted(path.name for path in command.directory.glob("*out*")) == ["out.csv"]
+    assert sorted(path.name for path in command.directory.glob("*out*")) == [
+        "out.csv",
+        "out.csv.manifest.json",
+    ]
 
 
 def test_formula_in_a_response_is_text_in_the_csv(command: Command, store: Store) -> None:

@@ -30,7 +30,8 @@ def judged(store: Store) -> Store:
 
 def test_export_says_what_it_holds_and_what_is_missing(judged: Store, tmp_path: Path) -> None:
     exported = export_run(judged, "first", tmp_path / "out.jsonl")
-    assert exported == Exported("first", rows=7, pending=1, skipped_rows=2)
+    beside = tmp_path / "out.jsonl.manifest.json"
+    assert exported == Exported("first", rows=7, pending=1, skipped_rows=2, manifest=beside)
     lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["q1", "q2", "q3", "q4", "q5", "q6", "q7"]
 

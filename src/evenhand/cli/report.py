@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +25,7 @@ from evenhand.cli.figures import (
     style_of,
     wins_and_losses,
 )
+from evenhand.cli.manifest import manifest_line
 from evenhand.cli.options import Claiming, Counting, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import (
@@ -81,6 +83,7 @@ def report(
     Also by criterion and tag, and how far length and position had a part in it.
     """
     from evenhand.report.conclusions import conclude
+    from evenhand.report.manifest import manifest_of
 
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
@@ -95,6 +98,7 @@ def report(
             level=level,
             limits=claiming.limits(counting),
         )
+        manifest = manifest_of(opened, concluded.run)
         if html is not None:
             from evenhand.serve.pages.html_report import write_html_report
             from evenhand.serve.pages.html_report_pairs import usable_processes
@@ -112,10 +116,12 @@ def report(
 
         write_report_chart(concluded, plot)
     if as_json:
-        session.write_json(concluded)
+        whole = json.loads(concluded.model_dump_json())
+        session.write_json(whole | {"manifest": json.loads(manifest.model_dump_json())})
         return
 
     show_report(session.out(), concluded)
+    show_facts(session.out(), [("made by", manifest_line(manifest))], width=10)
     if plot is not None:
         session.write_text(f"\nchart in {one_line(str(plot))}")
     if written is not None:

@@ -17,6 +17,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, dollars, number, seconds
+from evenhand.cli.manifest import show_manifest
 from evenhand.cli.session import named_store, opened_store
 from evenhand.cli.terminal import (
     one_line,
@@ -127,6 +128,7 @@ def show(
     """
     import json
 
+    from evenhand.report.manifest import manifest_of
     from evenhand.report.run import report_batches, report_run
 
     given: _Given = context.obj
@@ -134,12 +136,15 @@ def show(
     with opened_store(store or given.store) as opened:
         report = report_run(opened, name)
         batches = report_batches(opened, name)
+        manifest = manifest_of(opened, name)
     if as_json:
         whole = json.loads(report.model_dump_json())
-        session.write_json(whole | {"batches": [each.model_dump(mode="json") for each in batches]})
+        whole["batches"] = [each.model_dump(mode="json") for each in batches]
+        session.write_json(whole | {"manifest": json.loads(manifest.model_dump_json())})
     else:
         show_run(session.out(), report)
         show_batches(session.out(), batches)
+        show_manifest(session.out(), manifest)
 
 
 @runs.command()
@@ -279,7 +284,8 @@ def export(
         session.silence_output()
         return
     if output != "-":
-        session.write_text(f"{counted(exported.rows, 'row')} in {one_line(output)}")
+        beside = f"; manifest in {one_line(exported.manifest.name)}" if exported.manifest else ""
+        session.write_text(f"{counted(exported.rows, 'row')} in {one_line(output)}{beside}")
     _say_what_is_missing(exported)
 
 

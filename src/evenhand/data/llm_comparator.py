@@ -47,10 +47,12 @@ def llm_comparator_blocks(
     names: tuple[str, str],
     source_path: str = "evenhand",
     custom_field_types: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Iterator[bytes]:
-    """The document, one example at a time."""
+    """The document, one example at a time; `more` stands in its metadata, which the app leaves
+    alone."""
     schema = [{"name": name, "type": kind} for name, kind in (custom_field_types or {}).items()]
-    metadata = {"source_path": source_path, "custom_fields_schema": schema}
+    metadata = {"source_path": source_path, "custom_fields_schema": schema, **(more or {})}
     models = [{"name": name} for name in names]
     yield b'{"metadata":%b,\n"models":%b,\n"examples":[' % (
         orjson.dumps(metadata),

@@ -14,8 +14,9 @@ from evenhand.contract import Pass, Winner
 from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
 from evenhand.errors import InputError, MissingExtra
 from evenhand.messages import Message
-from evenhand.report.files import atomic_file, csv_lines, excel_lines
+from evenhand.report.files import atomic_file, csv_lines, excel_lines, is_stream
 from evenhand.report.lookup import find_run
+from evenhand.report.manifest import Manifest, manifest_of
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.faults import of_run
@@ -51,7 +52,11 @@ _FIELDS = {
 
 
 def comparator_blocks(
-    rows: Iterable[RunRow], *, names: tuple[str, str] | None, run: str
+    rows: Iterable[RunRow],
+    *,
+    names: tuple[str, str] | None,
+    run: str,
+    manifest: Manifest | None = None,
 ) -> Iterator[bytes]:
     """`names` are the two models', where every row has the same two."""
     return llm_comparator_blocks(
@@ -59,6 +64,7 @@ def comparator_blocks(
         names=names or _UNNAMED,
         source_path=f"evenhand run {run}",
         custom_field_types=_FIELDS,
+        more={} if manifest is None else {"evenhand_manifest": manifest.model_dump(mode="json")},
     )
 
 
@@ -103,9 +109,11 @@ _GROUP_CHARACTERS = 16_000_000
 _LONG_TEXTS = ("id", "prompt", "response_a", "response_b", "reasoning", "error_message")
 
 
-def parquet_blocks(rows: Iterable[RunRow]) -> Iterator[bytes]:
+def parquet_blocks(rows: Iterable[RunRow], *, manifest: bytes | None = None) -> Iterator[bytes]:
     arrow, parquet = load_pyarrow()
     schema = _schema(arrow)
+    if manifest is not None:
+        schema = schema.with_metadata({"evenhand.manifest": manifest})
     sink = _Sink()
     short = [column for name, column in COLUMNS.items() if name not in _LONG_TEXTS]
     with parquet.ParquetWriter(
@@ -201,6 +209,8 @@ class _Sink:
 
 Format = Literal["jsonl", "json", "csv", "excel-csv", "parquet", "llm-comparator"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+# The others are rows alone; their manifest is a file beside theirs.
+_HOLD_A_MANIFEST: tuple[Format, ...] = ("parquet", "llm-comparator")
 _BY_ENDING: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -219,6 +229,7 @@ class Exported:
     rows: int
     pending: int  # pairs without a verdict yet, for each judge
     skipped_rows: int  # of the run's sources, which were no pairs
+    manifest: Path | None = None  # the file beside it, where the format has no place for it
 
 
 def format_for(path: Path) -> Format:
@@ -245,12 +256,26 @@ def export_run(
     if isinstance(target, (str, Path)):
         path = Path(target).expanduser()
         chosen = _known(format) or format_for(path)
+        has_place = chosen in _HOLD_A_MANIFEST or is_stream(path)
+        beside = None if has_place else manifest_path(path)
         with atomic_file(path, overwrite=overwrite) as stream:
             rows = _write(store, run, stream, chosen)
+            if beside is not None:
+                with atomic_file(beside, overwrite=True) as sidecar:
+                    sidecar.write(_manifest(store, run))
     else:
         rows = _write(store, run, target, _known(format) or "jsonl")
+        beside = None
     tally = store.tally(run.id)
-    return Exported(run.name, rows, tally.pending, tally.skipped_rows)
+    return Exported(run.name, rows, tally.pending, tally.skipped_rows, beside)
+
+
+def manifest_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.manifest.json")
+
+
+def _manifest(store: Store, run: RunRecord) -> bytes:
+    return f"{manifest_of(store, run.name).model_dump_json(indent=2)}\n".encode()
 
 
 def _known(format: str | None) -> Format | None:  # noqa: A002
@@ -287,9 +312,14 @@ def _blocks(
         case "excel-csv":
             return excel_lines(rows)
         case "parquet":
-            return parquet_blocks(rows)
+            return parquet_blocks(rows, manifest=_manifest(store, run))
         case "llm-comparator":
-            return comparator_blocks(rows, names=models_of(store, run), run=run.name)
+            return comparator_blocks(
+                rows,
+                names=models_of(store, run),
+                run=run.name,
+                manifest=manifest_of(store, run.name),
+            )
 
 
 def models_of(store: Store, run: RunRecord) -> tuple[str, str] | None:

@@ -26,11 +26,11 @@ def atomic_file(path: Path, *, overwrite: bool, make_folder: bool = False) -> It
     with _said_plainly(path):
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
-        path = Path(os.path.realpath(path))  # a link stays a link, to the new file
-        if _is_stream(path):
+        if is_stream(path):
             with path.open("wb") as stream:
                 yield stream
             return
+        path = Path(os.path.realpath(path))  # a link stays a link, to the new file
         _refuse(path, overwrite=overwrite)
         part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
         try:
@@ -59,7 +59,7 @@ def _said_plainly(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """A pipe or a device is written as it is; a file in its place would be no pipe any more."""
     try:
         mode = path.stat().st_mode

@@ -12,6 +12,7 @@ from typing import Any
 
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
+from evenhand.installation import environment
 from evenhand.judges.protocol import account_of
 from evenhand.messages import Message
 from evenhand.runs.batch.requests import still_to_submit
@@ -32,7 +33,7 @@ from evenhand.runs.stop import Stop
 from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopRule
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
-from evenhand.store.records import OUTCOME_COUNTS
+from evenhand.store.records import OUTCOME_COUNTS, SERVED_MODELS
 
 _REPORTED_EVERY_S = 0.25
 
@@ -214,9 +215,13 @@ def close_run(
         decision=findings.decision,
         ranking=findings.ranking,
     )
+    told = dict(recorded.summary) if recorded else {}
+    if budget.calls or summary.reused_passes or SERVED_MODELS not in told:
+        told[SERVED_MODELS] = store.served_models(run.id)
     store.update_run(
         run.id,
         state="finished" if summary.finished else "stopped",
+        summary=told,
         stopped_by=stop.by,
         seconds=summary.total.seconds,
         calls=summary.total.calls,
@@ -384,6 +389,7 @@ class _Engine:
     async def _prepare(self) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
+        await asyncio.to_thread(store.note_environment, run.id, environment())
         prices = [apply_price(plan, self._options) for plan in self._judges]
         self._notes += [each.note for each in prices if each.note]
         if self._options.retry:

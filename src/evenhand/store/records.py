@@ -150,6 +150,8 @@ class NewRun:
 # In a run's summary.
 WITHOUT_PARTNER = "withoutPartner"
 UNPAIRED_ROWS = "unpairedRows"
+ENVIRONMENTS = "environments"  # the versions of each command that judged, once each
+SERVED_MODELS = "servedModels"  # by a judge's key: what its answers say of themselves
 
 
 @dataclass(frozen=True, slots=True)

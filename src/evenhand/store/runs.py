@@ -18,7 +18,14 @@ from evenhand.store.address import ServerAddress
 from evenhand.store.database import Database
 from evenhand.store.faults import of_row
 from evenhand.store.jobs import NewJob, add_job
-from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord, RunState
+from evenhand.store.records import (
+    ENVIRONMENTS,
+    JudgeRecord,
+    NewJudge,
+    NewRun,
+    RunRecord,
+    RunState,
+)
 from evenhand.store.rows import insert_new, moment, to_json
 from evenhand.store.schema import (
     escape,
@@ -185,6 +192,36 @@ class RunStore(Database):
         with self._reading() as connection:
             found = connection.execute(first.order_by(items.c.number).limit(1)).first()
         return None if found is None or None in tuple(found) else (found[0], found[1])
+
+    def served_models(self, run_id: int) -> dict[str, list[str]]:
+        """By a judge's key, the models that its answers name, as the server calls them."""
+        its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+        its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+        query = (
+            select(judges.c.key, passes.c.model)
+            .join(judges, judges.c.id == passes.c.judge_id)
+            .where(
+                passes.c.pair_id.in_(its_pairs),
+                passes.c.judge_id.in_(its_judges),
+                passes.c.model.is_not(None),
+            )
+            .distinct()
+            .order_by(judges.c.key, passes.c.model)
+        )
+        served: dict[str, list[str]] = {}
+        with self._reading() as connection:
+            for key, model in connection.execute(query):
+                served.setdefault(key, []).append(model)
+        return served
+
+    def note_environment(self, run_id: int, environment: Mapping[str, Any]) -> None:
+        """The versions that a command judges with, where they are not noted yet."""
+        with self._writing() as connection:
+            run = run_at(connection, run_id)
+            noted = [] if run is None else [*run.summary.get(ENVIRONMENTS, ())]
+            if run is not None and environment not in noted:
+                summary = {**run.summary, ENVIRONMENTS: [*noted, dict(environment)]}
+                update_run(connection, run_id, {"summary": to_json(summary)})
 
     def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
         """The names of the finished runs of this judge over fewer pairs, most of them this run's:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
+from evenhand.report.manifest import Manifest, manifest_of
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.serve.pages.html_report_pairs import (
@@ -77,6 +79,7 @@ class RunFigures:
     audits: tuple[AuditWithFindings, ...]
     charts: tuple[ChartImage, ...]
     undrawn: str | None
+    manifest: Manifest
 
 
 def gather(store: Store, conclusions: Conclusions, *, language: Language = "en") -> RunFigures:
@@ -94,6 +97,7 @@ def gather(store: Store, conclusions: Conclusions, *, language: Language = "en")
         audits=tuple(_audits(store, conclusions)),
         charts=charts,
         undrawn=undrawn,
+        manifest=manifest_of(store, conclusions.run),
     )
 
 
@@ -212,6 +216,7 @@ def _rendered(
 ) -> Iterator[str]:
     """Piece by piece: a file of many pairs is never in memory whole."""
     say = Wording(language)
+    again = figures.manifest.command
     style, script = _inline("evenhand.css", "report.css"), _inline("report_texts.js", "report.js")
     # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
     parts = (Markup(part) for part in data.parts())  # noqa: S704
@@ -225,6 +230,7 @@ def _rendered(
             scores=ScoreFormat(say),
             told=PageTranslator(language),
             figures=figures,
+            again=None if again is None else shlex.join(again),
             choice=choice,
             first=data.first(_READ_PLAINLY),
             judges=data.judges,

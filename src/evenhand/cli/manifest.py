@@ -1,0 +1,55 @@
+"""What a run is made of, as a person reads it: in `evenhand runs show`, and in a line of a report;
+the JSON of either has all of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import one_line, show_facts
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.report.manifest import Manifest
+
+_DECIDE_FIGURES = ("numpy", "scipy", "pydantic", "genai-prices")
+_DIGITS = 12
+
+
+def show_manifest(console: Console, manifest: Manifest) -> None:
+    from rich.text import Text
+
+    console.print()
+    console.print(Text("manifest", "bold"))
+    show_facts(console, _manifest_facts(manifest), indent="  ", width=10)
+
+
+def _manifest_facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    for each in manifest.environments:
+        packages = each.get("packages") or {}
+        shown = [f"{name} {packages[name]}" for name in _DECIDE_FIGURES if name in packages]
+        ours = f"evenhand {each.get('evenhand')}, Python {each.get('python')}, "
+        yield "versions", one_line(f"{ours}{each.get('platform')}; {', '.join(shown)}")
+    for judge in manifest.judges:
+        served = ", ".join(judge.served_models) or "not named"
+        prompt = f"; prompt {judge.prompt}" if judge.prompt else ""
+        yield "judge", one_line(f"{judge.judge}; served model {served}{prompt}")
+    data = manifest.data
+    files = zip(data.sources, data.sha256, strict=False)
+    shown = [f"{name} {digest[:_DIGITS]}…" for name, digest in files]
+    yield "data", one_line(", ".join(shown) or "not known")
+    yield "run", manifest.fingerprint
+    if manifest.command is not None:
+        yield "again", one_line(shlex.join(manifest.command))
+
+
+def manifest_line(manifest: Manifest) -> str:
+    """What a report says of it."""
+    ours = [f"evenhand {each.get('evenhand')}" for each in manifest.environments]
+    served = [name for judge in manifest.judges for name in judge.served_models]
+    prompts = [f"prompt {judge.prompt}" for judge in manifest.judges if judge.prompt]
+    parts = dict.fromkeys([*ours, *served, *prompts, f"run {manifest.fingerprint[:_DIGITS]}"])
+    return one_line(f"{', '.join(parts)} (whole: evenhand runs show {manifest.run})")

@@ -1,0 +1,230 @@
+"""What a run is made of, enough to do it again: versions, judges and the models that answered,
+prompts by their hash, settings, data by its digests, seeds, and the command.
+
+It goes into files that people share: no key, no address and no folder of the user's is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from evenhand.contract import Locale, Mode
+from evenhand.contract.model import Model
+from evenhand.contract.pair import criterion_in
+from evenhand.messages import option
+from evenhand.report.lookup import find_run
+from evenhand.store import JudgeRecord, RunRecord, Store
+from evenhand.store.faults import of_run
+from evenhand.store.records import ENVIRONMENTS, SERVED_MODELS
+
+# What stands for a file or an address that the manifest does not hold.
+TEMPLATE, CALIBRATION, QUESTIONS = "TEMPLATE_FILE", "CALIBRATION", "QUESTIONS_FILE"
+ADDRESS, CALLS = "ADDRESS", "CALLS"
+_BY_KIND = ("replay", "local")  # judges whose names hold a file's
+_NOT_OURS_TO_TELL = ("base_url", "caveat")
+
+
+class ManifestJudge(Model):
+    """`served_models` are what the answers say of themselves; `prompt` ends in the template's
+    hash; `settings` are what its answers, and the verdicts made of them, depend on."""
+
+    judge: str
+    served_models: tuple[str, ...]
+    prompt: str | None
+    locale: Locale | None
+    mode: Mode | None
+    settings: dict[str, Any]
+
+
+class ManifestData(Model):
+    """`sha256` has a digest for each source, and for the questions where there are any."""
+
+    sources: tuple[str, ...]
+    sha256: tuple[str, ...]
+    pairs: int
+    skipped_rows: int
+    reading: dict[str, Any]
+
+
+class Manifest(Model):
+    """`environments` are the versions that the run's commands were made with; `fingerprint` is
+    that of data, judges and settings together; `ends` says how a run ends by itself, with its seed.
+    `command` is null where a command line cannot say it."""
+
+    run: str
+    fingerprint: str
+    created_at: datetime
+    environments: tuple[dict[str, Any], ...]
+    judges: tuple[ManifestJudge, ...]
+    data: ManifestData
+    ends: dict[str, Any]
+    fresh: bool
+    command: tuple[str, ...] | None
+
+
+@of_run
+def manifest_of(store: Store, name: str) -> Manifest:
+    run = find_run(store, name)
+    tally = store.tally(run.id)
+    served = run.summary.get(SERVED_MODELS)
+    if served is None:  # it was broken off, or is older than this is noted
+        served = store.served_models(run.id)
+    judges = store.run_judges(run.id)
+    planned = run.plan.get("data")
+    data: dict[str, Any] = dict(planned) if isinstance(planned, Mapping) else {}
+    digests = data.pop("files", None) or ()
+    return Manifest(
+        run=run.name,
+        fingerprint=run.fingerprint,
+        created_at=run.created_at,
+        environments=tuple(run.summary.get(ENVIRONMENTS) or ()),
+        judges=tuple(_judge(run, judge, served.get(judge.key) or ()) for judge in judges),
+        data=ManifestData(
+            sources=tuple(map(without_folder, run.sources)),
+            sha256=tuple(digests),
+            pairs=tally.pairs,
+            skipped_rows=tally.skipped_rows,
+            reading=data,
+        ),
+        ends=_ends(run),
+        fresh=bool(run.plan.get("fresh")),
+        command=_command(run, judges, data, files=len(digests)),
+    )
+
+
+def _judge(run: RunRecord, judge: JudgeRecord, served: Sequence[str]) -> ManifestJudge:
+    settings = {**judge.settings, **run.planned_for(judge, "deciding")}
+    return ManifestJudge(
+        judge=_judge_name(judge.name),
+        served_models=tuple(served),
+        prompt=judge.prompt_version,
+        locale=judge.locale,
+        mode=judge.mode,
+        settings={
+            name: value
+            for name, value in settings.items()
+            if name not in _NOT_OURS_TO_TELL and value is not None
+        },
+    )
+
+
+def without_folder(name: str) -> str:
+    """A relative name is part of the command; the folder above is the user's own."""
+    if "://" in name:
+        return name
+    path = PurePath(name)
+    return path.name if path.is_absolute() or ".." in path.parts else name
+
+
+def _judge_name(name: str) -> str:
+    kind, colon, rest = name.partition(":")
+    return f"{kind}:{without_folder(rest)}" if colon and kind in _BY_KIND else name
+
+
+def _ends(run: RunRecord) -> dict[str, Any]:
+    return {name: run.plan[name] for name in ("until_decided", "rank_adaptive") if name in run.plan}
+
+
+# The command that does it again, where the data and the template are at hand.
+
+
+def _flag(name: str) -> str:
+    return option(name, "cli")
+
+
+def _command(
+    run: RunRecord, judges: Sequence[JudgeRecord], data: Mapping[str, Any], *, files: int
+) -> tuple[str, ...] | None:
+    criteria = [_criterion(each) for each in data.get("criteria") or ()]
+    if not judges or not files or None in criteria:
+        return None
+    words = [*_sources(run, data, files=files)]
+    for field, column in (data.get("columns") or {}).items():
+        words += [_flag("map"), f"{field}={column}"]
+    for each in criteria:
+        words += ["-c", str(each)]
+    words += [_flag("no-tie")] if data.get("allow_tie") is False else []
+    words += [_flag("no-swap")] if data.get("swap_positions") is False else []
+    for judge in judges:
+        words += [_flag("judge"), _judge_name(judge.name)]
+    words += _judging(run, judges[0])
+    words += _ending(run)
+    return ("evenhand", "run", *words, _flag("name"), run.name)
+
+
+def _sources(run: RunRecord, data: Mapping[str, Any], *, files: int) -> Iterator[str]:
+    names = [without_folder(each) for each in run.sources]
+    if "models" not in data:
+        yield from names
+        return
+    for place, name in enumerate(names):
+        yield from (_flag("ab"[place] if _is_two(data) else "outputs"), name)
+    if data.get("baseline"):
+        yield from (_flag("baseline"), str(data["baseline"]))
+    if files > len(names):
+        yield from (_flag("questions"), QUESTIONS)
+    if data.get("prompts"):
+        yield from (_flag("prompts"), str(data["prompts"]))
+
+
+def _is_two(data: Mapping[str, Any]) -> bool:
+    return len(data["models"]) == 2 and not data.get("baseline")
+
+
+def _criterion(criterion: Mapping[str, Any]) -> str | None:
+    """As `-c` takes it; None where it would be read otherwise."""
+    text = str(criterion["name"])
+    if criterion.get("weight") is not None:
+        text += f"*{criterion['weight']:g}"
+    if criterion.get("description"):
+        text += f": {criterion['description']}"
+    read = criterion_in(text)
+    return text if ({"name": read} if isinstance(read, str) else read) == criterion else None
+
+
+_OPTIONS = (
+    *("samples", "reconcile", "confidence", "repairs", "protocol", "temperature", "max_tokens"),
+)
+
+
+def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
+    settings = {**judge.settings, **run.planned_for(judge, "deciding")}
+    if judge.prompt_version is not None and judge.locale and judge.mode:
+        yield from (_flag("locale"), judge.locale, _flag("mode"), judge.mode)
+        # One of ours is named by its language and mode; a file by its own name.
+        if judge.prompt_version.partition("@")[0] != f"{judge.locale}/{judge.mode}":
+            yield from (_flag("template"), TEMPLATE)
+    for name in _OPTIONS:
+        if settings.get(name) is not None:
+            yield from (_flag(name.replace("_", "-")), _plain(settings[name]))
+    if settings.get("ask_identical") is False:
+        yield _flag("no-ask-identical")
+    if settings.get("calibration"):
+        yield from (_flag("calibration"), CALIBRATION)
+    if judge.name.startswith("openai:") and settings.get("base_url"):
+        yield from (_flag("base-url"), ADDRESS)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _ending(run: RunRecord) -> Iterator[str]:
+    ends = _ends(run)
+    if run.plan.get("fresh"):
+        yield _flag("fresh")
+    drawn = run.plan["data"].get("orders", {}).get("random")
+    if drawn:
+        yield from (_flag("orders"), "random", _flag("both-orders"), _plain(drawn["both_orders"]))
+    decided, adaptive = ends.get("until_decided"), ends.get("rank_adaptive")
+    if decided:
+        yield from (_flag("until-decided"), _flag("alpha"), _plain(decided["alpha"]))
+    if adaptive:
+        yield from (_flag("rank-adaptive"), _flag("budget"), CALLS)
+        yield from (_flag("certainty"), _plain(adaptive["certainty"]))
+    seeded = drawn or decided or adaptive
+    if seeded:
+        yield from (_flag("seed"), str(seeded["seed"]))
