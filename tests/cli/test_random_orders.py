@@ -201,3 +201,20 @@ def test_a_plan_like_a_run_with_random_orders_goes_by_its_pairs_in_both(
     unknown = command("plan", "--like", "once", *HERE)
     assert unknown.code == 2
     assert "run 'once' has no pair in both orders" in unknown.err
+
+
+def test_labels_of_one_side_are_no_place_that_a_judge_could_guess(
+    command: Command, start_server: StartServer
+) -> None:
+    """In one fixed order whoever takes the first would be right on all; in drawn ones on half."""
+    rows = [row | {"label": "A"} for row in sums(150) if int(row["id"][4:]) % 3]
+    write_lines(command.directory / "pairs.jsonl", rows)
+    judged(command, start_server(takes_the_first), "--both-orders", "0", name="first")
+    judged(command, start_server(adds_up), "--both-orders", "0", name="right")
+    first, right = (command("audit", name, "--json", *HERE).json for name in ("first", "right"))
+    assert 0.3 < first["accuracy"]["value"] < 0.7
+    assert right["accuracy"]["value"] == 1
+    assert right["oneOrder"] == 100
+    # A jury says that its intervals do not allow for the position.
+    jury = command("jury", "right", "first", *HERE)
+    assert "run right asked most pairs in one order" in " ".join((jury.out + jury.err).split())

@@ -27,6 +27,7 @@ from evenhand.trust.baselines import (
     PeopleBaseline,
     agreement_of_both_sides,
     baselines,
+    either_place,
     people_baseline,
 )
 from evenhand.trust.biases import (
@@ -92,7 +93,7 @@ def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> Audit
     known = by_data | by_people
     if not known.any():
         raise InputError(_refusal(run.name, sources))
-    one_order = ~np.asarray(columns.both_orders, dtype=np.bool_)
+    one_order = ~either_place(columns)
     if one_order[known].all():
         refuse_one_sided(f"run {run.name!r}", Counter(winners[known].tolist()))
     doubtful = fair.drawn_by_chance & by_people[fair.row]
@@ -273,7 +274,7 @@ def audit_run(
         people=people,
         disagreements=tuple(_disagreements(store, run.id, known, at_most=disagreements)),
         disagreements_in_all=int((known.verdicts != known.labels).sum()),
-        one_order=int((~known.both_orders).sum()),
+        one_order=int((np.asarray(columns.both_orders)[rows.labelled] == 0).sum()),
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,

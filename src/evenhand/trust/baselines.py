@@ -30,7 +30,7 @@ class AuditRows:
     labels: NDArray[np.int8]
     first: NDArray[np.int8]
     second: NDArray[np.int8]
-    both_orders: NDArray[np.bool_]
+    both_orders: NDArray[np.bool_]  # or one at random: no label can stand at one place in all
     length_a: NDArray[np.int32]
     length_b: NDArray[np.int32]
 
@@ -48,7 +48,7 @@ class AuditRows:
             labels=np.asarray(columns.label, dtype=np.int8) if labels is None else labels,
             first=np.asarray(columns.first_winner, dtype=np.int8),
             second=np.asarray(columns.second_winner, dtype=np.int8),
-            both_orders=np.asarray(columns.both_orders, dtype=np.bool_),
+            both_orders=either_place(columns),
             length_a=np.asarray(columns.length_a),
             length_b=np.asarray(columns.length_b),
         )
@@ -68,6 +68,12 @@ class AuditRows:
 
     def only(self, chosen: NDArray[Any]) -> AuditRows:
         return AuditRows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+
+def either_place(columns: OutcomeColumns) -> NDArray[np.bool_]:
+    """Whether either response may be shown first: in both orders, or in one drawn at random."""
+    both, drawn = (np.asarray(each) for each in (columns.both_orders, columns.drawn_order))
+    return (both | drawn).astype(np.bool_) if drawn.size else both.astype(np.bool_)
 
 
 # What a judge's figures are held against: the longer answer, a coin, an answer that is always the

@@ -116,6 +116,8 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
         if tally.pending:
             verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
             notes.append(f"run {run.name} is not finished: {verdicts} pending")
+        if run.drawn_orders is not None:
+            notes.append(Message("trust.panel_drawn_orders", run=run.name))
         for record in store.run_judges(run.id):
             if any(column.record.id == record.id for column in columns):
                 notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
