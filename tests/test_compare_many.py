@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -168,6 +170,24 @@ def test_sync_face_is_left_while_the_judge_is_slow(
     assert winners([next(stream)]) == ["A"]
     stream.close()  # type: ignore[attr-defined]
     assert server.wait_until_idle()
+
+
+def test_a_program_may_end_while_the_iteration_is_open(tmp_path: Path) -> None:
+    code = (
+        "import evenhand\n"
+        "pair = dict(prompt='p', responseA='a', responseB='bb', criteria=['c'])\n"
+        "verdicts = evenhand.compare_many_sync([pair] * 99, 'baseline:longer')\n"
+        "print(next(verdicts).winner)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("B\n", "")
 
 
 def test_what_holds_for_all_pairs_is_raised() -> None:

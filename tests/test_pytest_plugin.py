@@ -279,7 +279,7 @@ def claims(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     ini = Ini(evenhand_judge="openai:m", evenhand_store=str(tmp_path / "claims.db"))
     session = plugin._Session(cast("pytest.Config", ini), tmp_path / "ledger.db", shared=False)
-    monkeypatch.setattr(plugin, "_session", session)
+    monkeypatch.setattr(plugin, "_sessions", [session])
     return ini, server
 
 

@@ -194,3 +194,9 @@ def test_config_file_holds_in_python_where_the_call_says_nothing(
     assert isinstance(verdict, Verdict)
     assert [each.criterion for each in verdict.comparison] == ["accuracy"]
     assert one.comparison == verdict.comparison
+
+
+async def test_responses_may_be_a_column_of_a_frame() -> None:
+    column = pandas.Series(["short", "the longest", "longer"])
+    ranked = await evenhand.rank_responses("p", column, criteria=["c"], judge="baseline:longer")
+    assert [place.index for place in ranked.ranking] == [1, 2, 0]

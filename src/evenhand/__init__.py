@@ -149,7 +149,7 @@ _HOME = {
     "Verdict": "evenhand.contract",
 }
 
-_MODULES = ("stats", "tools")  # `evenhand.stats.rank_battles`, `evenhand.tools.run_tool`
+_MODULES = ("stats", "tools")  # `import evenhand` is enough for `evenhand.tools.run_tool`
 
 __all__ = ["__version__", *sorted(_HOME)]
 

@@ -254,6 +254,8 @@ async def rank_responses(
     """
     from evenhand.ranker.responses import AT_ONCE, rank_responses
 
+    if hasattr(responses, "to_list"):  # a column of a DataFrame
+        responses = responses.to_list()
     resolved = resolve(load_settings(), judge, config)
     async with _opened_judge(judge, resolved) as opened:
 

@@ -355,7 +355,7 @@ def rank(
     judge: str | None = None,
     tag: str | None = None,
 ) -> RunRanking:
-    """The models of one or more runs, ranked; `evenhand.stats.rank_battles` ranks columns."""
+    """The models of one or more runs, ranked; `stats.ranking.leaderboard` ranks columns."""
     from evenhand.report.ranking import rank_runs
 
     with _opened(store) as opened:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -46,7 +47,9 @@ def each_in_background(values: AsyncGenerator[T, None]) -> Iterator[T]:
         while following_values := in_background(following()):
             yield following_values[0]
     finally:
-        in_background(values.aclose())
+        # A program that ends while the iteration is open has no loop any more to wait for.
+        if not sys.is_finalizing():
+            in_background(values.aclose())
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:

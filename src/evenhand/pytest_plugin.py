@@ -6,6 +6,7 @@ a store, whose answers are never asked for twice, and a budget.
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import shutil
 import sqlite3
@@ -139,6 +140,7 @@ class _Ledger:
     @contextmanager
     def entry(self, *, alone: bool) -> Iterator[Callable[[Result, RunSummary], None]]:
         """`alone`: no other claim is made meanwhile, which might spend what this one counts on."""
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
         ledger = sqlite3.connect(self.path, timeout=86_400, isolation_level=None)
         try:
             ledger.execute("CREATE TABLE IF NOT EXISTS claims (result, calls, cost_usd)")
@@ -156,11 +158,11 @@ class _Ledger:
             ledger.close()
 
     def spent(self) -> _Spent:
+        if not self.path.exists():
+            return _Spent(0, 0.0, {})
         ledger = sqlite3.connect(self.path, timeout=86_400)
         try:
             claims = ledger.execute("SELECT result, calls, cost_usd FROM claims").fetchall()
-        except sqlite3.OperationalError:  # no claim has been made
-            claims = []
         finally:
             ledger.close()
         costs = [cost for _, _, cost in claims]
@@ -171,7 +173,7 @@ class _Ledger:
         )
 
 
-_session: _Session | None = None
+_sessions: list[_Session] = []  # a test of plugins has a session of its own within this one
 
 
 def assert_better(
@@ -199,9 +201,9 @@ def assert_better(
     from evenhand.errors import InputError
     from evenhand.messages import Message
 
-    session = _session
-    if session is None:
+    if not _sessions:
         raise InputError(Message("better.no_session"))
+    session = _sessions[-1]
     then = undecided or session.on_undecided
     if then not in get_args(OnUndecided):
         raise InputError(Message("better.undecided_unknown", given=then))
@@ -308,30 +310,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    global _session
     config.addinivalue_line(
         "markers", "evenhand(undecided): what an undecided claim makes of the test"
     )
     workers = getattr(config, "workerinput", None)
     if workers is None:
-        ledger = Path(tempfile.mkdtemp(prefix="evenhand-")) / "ledger.db"
+        folder = Path(tempfile.gettempdir()) / f"evenhand-{secrets.token_hex(8)}"
+        ledger = folder / "ledger.db"  # made by the first claim
     else:
         ledger = Path(workers[_LEDGER])
-    _session = _Session(config, ledger, shared=workers is not None)
+    _sessions.append(_Session(config, ledger, shared=workers is not None))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: every worker writes into the controller's ledger."""
-    if _session is not None:
-        node.workerinput[_LEDGER] = str(_session.ledger.path)
+    if _sessions:
+        node.workerinput[_LEDGER] = str(_sessions[-1].ledger.path)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    global _session
-    session, _session = _session, None
-    if session is not None and not hasattr(config, "workerinput"):
-        shutil.rmtree(session.ledger.path.parent, ignore_errors=True)
+    if _sessions:
+        session = _sessions.pop()
+        if not hasattr(config, "workerinput"):
+            shutil.rmtree(session.ledger.path.parent, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -357,7 +359,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in undecided:
             terminalreporter.write_sep("_", report.nodeid)
             terminalreporter.line(report.longreprtext)
-    spent = _session.ledger.spent() if _session is not None else None
+    spent = _sessions[-1].ledger.spent() if _sessions else None
     if spent is None or not spent.results:
         return
     from evenhand.messages import Message

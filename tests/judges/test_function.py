@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -149,3 +152,20 @@ def test_a_settings_mode_that_it_lacks_does_not_stop_it() -> None:
 
     assert evenhand.compare_sync(PAIR, keeping).metadata.locale == "zh"
     assert "响应" in prompts[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_threads_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "import evenhand, os\n"
+        "@evenhand.judge\n"
+        "def tie(prompt): return 'TIE'\n"
+        f"pair = {PAIR!r}\n"
+        "evenhand.compare_sync(pair, tie)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if evenhand.compare_sync(pair, tie).winner == 'TIE' else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 0

@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from hashlib import sha256
 from typing import TypeAlias, overload
 
@@ -67,13 +68,18 @@ class FunctionJudge(ClosedOnExit):
             getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is
         )
         self._threads: ThreadPoolExecutor | None = None
-        self._redact = Redactor(others=secrets_in(os.environ))
+        self._pid = 0  # a forked child has the pool, but not its threads
 
     def __call__(self, prompt: str) -> str | Awaitable[str]:
         return self._function(prompt)
 
     def __repr__(self) -> str:
         return f"FunctionJudge({self.name!r})"
+
+    @cached_property
+    def _redact(self) -> Redactor:
+        # Not before it is asked: keys are often read from a file after the imports.
+        return Redactor(others=secrets_in(os.environ))
 
     async def ask(self, call: JudgeCall) -> Completion:
         prompt = "\n\n".join(message.text for message in call.messages)
@@ -100,7 +106,8 @@ class FunctionJudge(ClosedOnExit):
         if self._is_async:
             answer = self._function(prompt)
         else:
-            if self._threads is None:
+            if self._threads is None or self._pid != os.getpid():
+                self._pid = os.getpid()
                 self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="evenhand-judge")
             run = contextvars.copy_context().run
             answer = await asyncio.get_running_loop().run_in_executor(
