@@ -310,6 +310,23 @@ def test_claims_hold_are_wrong_or_undecided_and_are_asked_once(
     assert len(server.requests) == 6
 
 
+def test_what_a_judge_says_cannot_speak_to_the_terminal(
+    claims: tuple[Ini, JudgeServer], start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shouting(request: SeenRequest) -> Reply:
+        winner = "A" if request.prompt.index("Tea.") < request.prompt.index("Coffee.") else "B"
+        said = "\x1b[2J\u202egone\r\n::error::" + "x" * 9999
+        return chat_reply(answer_json(winner, reasoning=said, criteria=[("taste", winner)]))
+
+    monkeypatch.setenv("OPENAI_BASE_URL", start_server(shouting).url)
+    with pytest.raises(plugin.NotBetter, match="worse: ") as raised:
+        taste()
+    told = str(raised.value)
+    assert r"\u001b[2J\u202egone" in told
+    assert told.isprintable()
+    assert len(told) < 1000
+
+
 def test_caps_are_those_of_all_claims_together(claims: tuple[Ini, JudgeServer]) -> None:
     ini, server = claims
     ini["evenhand_max_calls"] = "3"

@@ -198,7 +198,7 @@ def assert_better(
     models' outputs, or `pairs` is a data set, and the claim is that of `evenhand gate`.
     """
     __tracebackhide__ = True
-    from evenhand.errors import InputError
+    from evenhand.errors import InputError, visible
     from evenhand.messages import Message
 
     if not _sessions:
@@ -221,6 +221,7 @@ def assert_better(
         else:
             result, line = _of_many(summary, session, min_win_rate, alpha)
         enter(result, summary)
+    line = visible(line)  # it quotes the judge, who has read anything, to a terminal
     if result == "worse":
         raise NotBetter(line)
     if result == "better":
@@ -251,6 +252,7 @@ def _judged(
 def _of_one(summary: RunSummary) -> tuple[Result, str]:
     """By the verdict on the one pair."""
     from evenhand.contract import Outcome, Verdict
+    from evenhand.data.records import shortened
     from evenhand.errors import JudgeError, NoVerdict
     from evenhand.messages import Message
 
@@ -263,7 +265,7 @@ def _of_one(summary: RunSummary) -> tuple[Result, str]:
         if verdict.outcome is Outcome.WIN:
             code = "b_better" if verdict.winner == "B" else "a_better"
             reason = " ".join(verdict.overall_reasoning.split())
-            line = Message(f"better.{code}", reason=reason or "-", look=look)
+            line = Message(f"better.{code}", reason=shortened(reason, to=500) or "-", look=look)
             return ("better" if verdict.winner == "B" else "worse"), line
         code = "tie" if verdict.outcome is Outcome.TIE else "inconsistent"
         return "undecided", Message(f"better.{code}", look=look)
