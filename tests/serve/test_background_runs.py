@@ -589,6 +589,8 @@ async def test_an_unknown_run_is_not_found(
         ({"budget": 5}, "budget belongs to rankAdaptive"),
         ({"rank_adaptive": True}, "rankAdaptive needs budget"),
         ({"seed": 1}, "seed belongs to"),
+        ({"both_orders": 0.1}, "bothOrders belongs to orders random"),
+        ({"orders": "random", "swap_positions": False}, "orders and swap_positions"),
         ({"name": " "}, "name is blank"),
         ({"criteria": ()}, "criteria"),
     ],

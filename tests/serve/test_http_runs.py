@@ -80,6 +80,19 @@ def service(start_service: StartService) -> HttpService:
     return start_service(adds_up)
 
 
+def test_a_run_in_one_random_order_takes_half_the_calls_and_says_so(service: HttpService) -> None:
+    rows = sums(30)
+    once = ended(service, start(service, rows, orders="random", bothOrders=0, seed=3).id)
+    assert (once.calls, once.wins_b) == (30, wins_b(30))
+    report = service.client.get(f"/v1/runs/{once.id}/report").json()["conclusions"]
+    (claim,) = report["conclusions"]
+    assert claim["winRate"]["drawnOrder"] == 30
+    assert "30 of 30 pairs were judged in one order, drawn at random." in claim["sentence"]
+    # The same pairs in both orders are another run, which asks only the other half.
+    both = ended(service, start(service, rows).id)
+    assert (both.id != once.id, both.calls) == (True, 30)
+
+
 class Gate:
     """A judge that answers so many calls at once, and others slowly until it is opened."""
 

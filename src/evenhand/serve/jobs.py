@@ -109,7 +109,8 @@ def _until_decided(asked: StartRun) -> UntilDecided | None:
     if not asked.until_decided:
         if asked.alpha is not None:
             raise InputError(Message("serve.alpha_of_until_decided"))
-        if asked.seed is not None and not asked.rank_adaptive:
+        random = asked.rank_adaptive or asked.orders == "random"
+        if asked.seed is not None and not random:
             raise InputError(Message("serve.seed_of_stop_rules"))
         return None
     default = UntilDecided()

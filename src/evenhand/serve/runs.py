@@ -247,6 +247,7 @@ class RunIntake:
             criteria_needed=any(plan.judge.traits.needs_prompt for plan in self._plans),
             allow_tie=asked.allow_tie,
             swap_positions=asked.swap_positions,
+            orders=asked.order_draw,
         )
         sources = BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
         self._refuse_name(sources)

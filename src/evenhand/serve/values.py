@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, FailFast, Field, ValidationError
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text, refuse
+from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
 from evenhand.messages import Message, Sentence
 from evenhand.report.records import RunRow
@@ -101,25 +102,31 @@ class StartRun(Model):
         default={}, max_length=100, description="Our field to the data's column"
     )
     bad_rows: Literal["stop", "skip"] = Field(
-        default="stop", description="Refuse data with a row that is no pair, or leave such rows out"
+        default="stop", description="Refuse data with rows that are no pair, or skip them"
     )
-    allow_tie: bool | None = Field(default=None, description="For every row; else as the row says")
-    swap_positions: bool | None = Field(default=None, description="For every row likewise")
-    max_calls: int | None = Field(
-        default=None, ge=1, le=MOST_CALLS, description="Stop after so many calls"
+    allow_tie: bool | None = Field(default=None, description="For every row; else as it says")
+    swap_positions: bool | None = Field(default=None, description="Likewise")
+    orders: Literal["both", "random"] = Field(
+        default="both", description="random: one order a pair, half the calls"
     )
+    both_orders: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Of orders random: the share in both; 0.1",
+    )
+    max_calls: int | None = Field(default=None, ge=1, le=MOST_CALLS, description="Cap on calls")
     max_cost: float | None = Field(
         default=None,
         gt=0,
         le=1e9,
         allow_inf_nan=False,
-        description="Stop before it costs more dollars",
+        description="Cap in dollars",
     )
-    fresh: bool = Field(default=False, description="Reuse no answers of earlier runs")
-    keep_going_unread: bool = Field(
-        default=False, description="Go on with a judge whose answers cannot be read"
-    )
-    until_decided: bool = Field(default=False, description="End when it is clear who is better")
+    fresh: bool = Field(default=False, description="Reuse no earlier answers")
+    keep_going_unread: bool = Field(default=False, description="Even where answers cannot be read")
+    until_decided: bool = Field(default=False, description="End when it is decided")
     alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
     rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")
     budget: int | None = Field(
@@ -127,6 +134,15 @@ class StartRun(Model):
     )
     certainty: Level | None = Field(default=None, description="Of rankAdaptive; 0.95")
     seed: int | None = Field(default=None, ge=0, le=2**31, description="Of the random order")
+
+    @property
+    def order_draw(self) -> OrderDraw | None:
+        if self.orders == "both":
+            if self.both_orders is not None:
+                raise InputError(Message("serve.belongs_to_random_orders"))
+            return None
+        share = BOTH_ORDERS_SHARE if self.both_orders is None else self.both_orders
+        return OrderDraw(self.seed or 0, share)
 
     @property
     def named_judges(self) -> tuple[str | None, ...]:

@@ -81,11 +81,10 @@ TOOLS: dict[str, tuple[str, str]] = {
     "startRun": (
         "Start a run of many pairs",
         "Judge many pairs in the background and keep the verdicts: use it instead of calling "
-        "pairwiseCompare in a loop, e.g. to find out whether a new prompt or model is better than "
-        "the old one. Give the pairs inline; put modelA and modelB into each to have them named, "
-        "and criteria into each or once for all. Returns at once with the run's id. The same "
-        "pairs and judge again find the same run and go on with it; nothing is judged or paid for "
-        "twice. Set maxCalls or maxCost to bound what it may spend.",
+        "pairwiseCompare in a loop. Give the pairs inline, with modelA and modelB to have them "
+        "named, and criteria in each or once for all. Returns at once with the run's id. The same "
+        "pairs and judge find the same run again; nothing is judged or paid for twice. Set "
+        "maxCalls or maxCost to bound what it may spend.",
     ),
     "runStatus": (
         "See how far a run is",
