@@ -82,8 +82,17 @@ def test_a_judge_that_follows_the_place_fails_and_its_cases_are_shown(
 ) -> None:
     server = start_server(first)
     chosen = ("--probe", "identical", "--probe", "empty", "--locale", "en")
-    ran = command("probe", *judged_by(server.url), *chosen, "--min-score", "0.9")
-    assert ran.code == 1
+    asked = ("probe", *judged_by(server.url), *chosen, "--min-score", "0.9")
+    short = command(*asked)
+    # 12 and 8 cases failed: the interval of failures begins at 0.74 or so, beyond a tenth.
+    told = " ".join(short.out.split())
+    assert "more than one in ten of these, each at the 95 % level: identical and empty." in told
+    assert "habit identical sees a difference where there is none: fails 12 of 12: 1.00" in told
+    assert "cases to look at" not in short.out
+    assert len(short.out.splitlines()) <= 24
+    calls = len(server.requests)
+    ran = command(*asked, "--details")
+    assert (ran.code, short.code, len(server.requests)) == (1, 1, calls)  # nothing is asked anew
     assert "identical: cases to look at (the first 3 of 12)" in ran.out
     assert "position: of two identical responses it chose the first" in " ".join(ran.out.split())
     assert "fail  score 0.000" in ran.out
@@ -241,7 +250,9 @@ def test_answers_are_read_by_the_protocol_that_is_named(
 
 def test_why_an_answer_is_unread_is_told_once(command: Command, start_server: StartServer) -> None:
     server = start_server(lambda _: chat_reply("I cannot say"))
-    ran = command("probe", *judged_by(server.url), "--probe", "empty", "--locale", "en")
+    asked = ("probe", *judged_by(server.url), "--probe", "empty", "--locale", "en")
+    ran = command(*asked, "--details")
     assert ran.code == 0
+    assert "Without a verdict: invalid 8, pending 0." in " ".join(ran.out.split())
     assert "said unread then unread; no valid verdict" in ran.out
     assert "“" not in ran.out

@@ -49,12 +49,14 @@ def battles(path: Path, name: str = "battles.csv") -> Path:
 def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     command: Command, store: Store
 ) -> None:
-    ran = command("rank", "league", *HERE)
+    ran = command("rank", "league", "--details", *HERE)
     assert (ran.code, ran.err) == (0, "")
     wanted = rank_battles([*A, "new"], [*B, "old"], [*WINNER, "TIE"], prompt=list(range(11)))
     lines = ran.out.splitlines()
-    assert lines[0] == "3 models of run league"
-    assert lines[1].split() == ["judge", "scripted"]
+    at = lines.index("3 models of run league")
+    leads = "new has the highest score of 3 models, but old and bad may be as good"
+    assert " ".join(lines[:at]) == f"{leads} (95 % rank ranges, 11 verdicts)."
+    assert lines[at + 1].split() == ["judge", "scripted"]
     assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
     flat = " ".join(ran.out.split())
     assert "95 %, standard errors clustered by prompt (11 prompts); each score's" in flat
@@ -96,7 +98,8 @@ def test_inconsistent_verdicts_are_left_out_on_demand(command: Command, store: S
 def test_without_intervals_there_are_none_to_see(command: Command, store: Store) -> None:
     ran = command("rank", "league", *HERE, "--intervals", "none")
     assert ran.code == 0
-    assert "interval" not in ran.out
+    assert "interval" not in ran.out.partition("3 models of run league")[2]
+    assert "without intervals nothing says how sure that is" in " ".join(ran.out.split())
     assert re.search(r"^rank +model +score +games$", ran.out, re.MULTILINE)
 
 
@@ -298,3 +301,32 @@ def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path
     assert [row["model"] for row in told["ranking"]["models"]] == ["long", "short"]
     assert told["ranking"]["undefeated"] == ["long"]
     assert told["notes"] == ["baseline:longer: a yardstick, no judge"]
+
+
+def test_a_long_leaderboard_begins_with_who_leads(command: Command) -> None:
+    # Model 0 wins 54 of 60 against each of twenty others; they beat each other in a circle.
+    rows = ["model_a,model_b,winner"]
+    names = [f"m{n}" for n in range(21)]
+    rows += [
+        f"m0,{other},{'model_b' if n % 10 == 9 else 'model_a'}"
+        for other in names[1:]
+        for n in range(60)
+    ]
+    rows += [f"{a},{b},model_a" for a, b in zip(names[1:], [*names[2:], names[1]], strict=True)]
+    (command.directory / "battles.csv").write_text("\n".join(rows) + "\n")
+    short = command("rank", "--battles", "battles.csv")
+    told = " ".join(short.out.split())
+    assert told.startswith("m0 leads 21 models: significantly better than every other (95 % level)")
+    assert "and 6 models more: --details shows all" in told
+    assert "standard errors" not in told
+    assert len(short.out.splitlines()) <= 24
+    whole = command("rank", "--battles", "battles.csv", "--details").out
+    assert "more: --details" not in whole
+    assert all(re.search(rf"\b{name}\b", whole) for name in names)
+
+
+def test_two_models_are_told_as_two(command: Command) -> None:
+    rows = ["old,new,model_b"] * 30 + ["old,new,model_a"] * 6
+    (command.directory / "battles.csv").write_text("\n".join(["model_a,model_b,winner", *rows]))
+    out = command("rank", "--battles", "battles.csv").out
+    assert out.startswith("new is significantly better than old (95 % level), by 36 verdicts.\n")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, number, share_as_rate
+from evenhand.cli.figures import counted, counted_share, dollars, number, rate, share_as_rate
 from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import (
     one_line,
@@ -19,6 +20,7 @@ from evenhand.cli.terminal import (
     table_of,
 )
 from evenhand.errors import Status
+from evenhand.messages import Message, render
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
     from evenhand.trust.probes.cases import ProbeCase, ProbeList
-    from evenhand.trust.probes.scores import FailingCase, JudgeAnswer, ProbeReport, Ruling, Score
+    from evenhand.trust.probes.scores import (
+        FailingCase,
+        HabitState,
+        JudgeAnswer,
+        ProbeReport,
+        ProbeScore,
+        Ruling,
+        Score,
+    )
 
 
 ProbeNames = Annotated[
@@ -55,6 +65,13 @@ MinScore = Annotated[
 ]
 ListProbes = Annotated[
     bool, typer.Option("--list", help="Show the probes and what they expect; ask nobody.")
+]
+Details = Annotated[
+    bool,
+    typer.Option(
+        "--details",
+        help="Show every probe's counts too, by language, and cases to look at with what was said.",
+    ),
 ]
 ProbeRunName = Annotated[
     str | None,
@@ -85,6 +102,7 @@ def probe(
     name: ProbeRunName = None,
     limits: RunLimits,
     judging: JudgeChoices,
+    details: Details = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Try a judge on pairs whose verdict is known.
@@ -122,7 +140,7 @@ def probe(
         confirm_above=limits.asks_above,
         min_score=min_score,
     )
-    _end(report, as_json=as_json)
+    _end(report, details=details, as_json=as_json)
 
 
 def _list(cases: Sequence[ProbeCase], *, as_json: bool) -> None:
@@ -169,8 +187,8 @@ def _probed(
     return session.run_async(work())
 
 
-def _end(report: ProbeReport, *, as_json: bool) -> None:
-    session.present(report, show_probes, as_json=as_json)
+def _end(report: ProbeReport, *, details: bool, as_json: bool) -> None:
+    session.present(report, partial(show_probes, details=details), as_json=as_json)
     if report.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(_exit_code(report))
@@ -188,6 +206,8 @@ def _exit_code(report: ProbeReport) -> int:
 
 _SHOWN_OF_EACH = 3
 _QUOTED = 160
+_HABITS: dict[HabitState, str] = {"shown": "habit    ", "unclear": "unclear  "}
+_HABIT_STYLE = {"shown": "red", "unclear": "yellow"}
 _LANGUAGE: dict[Locale, str] = {"en": "English", "zh": "Chinese"}
 _RULING_STYLE = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 _STOPPED = {
@@ -215,18 +235,25 @@ def show_listing(console: Console, listed: ProbeList) -> None:
     console.print(Text(f"{counted(listed.pairs, 'pair')} in {languages}, each in both orders"))
 
 
-def show_probes(out: Console, report: ProbeReport) -> None:
+def show_probes(out: Console, report: ProbeReport, *, details: bool) -> None:
     from rich.text import Text
+
+    from evenhand.trust.probes.scores import sum_up_habits
 
     err = session.err()
     for note in report.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
     out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
-    _show_scores(out, report)
-    _show_languages(out, report)
-    _show_failing(out, report)
+    out.print(Text(render(sum_up_habits(report)), "bold"))
     out.print()
-    show_facts(out, _closing(report), width=8)
+    _show_habits(out, report)
+    if details:
+        out.print()
+        _show_scores(out, report)
+        _show_languages(out, report)
+        _show_failing(out, report)
+    out.print()
+    show_facts(out, _closing(report, details=details), width=8)
     if report.ruling is not None:
         ruled = Text.assemble((report.ruling, _RULING_STYLE[report.ruling]))
         out.print(ruled.append(f"  {report.ruling_reason}", ""), soft_wrap=True)
@@ -236,6 +263,40 @@ def show_probes(out: Console, report: ProbeReport) -> None:
         why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
         line = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
         err.print(Text(line), soft_wrap=True)
+
+
+def _show_habits(console: Console, report: ProbeReport) -> None:
+    """A line a probe, the worst first; those that never failed together."""
+    from rich.text import Text
+
+    from evenhand.stats.estimates import EstimatedShare
+    from evenhand.trust.probes.scores import habit_of
+
+    found: dict[HabitState, list[ProbeScore]] = {}
+    for probe in sorted(report.probes, key=lambda each: each.share.value or 0.0):
+        found.setdefault(habit_of(probe), []).append(probe)
+    for state, label in _HABITS.items():
+        for probe in found.get(state, ()):
+            share = probe.share
+            failed = EstimatedShare(
+                part=share.of - share.part,
+                of=share.of,
+                value=None if share.value is None else 1 - share.value,
+                low=None if share.high is None else 1 - share.high,
+                high=None if share.low is None else 1 - share.low,
+                reason=share.reason,
+            )
+            habit = Message(f"probe.{probe.probe}")
+            line = Text.assemble((f"{probe.probe:<10} ", "bold"), f"{habit}: fails ")
+            show_hanging(console, Text(label, _HABIT_STYLE[state]), line + counted_share(failed))
+    if unseen := found.get("unseen"):
+        names = ", ".join(probe.probe for probe in unseen)
+        lows = [probe.share.low for probe in unseen if probe.share.low is not None]
+        most = f"; each may still fail in up to {rate(1 - min(lows))} of cases" if lows else ""
+        show_hanging(console, Text("passed   ", "green"), Text(f"{names}{most}"))
+    if missing := found.get("no_data"):
+        names = ", ".join(probe.probe for probe in missing)
+        show_hanging(console, Text("no data  ", "dim"), Text(names))
 
 
 def _show_scores(console: Console, report: ProbeReport) -> None:
@@ -324,7 +385,7 @@ def _quoted(text: str) -> str:
     return said if len(said) <= _QUOTED else said[: _QUOTED - 1] + "…"
 
 
-def _closing(report: ProbeReport) -> Iterator[tuple[str, str]]:
+def _closing(report: ProbeReport, *, details: bool) -> Iterator[tuple[str, str]]:
     for run in report.runs:
         what = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
         if run.run is None:
@@ -336,4 +397,10 @@ def _closing(report: ProbeReport) -> Iterator[tuple[str, str]]:
         parts.append("cost not known" if run.cost_usd is None else dollars(run.cost_usd))
         yield "run", f"{one_line(run.run)}: {', '.join(parts)}"
     if any(probe.failing for probe in report.probes):
-        yield "look", "evenhand show RUN ID tells a case whole; --json has all of them"
+        if not details:
+            yield (
+                "look",
+                "the same command with --details shows failing cases, and asks nothing anew",
+            )
+        else:
+            yield "look", "evenhand show RUN ID tells a case whole; --json has all of them"

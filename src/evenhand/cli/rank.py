@@ -123,6 +123,12 @@ BadRows = Annotated[
         "Default: stop.",
     ),
 ]
+Details = Annotated[
+    bool,
+    typer.Option(
+        "--details", help="Show all models, and how scores and intervals were made, in full."
+    ),
+]
 PlotFile = Annotated[
     Path | None,
     typer.Option(
@@ -178,6 +184,7 @@ def rank(
     bad_rows: BadRows = None,
     plot: PlotFile = None,
     store: opt.StoreAddress = None,
+    details: Details = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Rank models by the verdicts of runs, or by a file of battles."""
@@ -220,7 +227,7 @@ def rank(
         from evenhand.report.charts.drawing import write_ranking_chart
 
         write_ranking_chart(ranked.ranking, plot.expanduser())
-    session.present(ranked, partial(show_ranking, matrix=matrix), as_json=as_json)
+    session.present(ranked, partial(show_ranking, matrix=matrix, details=details), as_json=as_json)
     if plot is not None and not as_json:
         session.write_text(f"\nchart in {one_line(str(plot))}")
 
@@ -234,15 +241,28 @@ def _belong(given: Mapping[str, object], fits: bool, code: str) -> None:
 # A ranking as a person reads it: a leaderboard, what it was made from, and what to mind.
 
 
-def show_ranking(console: Console, ranked: RunRanking, *, matrix: bool) -> None:
+_SHOWN_AT_MOST = 15
+
+
+def show_ranking(
+    console: Console, ranked: RunRanking, *, matrix: bool, details: bool = False
+) -> None:
     from rich.text import Text
 
-    console.print(Text(_title(ranked), "bold"))
-    show_facts(console, _made_from(ranked))
-    console.print()
+    from evenhand.report.ranking import leader_of
+
     ranking = ranked.ranking
     if ranking is not None:
-        print_table(console, _leaderboard(ranking))
+        console.print(Text(one_line(leader_of(ranking)), "bold"))
+    console.print(Text(_title(ranked), "" if ranking else "bold"))
+    show_facts(console, _made_from(ranked, details=details))
+    console.print()
+    if ranking is not None:
+        shown = len(ranking.models) if details else _SHOWN_AT_MOST
+        print_table(console, _leaderboard(ranking, at_most=shown))
+        if len(ranking.models) > shown:
+            more = counted(len(ranking.models) - shown, "model")
+            console.print(Text(f"and {more} more: --details shows all", "dim"))
         if matrix:
             console.print()
             console.print(Text("expected score of the row against the column, in per cent", "bold"))
@@ -264,14 +284,14 @@ def _title(ranked: RunRanking) -> str:
     return f"{models} of {'run' if len(ranked.runs) == 1 else 'runs'} {names}"
 
 
-def _made_from(ranked: RunRanking) -> Iterator[tuple[str, str]]:
+def _made_from(ranked: RunRanking, *, details: bool) -> Iterator[tuple[str, str]]:
     if ranked.judges:
         plural = "judge" if len(ranked.judges) == 1 else "judges"
         yield plural, ", ".join(map(one_line, ranked.judges))
     if ranked.tag is not None:
         yield "tag", one_line(ranked.tag)
     yield ("battles" if ranked.file is not None else "verdicts"), _counts(ranked)
-    if ranked.ranking is not None:
+    if ranked.ranking is not None and details:
         yield "scores", _scores(ranked.ranking)
         if ranked.ranking.intervals is not None and not ranked.ranking.reason:
             yield "intervals", _intervals(ranked.ranking)
@@ -326,7 +346,7 @@ def _percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def _leaderboard(ranking: Ranking) -> Table:
+def _leaderboard(ranking: Ranking, *, at_most: int) -> Table:
     from rich.text import Text
 
     sure = ranking.indistinguishable is not None
@@ -336,7 +356,7 @@ def _leaderboard(ranking: Ranking) -> Table:
     headings += ["interval", "games", "not significantly\ndifferent from"] if sure else ["games"]
     table = table_of(*[*headings, *(["note"] if noted else [])], left=("model", "note"))
     alike = _alike(ranking)
-    for row in ranking.models:
+    for row in ranking.models[:at_most]:
         cells = [Text(str(row.rank))]
         if sure:
             cells.append(Text(_ranks(row)))

@@ -103,6 +103,28 @@ class RunRanking(Model):
     notes: tuple[Sentence, ...]
 
 
+_NAMED_AT_MOST = 3
+
+
+def leader_of(ranking: Ranking) -> Message:
+    """Who leads, and how sure that is: by the rank ranges, which hold for all models together."""
+    first, *rest = ranking.models
+    told = {"model": first.model, "n": len(ranking.models), "level": ranking.level}
+    if ranking.indistinguishable is None or first.rank_high is None:
+        return Message("ranking.leads_unsure", model=first.model, n=len(ranking.models))
+    told["games"] = ranking.games
+    if first.rank_high == 1:
+        if len(rest) == 1:
+            del told["n"]
+            return Message("ranking.leads_two", other=rest[0].model, **told)
+        return Message("ranking.leads", **told)
+    rivals: list[str] = [each.model for each in rest if each.rank_low == 1]
+    others = rivals[:_NAMED_AT_MOST]
+    if len(rivals) > _NAMED_AT_MOST:
+        others.append(Message("ranking.more_models", n=len(rivals) - _NAMED_AT_MOST))
+    return Message("ranking.leads_shared", others=others, **told)
+
+
 def rank_runs(
     store: Store,
     names: Sequence[str],

@@ -101,6 +101,39 @@ class ProbeReport(Model):
     notes: tuple[Sentence, ...] = ()
 
 
+# Which habits were found, and how sure that is.
+
+# Beyond this share of failures a habit matters; the same as of the position alarm.
+HABIT_LIMIT = 0.1
+# `shown`: the whole interval of failures lies beyond the limit; `unclear`: some failed.
+HabitState = Literal["shown", "unclear", "unseen", "no_data"]
+
+
+def habit_of(score: Score) -> HabitState:
+    share = score.share
+    if not share.of:
+        return "no_data"
+    if share.high is not None and 1 - share.high > HABIT_LIMIT:
+        return "shown"
+    return "unseen" if share.part == share.of else "unclear"
+
+
+def sum_up_habits(report: ProbeReport) -> tuple[Message, ...]:
+    """In sentences: the habits that are shown, and what is missing."""
+    overall = report.overall
+    names = [each.probe for each in report.probes if habit_of(each) == "shown"]
+    if not overall.share.of:
+        found = Message("probe.nothing")
+    elif names:
+        found = Message("probe.habits", names=names, passed=overall.passed, n=overall.n)
+    else:
+        found = Message("probe.no_habit", passed=overall.passed, n=overall.n)
+    if not overall.invalid and not overall.pending:
+        return (found,)
+    missing = Message("probe.missing", invalid=overall.invalid, pending=overall.pending)
+    return (found, missing)
+
+
 # Cases and what the judge made of them, counted.
 
 LEVEL = 0.95
