@@ -57,6 +57,17 @@ async def test_outputs_of_two_models_from_frames_and_rows(server: JudgeServer) -
     assert set(table["model_b"]) == {"b"}
 
 
+def test_one_order_at_random_from_python(server: JudgeServer) -> None:
+    draw = evenhand.OrderDraw(seed=5, both_orders=0)
+    summary = evenhand.run_sync(sums(9), criteria=["accuracy"], orders=draw)
+    assert (summary.wins_a, summary.wins_b, len(server.requests)) == (6, 3, 9)
+    verdicts = [each for each in summary.verdicts() if isinstance(each, Verdict)]
+    assert all(not each.metadata.positions_swapped for each in verdicts)
+    assert {each.metadata.passes[0].order for each in verdicts} == {"original", "swapped"}
+    note = "Judged in one order, drawn at random: the position may have decided this pair."
+    assert all(note in each.notes for each in verdicts)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

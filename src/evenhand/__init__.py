@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from evenhand.contract import Usage as Usage
     from evenhand.contract import Verdict as Verdict
     from evenhand.contract import read_pair as read_pair
+    from evenhand.data import OrderDraw as OrderDraw
     from evenhand.errors import EvenhandError as EvenhandError
     from evenhand.errors import InputError as InputError
     from evenhand.errors import JudgeAuthentication as JudgeAuthentication
@@ -127,6 +128,7 @@ _HOME = {
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
     "OpenJudge": "evenhand.judges",
+    "OrderDraw": "evenhand.data",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",
     "Price": "evenhand.judges.prices",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import in_background
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions, Source, open_source
+from evenhand.data import OrderDraw, ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
 from evenhand.errors import InputError
 from evenhand.judges import Judge
@@ -57,11 +57,12 @@ async def run(
     b: Outputs | None = None,
     criteria: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
+    orders: OrderDraw | None = None,
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
     """Judge many pairs: a file of them, a DataFrame, any iterable; or the outputs of two models,
-    `a` and `b`. The same call again goes on.
+    `a` and `b`. The same call again goes on. `orders` asks each pair in one order at random.
 
     Raises what keeps it from beginning, and what the judge or the store stopped it with; a cap
     that was reached is in the summary.
@@ -71,7 +72,7 @@ async def run(
     options = _with_caps(options or RunOptions(), settings)
     stop = Stop()
     async with _opened_plans(judge, config, settings) as plans:
-        sources = _sources(pairs, a, b, _reading(plans, criteria, columns, settings))
+        sources = _sources(pairs, a, b, _reading(plans, criteria, columns, orders, settings))
         try:
             with open_store(options.store or settings.store) as store:
                 summary = await judge_pairs(
@@ -98,6 +99,7 @@ def run_sync(
     b: Outputs | None = None,
     criteria: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
+    orders: OrderDraw | None = None,
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
@@ -110,6 +112,7 @@ def run_sync(
         b=b,
         criteria=criteria,
         columns=columns,
+        orders=orders,
         options=options,
         on_progress=on_progress,
     )
@@ -126,6 +129,7 @@ async def ab(
     criteria: Sequence[Any] = (),
     repeats: int = 1,
     columns: Mapping[str, str] | None = None,
+    orders: OrderDraw | None = None,
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AbSummary:
@@ -151,7 +155,7 @@ async def ab(
                 with open_store(options.store or settings.store) as store:
                     generation = Generation(store, found, sides, repeats, options)
                     pairs = GeneratedPairs(
-                        generation, source, _reading(plans, criteria, columns, settings)
+                        generation, source, _reading(plans, criteria, columns, orders, settings)
                     )
                     observer = _listener(on_progress)
                     summary = await run_ab(pairs, plans, options, stop=stop, observer=observer)
@@ -176,6 +180,7 @@ def ab_sync(
     criteria: Sequence[Any] = (),
     repeats: int = 1,
     columns: Mapping[str, str] | None = None,
+    orders: OrderDraw | None = None,
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AbSummary:
@@ -189,6 +194,7 @@ def ab_sync(
         criteria=criteria,
         repeats=repeats,
         columns=columns,
+        orders=orders,
         options=options,
         on_progress=on_progress,
     )
@@ -241,12 +247,14 @@ def _reading(
     plans: Sequence[JudgePlan],
     criteria: Sequence[Any],
     columns: Mapping[str, str] | None,
+    orders: OrderDraw | None,
     settings: Settings,
 ) -> ReadOptions:
     return ReadOptions(
         columns=columns or {},
         criteria=read_criteria(criteria) if criteria else settings.criteria,
         criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
+        orders=orders,
     )
 
 
