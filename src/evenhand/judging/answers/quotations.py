@@ -307,7 +307,7 @@ class _Heading(NamedTuple):
 
 # "## Response A", "**Response A:**", "=== Response A ===", "[The Start of Assistant A's Answer]".
 _HEADS = re.compile(
-    r"(?P<delimits>={2,}|-{2,}[^-]|\[(?!\[|[AB12]\])|<\||<{2,})|#{1,6}\s|\*\*[^*]{1,80}\*\*[:：]?$|[【「《]|[^:：]{1,60}[:：]\*{0,2}$"
+    r"(?P<delimits>={2,}|-{2,80}+[^-]|\[(?!\[|[AB12]\])|<\||<{2,})|#{1,6}\s|\*\*[^*]{1,80}\*\*[:：]?$|[【「《]|[^:：]{1,60}[:：]\*{0,2}$"
 )
 _HEAD_MARKS = " \t#=*_-~{}【】「」《》[]<>|:：)"
 _NUMBERED = re.compile(r"^\(?\d{1,2}[.)、]\s?")
@@ -344,7 +344,7 @@ _DECIDES = re.compile(
 
 # Where a heading is followed by a fence, that fence is what it heads.
 _FENCE_FIRST = re.compile(
-    r"\s*(?P<fence>`{3,8}|~{3,8})[^\n]*\n(?:(?!\s{0,8}(?P=fence))[^\n]*\n)*\s{0,8}(?P=fence)[^\n]*"
+    r"\A\s*+(?P<fence>`{3,8}|~{3,8})[^\n]*\n(?:(?!\s{0,8}(?P=fence))[^\n]*\n)*\s{0,8}(?P=fence)[^\n]*"
 )
 
 
