@@ -10,10 +10,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-rest test-all lint bench verify readings figures lock clean
+.PHONY: help install demo test test-rest test-all lint bench verify readings figures lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+install: .venv/bin/uv ## Install evenhand into .venv
+	$(UV) -e . || $(PIP) install -e .
+	@echo "next  .venv/bin/evenhand init"
 
 demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo

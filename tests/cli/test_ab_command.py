@@ -383,3 +383,46 @@ def test_half_the_passes_in_a_random_order(command: Command, start_server: Start
     assert (ran.json["run"]["winsB"], ran.json["run"]["ties"]) == (14, 2)
     decided = command(*by(server, *MODELS, "--alpha", "0.1"))
     assert (decided.code, "--until-decided" in decided.err) == (2, True)
+
+
+def test_a_cap_on_cost_takes_list_prices_by_the_models_names_and_says_so(
+    command: Command, start_server: StartServer
+) -> None:
+    prompts(command.directory, 3)
+    server = start_server(lambda request: chat_reply(GOOD))
+    models = ("--a", "openai:gpt-4o", "--b", "openai:gpt-4o-mini")
+    ran = command(*by(server, *models, "--price", "1/1", "--max-cost", "1", "--dry-run", "--json"))
+    assert ran.code == 0, ran.err
+    capped = command(*by(server, *models, "--price", "1/1", "--max-cost", "1", "--json"))
+    assert sum("openai:gpt-4o" in note for note in capped.json["notes"]) == 2
+    # 3 answers of 11 tokens in and 7 out at 2.50/10 and 0.15/0.60 dollars a million.
+    assert capped.json["generation"]["costUsd"] == pytest.approx(3 * (11 * 2.65 + 7 * 10.6) / 1e6)
+    refused = command(*by(server, *MODELS, "--price", "1/1", "--max-cost", "1"))
+    assert (refused.code, "--a-price" in refused.err) == (2, True)
+
+
+def test_from_init_to_a_conclusion_by_the_commands_that_are_printed(
+    command: Command, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge and the models are on one server; 50 prompts take the place of the sample's."""
+
+    def script(request: SeenRequest) -> Reply:
+        asked_of = "judge" if "accuracy" in request.prompt else request.json["model"]
+        good, poor = (request.prompt.rfind(text) for text in (GOOD, POOR))
+        winner = "A" if good < poor else "B"
+        if asked_of == "judge":
+            return chat_reply(answer_json(winner, criteria=[("accuracy", winner)]))
+        return chat_reply(GOOD if asked_of == "gpt-5" else POOR)
+
+    server = start_server(script)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    begun = command("init")
+    prompts(command.directory, 50)
+    [line] = [line for line in begun.out.splitlines() if line.startswith("or ")]
+    _, program, *words = line.split()
+    ran = command(*words, "--store", "store.db")
+    assert (program, ran.code) == ("evenhand", 0), ran.err
+    assert "openai:gpt-5 is better than openai:gpt-5-mini" in ran.out
+    assert len(server.requests) == 200
+    [after] = [line for line in ran.err.splitlines() if line.startswith("next ")]
+    assert command(*after.split()[2:], "--store", "store.db").code == 0

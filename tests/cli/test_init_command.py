@@ -67,7 +67,7 @@ def test_what_is_there_is_kept_unless_forced(command: Command) -> None:
 
 def test_a_folder_is_made_and_named_in_the_next_command(command: Command) -> None:
     ran = command("init", "a/b")
-    assert ran.out.endswith("next  cd a/b && evenhand run pairs.jsonl --name first\n")
+    assert "next  cd a/b && evenhand run pairs.jsonl --name first\n" in ran.out
     assert {each.name for each in (command.directory / "a" / "b").iterdir()} == set(FILES)
     prompts, pairs = (
         [json.loads(line) for line in (command.directory / "a/b" / name).read_text().splitlines()]

@@ -278,7 +278,10 @@ def show_generation(out: Console, err: Console, summary: AbSummary) -> None:
     made = summary.generation
     for note in summary.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
-    kinds = ("answered", "truncated", "refused", "empty", "failed", "missing", "pending")
+    every = ("answered", "truncated", "refused", "empty", "failed", "missing", "pending")
+    kinds = [
+        kind for kind in every if kind == "answered" or any(getattr(s, kind) for s in made.sides)
+    ]
     table = table_of("", "model", *kinds, left=("", "model"))
     for side in made.sides:
         counts = [number(getattr(side, kind)) for kind in kinds]

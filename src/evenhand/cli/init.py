@@ -16,6 +16,7 @@ from evenhand.messages import Message
 from evenhand.settings import LOCAL_FILE, check_local, load_settings
 
 _JUDGE = "openai:gpt-5-mini"
+_OLD, _NEW = "openai:gpt-5-mini", "openai:gpt-5"  # an example, as it can be pasted
 _PAIRS, _PROMPTS = "pairs.jsonl", "prompts.jsonl"
 _FILES = (LOCAL_FILE, _PAIRS, _PROMPTS)
 
@@ -74,3 +75,4 @@ def _show(folder: Path, judge: str) -> None:
         session.write_text("\nno OPENAI_API_KEY is set; without one, --judge baseline:longer shows")
         session.write_text("how a run goes, by a rule that is no judge")
     session.write_text(f"\nnext  {within}evenhand run {_PAIRS} --name first")
+    session.write_text(f"or    {within}evenhand ab {_PROMPTS} --a {_OLD} --b {_NEW}")

@@ -37,7 +37,7 @@ from evenhand.runs.generation import (
     in_blocks,
 )
 from evenhand.runs.options import BadRows, RunOptions
-from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of
+from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of, price_of
 from evenhand.runs.progress import Observer, Progress
 from evenhand.runs.sources import describe_files
 from evenhand.runs.stop import Stop, StoppedBy
@@ -292,7 +292,7 @@ def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
     whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
     for side in generation.sides:
         if isinstance(side, ModelSide):
-            whole += estimate_answers(side, generation.pending(side), options.price)
+            whole += estimate_answers(side, generation.pending(side))
     number = len(generation.prompts) * generation.repeats
     for plan in judges:
         price = apply_price(plan, options).price
@@ -344,6 +344,7 @@ async def run_ab(
     store = generation.store
     generation.stop = stop
     _refuse_same_sides(generation)
+    prices = _apply_prices(generation, capped=options.max_cost is not None)
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     generation.salt = run.plan.get("fresh")
@@ -382,8 +383,24 @@ async def run_ab(
         run=judged,
         stopped_by=stop.by,
         error=error_of(stop),
-        notes=tuple(_notes(made, stop)),
+        notes=(*prices, *_notes(made, stop)),
     )
+
+
+def _apply_prices(generation: Generation, *, capped: bool) -> list[str]:
+    """A cap needs a price of every side; what is assumed is said."""
+    applied = [
+        price_of(side.model, side.price, capped=capped, option=f"{letter}-price")
+        if isinstance(side, ModelSide)
+        else None
+        for letter, side in zip("ab", generation.sides, strict=True)
+    ]
+    one, two = (
+        replace(side, price=its.price) if isinstance(side, ModelSide) and its else side
+        for side, its in zip(generation.sides, applied, strict=True)
+    )
+    generation.sides = (one, two)
+    return [its.note for its in applied if its is not None and its.note]
 
 
 def _refuse_same_sides(generation: Generation) -> None:

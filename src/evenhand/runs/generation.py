@@ -226,7 +226,7 @@ class Generation:
         self.stop.listen(gate.stop)
         health = JudgeHealth(model.name, self.stop, proven=False)
         asked = PatientJudge(
-            GatedJudge(model, gate, self.budget, price=side.price or options.price),
+            GatedJudge(model, gate, self.budget, price=side.price),
             gate,
             health,
             retry=RetryPolicy(patience_s=LONGEST_PAUSE_S, limited_attempts=_RATE_LIMITED_ATTEMPTS),
@@ -358,9 +358,7 @@ def in_blocks(prompts: Sequence[PromptRow], size: int = 500) -> Iterator[Sequenc
         yield prompts[start : start + size]
 
 
-def estimate_answers(
-    side: ModelSide, pending: Iterable[tuple[PromptRow, int, str]], price: Price | None
-) -> Estimate:
+def estimate_answers(side: ModelSide, pending: Iterable[tuple[PromptRow, int, str]]) -> Estimate:
     """What it takes to generate these, retries aside."""
     inputs = outputs = Range(0.0, 0.0)
     cost: Range | None = Range(0.0, 0.0)
@@ -373,9 +371,7 @@ def estimate_answers(
         inputs += Range(0.8 * sent, 1.25 * sent)
         outputs += each
         known = [
-            cost_usd(
-                _usage(tokens_in, tokens_out), model=model, traits=traits, price=side.price or price
-            )
+            cost_usd(_usage(tokens_in, tokens_out), model=model, traits=traits, price=side.price)
             for tokens_in, tokens_out in ((0.8 * sent, each.low), (1.25 * sent, each.high))
         ]
         if cost is not None:

@@ -155,16 +155,21 @@ class AppliedPrice:
 
 
 def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
+    return price_of(plan.judge, plan.price or options.price, capped=options.max_cost is not None)
+
+
+def price_of(
+    judge: Judge, own: Price | None, *, capped: bool, option: str = "price"
+) -> AppliedPrice:
     """The caller's price, or the lists'. A cap on cost needs one or the other."""
-    judge, model = plan.judge, model_of(plan.judge)
-    own = plan.price or options.price
-    if own is not None or options.max_cost is None:
+    model = model_of(judge)
+    if own is not None or not capped:
         return AppliedPrice(own)
     if price_known(model, judge.traits):
         return AppliedPrice(None)
     assumed = list_price_by_model(model) if model else None
     if assumed is None:
-        raise InputError(Message("runs.price_unknown", name=judge.name))
+        raise InputError(Message("runs.price_unknown", name=judge.name, option=option))
     return AppliedPrice(
         assumed,
         Message(
@@ -172,6 +177,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
             judge=judge.name,
             model=model,
             price=f"{assumed.input_per_million:g}/{assumed.output_per_million:g}",
+            option=option,
         ),
     )
 
