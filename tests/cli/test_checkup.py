@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 
 import pytest
 
+from evenhand.cli import checkup
 from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
 from evenhand.installation import Extra, install_command
 from evenhand.judging.config import JudgeConfig
@@ -28,10 +29,15 @@ def test_version_of_each_extra_is_its_own() -> None:
     assert f"pydantic-ai-slim {version('pydantic-ai-slim')}" in found
 
 
-def test_every_extra_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_extra_is_checked() -> None:
     there = {name.removeprefix("extra ") for name in checks() if name.startswith("extra ")}
+    assert there == {*(metadata("evenhand").get_all("Provides-Extra") or ())} - {"all"}
+
+
+def test_every_extra_has_a_purpose() -> None:
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-    assert there >= {*pyproject["project"]["optional-dependencies"]} - {"all"}
+    extras = {*pyproject["project"]["optional-dependencies"]} - {"all"}
+    assert {*checkup._PURPOSES} == extras
 
 
 def test_an_extra_in_part_says_what_is_missing_and_what_adds_it(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import evenhand
 from command_line import KEY, Command, Ran
+from evenhand.report.manifest import manifest_of
 from evenhand.store import open_store
 from html_reading import Html
 from run_data import right_place, sums, write_lines
@@ -52,9 +55,10 @@ def pairs(command: Command) -> Path:
         ("-c", "accuracy*2: Is the sum right?", "-c", "clarity"),
         ("-c", "accuracy", "--no-tie", "--samples", "2", "--temperature", "0.25", "--locale", "zh"),
         ("-c", "accuracy", "--until-decided", "--alpha", "0.1", "--seed", "7"),
+        ("-c", "accuracy", "--orders", "random", "--both-orders", "0.25", "--seed", "5"),
         ("-c", "accuracy", "--no-swap", "--fresh", "--repairs", "0", "--max-tokens", "500"),
     ],
-    ids=["criteria", "judging", "seed", "one order"],
+    ids=["criteria", "judging", "seed", "random orders", "one order"],
 )
 def test_it_is_done_again_from_its_manifest_with_the_same_figures(
     command: Command, pairs: Path, start_server: StartServer, options: tuple[str, ...]
@@ -187,3 +191,39 @@ def test_parquet_holds_it_in_its_metadata(
     held = parquet.read_schema(command.directory / "out.parquet").metadata[b"evenhand.manifest"]
     assert json.loads(held) == manifest(command, "first", "1.db")
     assert not (command.directory / "out.parquet.manifest.json").exists()
+
+
+def test_a_test_of_two_models_is_done_again(command: Command, start_server: StartServer) -> None:
+    def answers(request: SeenRequest) -> Reply:
+        if "Response B" in request.prompt:
+            return named(request)
+        number = int(re.findall(r"What is (\d+)", request.prompt)[0])
+        wrong = (number % 3 == 0) == (b"be brief" not in request.raw)
+        return chat_reply(f"It is {2 * number + wrong}, by counting.")
+
+    server = start_server(answers)
+    prompts = [{"id": n, "prompt": f"What is {n} plus {n}?"} for n in range(1, 13)]
+    write_lines(command.directory / "prompts.jsonl", prompts)
+    sides = ("--a", "openai:one", "--b", "openai:two", "--a-temperature", "0.5")
+    texts = ("--b-system", "be brief", "--b-name", "brief")
+    addresses = [f"{each}base-url" for each in ("--", "--a-", "--b-")]
+    at = [word for each in addresses for word in (each, server.url)]
+    asked = ("--judge", "openai:loopback", "-c", "accuracy", "--name", "t")
+    ran = command("ab", "prompts.jsonl", *sides, *texts, *at, *asked, "--store", "1.db")
+    assert ran.code == 0, ran.err
+    made = manifest(command, "t", "1.db")
+    told = json.dumps(made)
+    assert "be brief" not in told
+    assert server.url not in told
+    made["command"] = ["be brief" if each == "SYSTEM_TEXT" else each for each in made["command"]]
+    assert again(command, made, server, "2.db").code == 0
+    assert conclusions(command, "t", "1.db") == conclusions(command, "t", "2.db")
+    assert manifest(command, "t", "2.db")["fingerprint"] == made["fingerprint"]
+
+
+def test_what_no_command_can_say_has_none(tmp_path: Path) -> None:
+    pair = {"prompt": "p", "response_a": "a", "response_b": "bb", "criteria": ["tone"]}
+    options = evenhand.RunOptions(store=str(tmp_path / "s.db"))
+    summary = evenhand.run_sync([pair], judge="baseline:longer", options=options)
+    with open_store(tmp_path / "s.db") as store:
+        assert manifest_of(store, summary.run).command is None

@@ -26,6 +26,7 @@ State = Literal["ok", "missing", "warning", "wrong"]
 # What each extra is for.
 _PURPOSES = {
     "local": "the embedded judge",
+    "pandas": "verdicts as a DataFrame",
     "parquet": "Parquet files, data by URL",
     "plot": "charts",
     "postgres": "a store in PostgreSQL",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 
@@ -23,8 +24,11 @@ from evenhand.store.records import ENVIRONMENTS, SERVED_MODELS
 # What stands for a file or an address that the manifest does not hold.
 TEMPLATE, CALIBRATION, QUESTIONS = "TEMPLATE_FILE", "CALIBRATION", "QUESTIONS_FILE"
 ADDRESS, CALLS = "ADDRESS", "CALLS"
+ANSWERS, COMMAND, SYSTEM = "ANSWERS_FILE", "COMMAND", "SYSTEM_TEXT"
 _BY_KIND = ("replay", "local")  # judges whose names hold a file's
 _NOT_OURS_TO_TELL = ("base_url", "caveat")
+_ONLY_BY_HASH = ("system", "template", "command")  # of a side of `evenhand ab`
+_NO_FILES = ("pairs", "standard input")  # what Python and pipes give is called so
 
 
 class ManifestJudge(Model):
@@ -87,7 +91,7 @@ def manifest_of(store: Store, name: str) -> Manifest:
             sha256=tuple(digests),
             pairs=tally.pairs,
             skipped_rows=tally.skipped_rows,
-            reading=data,
+            reading=_reading(data),
         ),
         ends=_ends(run),
         fresh=bool(run.plan.get("fresh")),
@@ -109,6 +113,27 @@ def _judge(run: RunRecord, judge: JudgeRecord, served: Sequence[str]) -> Manifes
             if name not in _NOT_OURS_TO_TELL and value is not None
         },
     )
+
+
+def _reading(data: Mapping[str, Any]) -> dict[str, Any]:
+    """How rows became pairs; of a side that generated answers, its settings."""
+    told = {name: value for name, value in data.items() if value is not None}
+    if "sides" in told:
+        told["sides"] = [_side(each) for each in told["sides"]]
+    return told
+
+
+def _side(identity: Mapping[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for name, value in identity.items():
+        if value is None or name in _NOT_OURS_TO_TELL:
+            continue
+        if name in _ONLY_BY_HASH:
+            text = value if isinstance(value, str) else "\0".join(map(str, value))
+            told[f"{name}_sha256"] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        else:
+            told[name] = value
+    return told
 
 
 def without_folder(name: str) -> str:
@@ -139,9 +164,10 @@ def _command(
     run: RunRecord, judges: Sequence[JudgeRecord], data: Mapping[str, Any], *, files: int
 ) -> tuple[str, ...] | None:
     criteria = [_criterion(each) for each in data.get("criteria") or ()]
-    if not judges or not files or None in criteria:
+    if not judges or not files or None in criteria or set(run.sources) & set(_NO_FILES):
         return None
-    words = [*_sources(run, data, files=files)]
+    verb = "ab" if "sides" in data else "run"
+    words = [*(_sides(run, data) if verb == "ab" else _sources(run, data, files=files))]
     for field, column in (data.get("columns") or {}).items():
         words += [_flag("map"), f"{field}={column}"]
     for each in criteria:
@@ -152,7 +178,7 @@ def _command(
         words += [_flag("judge"), _judge_name(judge.name)]
     words += _judging(run, judges[0])
     words += _ending(run)
-    return ("evenhand", "run", *words, _flag("name"), run.name)
+    return ("evenhand", verb, *words, _flag("name"), run.name)
 
 
 def _sources(run: RunRecord, data: Mapping[str, Any], *, files: int) -> Iterator[str]:
@@ -168,6 +194,29 @@ def _sources(run: RunRecord, data: Mapping[str, Any], *, files: int) -> Iterator
         yield from (_flag("questions"), QUESTIONS)
     if data.get("prompts"):
         yield from (_flag("prompts"), str(data["prompts"]))
+
+
+def _sides(run: RunRecord, data: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(without_folder, run.sources)
+    for letter, side, called in zip("ab", data["sides"], data["models"], strict=True):
+        if "model" not in side:
+            yield from (_flag(letter), ANSWERS)
+            continue
+        if side.get("command"):
+            yield from (_flag(f"{letter}-command"), COMMAND)
+        else:
+            yield from (_flag(letter), str(side["model"]))
+        for name in ("temperature", "max_tokens", "seed"):
+            if side.get(name) is not None:
+                yield from (_flag(f"{letter}-{name.replace('_', '-')}"), _plain(side[name]))
+        for name, stand_in in (("system", SYSTEM), ("template", TEMPLATE)):
+            if side.get(name) is not None:
+                yield from (_flag(f"{letter}-{name}"), stand_in)
+        if str(side["model"]).startswith("openai:") and side.get("base_url"):
+            yield from (_flag(f"{letter}-base-url"), ADDRESS)
+        if called != side["model"]:
+            yield from (_flag(f"{letter}-name"), str(called))
+    yield from (_flag("repeats"), str(data.get("repeats") or 1))
 
 
 def _is_two(data: Mapping[str, Any]) -> bool:
@@ -209,7 +258,7 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _ending(run: RunRecord) -> Iterator[str]:
