@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from evenhand.contract import Winner
 from evenhand.errors import InputError, StoreBusy
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
+from evenhand.store.answers import GeneratedAnswer
 from evenhand.store.batches import NewBatch, RequestAsked
 from evenhand.store.jobs import NewJob
 from evenhand.store.report_cache import ReportKey
@@ -42,6 +43,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     store.report_cache.take(ReportKey.of(begun.run_id, "totals", {}), "me")
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
+    store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
     # All but the answers to requests and the ends of logins, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency", "ended_sessions"}
     store.delete_run("run", with_votes=True)
