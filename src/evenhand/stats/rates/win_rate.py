@@ -63,6 +63,7 @@ _DRAWN_A, _DRAWN_B, _DRAWN_TIE, _DRAWN_SPLIT = range(_ONE_ORDER + 1, _ONE_ORDER 
 _KINDS = _DRAWN_SPLIT + 1
 _FLIPS = [INCONSISTENT, _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE]
 _DECIDED = [WIN_A, WIN_B]
+_TWICE = [WIN_A, WIN_B, TIE, *_FLIPS]  # judged in both orders
 _NAMED = ([WIN_A, _DRAWN_A], [WIN_B, _DRAWN_B])
 _LEFT_OUT = float("nan")
 
@@ -426,7 +427,8 @@ class _Ends:
         else:
             end = self._both_orders_end(low, counting.scores(flip=None, unknown=fill), fill)
         if self._ties == "half" and self._table.ties and not self._discriminates():
-            self._doubts["ties"] = None
+            few = self._table.drawn and self._table.with_any(_TWICE) < 2 * FEWEST_DECIDED
+            self._doubts["drawn_order" if few else "ties"] = None
             end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
         return end
 
