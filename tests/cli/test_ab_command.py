@@ -426,3 +426,22 @@ def test_from_init_to_a_conclusion_by_the_commands_that_are_printed(
     assert len(server.requests) == 200
     [after] = [line for line in ran.err.splitlines() if line.startswith("next ")]
     assert command(*after.split()[2:], "--store", "store.db").code == 0
+
+
+def test_every_repeat_without_an_answer_is_skipped_by_itself(
+    command: Command, start_server: StartServer
+) -> None:
+    prompts(command.directory, 4)
+
+    def answer(model: str, prompt: str) -> Reply:
+        empty = model == "new" and prompt.endswith(" 1")
+        return chat_reply("" if empty else GOOD if model == "new" else POOR)
+
+    server = start_server(served(answer))
+    more = ("--repeats", "3", "--b-system", "a secret of ours", "--json")
+    ran = command(*by(server, *MODELS, *more))
+    assert ran.code == 0, ran.err
+    assert (ran.json["run"]["pairs"], ran.json["run"]["skippedRows"]) == (9, 3)
+    with open_store(command.directory / "store.db") as store:
+        [run] = store.list_runs()
+        assert "a secret of ours" not in json.dumps(run.plan)

@@ -254,7 +254,8 @@ def test_a_missing_turn_has_no_partner(join: Join) -> None:
 def test_answers_without_their_questions_say_so(join: Join) -> None:
     rows = join({"a": mt_bench("v", ["1"]), "b": mt_bench("w", ["1"])})
     assert reasons(rows) == [
-        "a.jsonl 1: the answer to '81' has no prompt; give the questions in a file, with their ids"
+        "a.jsonl 1: the answer to '81' has no prompt; give the file of questions, with their ids, "
+        "as questions FILE"
     ]
 
 

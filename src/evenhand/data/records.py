@@ -75,11 +75,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that is no pair: its number in the source, and the reason on one line."""
+    """A row that is no pair: its number in the source, and the reason on one line. `turn` tells
+    apart several pairs that one row would have made."""
 
     source: str
     row: int
     reason: str
+    turn: int = 1
 
     @property
     def message(self) -> str:
@@ -93,8 +95,7 @@ class Unpaired(BadRow):
     `lost` are the pairs that it would have been in: their A, their B, and which side it is.
     """
 
-    turn: int
-    lost: tuple[tuple[str, str, Side], ...]
+    lost: tuple[tuple[str, str, Side], ...] = ()
 
 
 Records: TypeAlias = Iterator[Record | BadRow]

@@ -256,7 +256,7 @@ class GeneratedPairs:
             outcome = "missing" if answer is None else answer.outcome
             if outcome != "answered":
                 why = Message(f"runs.answer_{outcome}", side=side, model=name, id=prompt.key)
-                return BadRow(prompt.source, prompt.row, why)
+                return BadRow(prompt.source, prompt.row, why, turn=repeat)
         key = prompt.key if repeat == 1 else f"{prompt.key}:{repeat}"
         fields: dict[str, Any] = {
             "id": key,

@@ -75,12 +75,13 @@ class ModelSide:
         return tuple([ChatMessage(role, (Segment(text, judged=True),)) for role, text in turns])
 
     def identity(self) -> dict[str, Any]:
-        """All that an answer depends on beside its prompt."""
+        """All that an answer depends on beside its prompt; texts by their digests, since it is kept
+        with the run, and a run can be asked to forget texts."""
         return {
             "model": self.model.name,
             **identity_of(self.model),
-            "system": self.system,
-            "template": self.template,
+            "system": None if self.system is None else digest(self.system),
+            "template": None if self.template is None else digest(self.template),
         }
 
 

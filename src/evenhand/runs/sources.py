@@ -338,8 +338,7 @@ def _remedy(row: BadRow) -> str:
 
 
 def _skipped(row: BadRow) -> SkippedRow:
-    turn = row.turn if isinstance(row, Unpaired) else 1
-    return SkippedRow(row.source, row.row, row.reason, turn)
+    return SkippedRow(row.source, row.row, row.reason, row.turn)
 
 
 def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:
