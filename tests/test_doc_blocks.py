@@ -55,7 +55,11 @@ def sections(prompt: str) -> dict[str, str]:
 
 
 def sample_judge(request: SeenRequest) -> Reply:
-    """As recorded for the sample; elsewhere the answer that is right, or that is one, wins."""
+    """As recorded for the sample; elsewhere the answer that is right, or that is one, wins. Asked
+    for an answer itself, it gives the new one, or by a small model's name the old one."""
+    if request.prompt in ANSWERS:
+        _, old, new = ANSWERS[request.prompt]
+        return chat_reply(old if request.json["model"].endswith("-mini") else new, usage=USAGE)
     shown = sections(request.prompt)
     first, second = (
         next(text for name, text in shown.items() if name.endswith(f" {label}")) for label in "AB"
