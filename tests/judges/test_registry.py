@@ -98,7 +98,14 @@ OPENED = {
 }
 
 
-@pytest.mark.parametrize("spec", OPENED)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        # The embedded model's own library is asked for when it is opened.
+        pytest.param(spec, marks=[pytest.mark.embedded] if spec.startswith("local") else [])
+        for spec in OPENED
+    ],
+)
 async def test_every_judge_is_closed_at_the_end_of_its_with(
     spec: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
