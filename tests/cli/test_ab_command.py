@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import time
@@ -103,8 +104,7 @@ def test_temperature_is_left_to_the_server_unless_it_is_given(
     more = ("--b-temperature", "0.7", "--b-max-tokens", "55", "--b-seed", "3", "--b-system", "Hi.")
     command(*by(server, *MODELS, *more))
     old, new = ([r.json for r in server.requests if r.json["model"] == m] for m in ("old", "new"))
-    assert "temperature" not in old[0]
-    assert "seed" not in old[0]
+    assert old[0].keys() == {"model", "messages"}
     assert (new[0]["temperature"], new[0]["max_tokens"], new[0]["seed"]) == (0.7, 55, 3)
     assert new[0]["messages"][0] == {"role": "system", "content": "Hi."}
 
@@ -112,7 +112,7 @@ def test_temperature_is_left_to_the_server_unless_it_is_given(
 def test_two_templates_for_one_model(command: Command, start_server: StartServer) -> None:
     prompts(command.directory)
     (command.directory / "old.txt").write_text("Briefly: {{ prompt }}", encoding="utf-8")
-    (command.directory / "new.txt").write_text("Think. {{ prompt }}", encoding="utf-8")
+    (command.directory / "new.txt").write_text("Think. {{prompt}}", encoding="utf-8")
 
     def answer(model: str, prompt: str) -> Reply:
         return chat_reply(GOOD if prompt.startswith("Think. Tell me about") else POOR)
@@ -239,8 +239,7 @@ def test_a_preview_asks_nothing(command: Command, start_server: StartServer) -> 
     assert (told["pairs"], told["calls"]) == (14, 2 * 14 + 2 * 14)
     assert 0 < told["costUsd"][0] < told["costUsd"][1]
     assert server.requests == []
-    with open_store(command.directory / "store.db") as store:
-        assert store.list_runs() == []
+    assert not (command.directory / "store.db").exists()
 
 
 CAPPED = ("--a-price", "0/10", "--b-price", "0/10", "--price", "0/10")
@@ -445,3 +444,59 @@ def test_every_repeat_without_an_answer_is_skipped_by_itself(
     with open_store(command.directory / "store.db") as store:
         [run] = store.list_runs()
         assert "a secret of ours" not in json.dumps(run.plan)
+
+
+@pytest.mark.parametrize("reply", [chat_reply(""), chat_reply("cut", finish_reason="length")])
+def test_where_no_prompt_has_two_answers_the_counts_say_why(
+    command: Command, start_server: StartServer, reply: Reply
+) -> None:
+    prompts(command.directory, 3)
+    server = start_server(served(lambda m, p: reply if m == "new" else chat_reply(POOR)))
+    ran = command(*by(server, *MODELS))
+    assert ran.code == 3
+    assert "no prompt has an answer of both sides" in ran.err
+    assert "stopped: a model failed" in ran.err
+    kind = "empty" if "length" not in str(reply.body) else "truncated"
+    assert re.search(rf"answered  {kind}", ran.out)
+    assert asked(server)["judge"] == 0
+
+
+def test_failed_answers_are_asked_for_again_by_retry(
+    command: Command, start_server: StartServer
+) -> None:
+    prompts(command.directory, 10)
+    ill = True
+
+    def answer(model: str, prompt: str) -> Reply:
+        if ill and model == "new" and prompt.endswith((" 3", " 5")):
+            return error_reply(400, "not now")
+        return answers_well(model, prompt)
+
+    server = start_server(served(answer))
+    first = command(*by(server, *MODELS, "--json"))
+    assert (first.json["run"]["pairs"], first.json["run"]["skippedRows"]) == (8, 2)
+    assert command(*by(server, *MODELS, "--json")).json["run"]["pairs"] == 8
+    ill = False
+    before = len(server.requests)
+    again = command(*by(server, *MODELS, "--retry", "failed", "--json"))
+    assert again.code == 0, again.err
+    assert (again.json["run"]["pairs"], again.json["run"]["skippedRows"]) == (10, 0)
+    assert len(server.requests) - before == 2 + 2 * 2
+
+
+def test_a_named_concurrency_is_of_both_sides_together(
+    command: Command, start_server: StartServer
+) -> None:
+    prompts(command.directory, 12)
+
+    def script(request: SeenRequest) -> Reply | Slow:
+        reply = served()(request)
+        assert isinstance(reply, Reply)
+        return Slow(0.02, reply)
+
+    server = start_server(script)
+    ran = command(*by(server, *MODELS, "--concurrency", "3", "--retries", "0"))
+    assert ran.code == 0, ran.err
+    # By Little's law: in flight on average, over the time that the answers took.
+    answers = [r.arrived_s for r in server.requests if r.json["model"] != "judge"]
+    assert 24 * 0.02 / (max(answers) - min(answers) + 0.02) <= 3.2

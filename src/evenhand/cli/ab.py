@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -22,13 +24,14 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.run import Alpha, Seed, StopChoices, UntilDecidedFlag
 from evenhand.cli.terminal import one_line, table_of
-from evenhand.errors import Status
+from evenhand.errors import Status, StoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.runs import JudgePlan, RunOptions
     from evenhand.runs.ab import AbSummary, GeneratedPairs, SideChoice
+    from evenhand.store import Store
 
 PromptsFile = Annotated[
     str,
@@ -144,7 +147,6 @@ def ab(
     from evenhand.runs.generation import Generation
     from evenhand.runs.preview import preview_ab
     from evenhand.settings import load_settings
-    from evenhand.store import open_store
 
     drawn = orders.draw(seed=seed, no_swap=rules.no_swap)
     stopping = StopChoices(until_decided=until_decided, alpha=alpha, seed=seed)
@@ -173,7 +175,7 @@ def ab(
     if skipped:
         session.err().print(f"note  {skipped:,} rows hold no prompt and are skipped")
     plans = [JudgePlan(open_judge(config), config) for config in configs]
-    with open_store(options.store) as store:
+    with _store(options.store, dry_run=dry_run) as store:
         generation = Generation(store, found, sides, repeats, options)
         pairs = GeneratedPairs(generation, source, reading)
         if dry_run:
@@ -210,6 +212,24 @@ def _choice(
         name=of("name"),
         price=None if price is None else read_price(price, where=f"--{side}-price"),
     )
+
+
+@contextmanager
+def _store(address: str | Path | None, *, dry_run: bool) -> Iterator[Store]:
+    """A dry run makes no store; it looks into the one that is there for answers."""
+    from tempfile import TemporaryDirectory
+
+    from evenhand.store import open_store
+
+    with ExitStack() as opened:
+        try:
+            store = open_store(address, create=not dry_run)
+        except StoreError:
+            if not dry_run:
+                raise
+            folder = opened.enter_context(TemporaryDirectory(prefix="evenhand-"))
+            store = open_store(Path(folder) / "none.db")
+        yield opened.enter_context(store)
 
 
 def _carried_out(
@@ -296,5 +316,5 @@ def show_generation(out: Console, err: Console, summary: AbSummary) -> None:
     if summary.run is None and summary.stopped_by is not None:
         if summary.error is not None:
             err.print(Text(f"error  {one_line(summary.error.message)}"), soft_wrap=True)
-        why = WHY_STOPPED[summary.stopped_by]
+        why = "a model failed" if summary.stopped_by == "judge" else WHY_STOPPED[summary.stopped_by]
         err.print(Text(f"stopped: {why}; the same command goes on"), soft_wrap=True)

@@ -107,7 +107,9 @@ class OpenAIJudge(ClosedOnExit):
         self._model = model
         self.api_key = options.api_key
         self.timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
-        self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
+        self._max_tokens = options.max_tokens
+        if options.max_tokens is None and not options.answers:
+            self._max_tokens = MAX_TOKENS
         self._temperature = options.temperature
         if options.temperature is None and not options.answers:
             self._temperature = 0.0
@@ -257,8 +259,9 @@ class OpenAIJudge(ClosedOnExit):
             "messages": [{"role": m.role, "content": m.text} for m in call.messages],
         }
         limit = self._limits[dialect.limit]
-        if limit is not None:
-            request[limit] = LETTER_TOKENS if call.letters else self._max_tokens
+        most = LETTER_TOKENS if call.letters else self._max_tokens
+        if limit is not None and most is not None:
+            request[limit] = most
         if self._temperature is not None and not dialect.temperature:
             request["temperature"] = self._temperature
         if self._seed is not None and not dialect.seed:

@@ -66,7 +66,9 @@ class ProviderJudge(ClosedOnExit):
         self._temperature = options.temperature
         self._answers = options.answers
         self._seed = options.seed
-        self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
+        self._max_tokens = options.max_tokens
+        if options.max_tokens is None and not options.answers:
+            self._max_tokens = MAX_TOKENS
         self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
         self._model = _open_model(spec, api_key=options.api_key, base_url=self._base_url)
         given = (options.api_key or "", *_secrets_of(self._model))
@@ -181,11 +183,12 @@ class ProviderJudge(ClosedOnExit):
 
         # Retries are evenhand's own work: it counts and paces them.
         settings = ModelSettings(
-            max_tokens=self._max_tokens,
             request_timeout=self._timeout_s,
             timeout=self._timeout_s,
             max_retries=0,
         )
+        if self._max_tokens is not None:
+            settings["max_tokens"] = self._max_tokens
         if self._temperature is not None:
             settings["temperature"] = self._temperature
         elif not self._answers and not any(

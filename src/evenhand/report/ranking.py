@@ -113,6 +113,9 @@ def leader_of(ranking: Ranking) -> Message:
     if ranking.indistinguishable is None or first.rank_high is None:
         return Message("ranking.leads_unsure", model=first.model, n=len(ranking.models))
     told["games"] = ranking.games
+    if all(each.score == first.score for each in rest):
+        del told["model"]
+        return Message("ranking.all_equal", **told)
     if first.rank_high == 1:
         if len(rest) == 1:
             del told["n"]

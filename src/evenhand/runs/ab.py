@@ -18,7 +18,7 @@ from evenhand.data.answers import AnswerRows
 from evenhand.data.formats import open_tables
 from evenhand.data.pairs import make_pair
 from evenhand.data.prompts import PromptRow, read_prompts
-from evenhand.errors import CapReached, DataError, InputError
+from evenhand.errors import CapReached, DataError, InputError, JudgeRejected
 from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
@@ -243,6 +243,9 @@ class GeneratedPairs:
                     place = (prompt.key, repeat)
                     yield self._record(prompt, repeat, first[place], second[place])
 
+    def has_pair(self) -> bool:
+        return any(isinstance(record, Record) for record in self.records())
+
     def _record(
         self,
         prompt: PromptRow,
@@ -348,10 +351,12 @@ async def run_ab(
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     generation.salt = run.plan.get("fresh")
+    generation.retry = judges[0].config.retry_policy
     began = False
     watcher = observer
+    again = run.intake_done and "failed" in options.retry
     try:
-        if stop.by is None and not run.intake_done:
+        if stop.by is None and (again or not run.intake_done):
             estimated = await asyncio.to_thread(estimate_ab, pairs, judges)
             observer.approve(estimated.capped(remaining.max_cost))
             watcher = _Approved(observer)
@@ -362,6 +367,10 @@ async def run_ab(
             with store.hold(run.id):
                 began = True
                 await generation.run(run.id)
+                if again:
+                    # What failed and is answered now becomes a pair; the others are skipped anew.
+                    await asyncio.to_thread(store.clear_skipped, run.id)
+                    await asyncio.to_thread(store.update_run, run.id, intake_done=False)
     except BaseException:
         if created and not began:
             await asyncio.to_thread(store.delete_run, run.name)
@@ -370,6 +379,8 @@ async def run_ab(
     judged: RunSummary | None = None
     if stop.by is None:
         remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
+    if stop.by is None and not await asyncio.to_thread(pairs.has_pair):
+        stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
     if stop.by is None:
         # Answers that are none are counted as skipped rows, whatever is done about others.
         judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)

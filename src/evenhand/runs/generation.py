@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenhand.contract import Usage, read_pair
@@ -38,6 +39,7 @@ SIDES: tuple[SideName, SideName] = ("A", "B")
 # Models are asked by the clients that ask judges, which look at the messages alone.
 _NO_PAIR = read_pair({"prompt": "", "response_a": "", "response_b": ""}, criteria_needed=False)
 PLACEHOLDER = "{{ prompt }}"
+_PLACE = re.compile(r"\{\{\s*prompt\s*\}\}")
 # Between a short answer and a long one, where no limit of tokens says less.
 _SHORT_TOKENS, _LONG_TOKENS = 60, 1200
 _COMMANDS_AT_ONCE = 4
@@ -57,7 +59,7 @@ class ModelSide:
     price: Price | None = None
 
     def __post_init__(self) -> None:
-        if self.template is not None and PLACEHOLDER not in self.template:
+        if self.template is not None and not _PLACE.search(self.template):
             raise InputError(Message("runs.template_without_prompt", placeholder=PLACEHOLDER))
 
     @property
@@ -68,7 +70,8 @@ class ModelSide:
         turns: Turns = prompt.turns
         if self.template is not None:
             # In one pass: a prompt that holds the placeholder is not filled again.
-            filled = self.template.replace(PLACEHOLDER, turns[-1][1])
+            last = turns[-1][1]
+            filled = _PLACE.sub(lambda _: last, self.template)
             turns = (*turns[:-1], ("user", filled))
         if self.system is not None:
             turns = (("system", self.system), *(each for each in turns if each[0] != "system"))
@@ -160,6 +163,7 @@ class Generation:
     options: RunOptions
     stop: Stop = field(default_factory=Stop)
     budget: Budget = field(init=False)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     salt: str | None = None  # of a fresh run, which shares no answers
     report: Callable[[int, int], None] = lambda done, total: None
     done: int = 0
@@ -196,7 +200,13 @@ class Generation:
                 work.append((side, pending))
         self.report(self.done, self.total)
         writer = _AnswerWriter(self.store, run_id)
-        tasks = [asyncio.create_task(self._ask_all(side, wanted, writer)) for side, wanted in work]
+        # A limit that is named is of both sides together.
+        named = self.options.concurrency
+        shared = self._gate(named, work[0][0].model) if named is not None and work else None
+        tasks = [
+            asyncio.create_task(self._ask_all(side, wanted, writer, shared))
+            for side, wanted in work
+        ]
         try:
             await asyncio.gather(*tasks)
         except EvenhandError as error:
@@ -212,25 +222,25 @@ class Generation:
         side: ModelSide,
         wanted: Sequence[tuple[PromptRow, int, str]],
         writer: _AnswerWriter,
+        shared: CallGate | None,
     ) -> None:
         if not wanted:
             return
-        model, options = side.model, self.options
-        concurrency = options.concurrency
+        model = side.model
+        concurrency = self.options.concurrency
         if concurrency is None and model.name.startswith("command:"):
             concurrency = min(_COMMANDS_AT_ONCE, os.cpu_count() or 1)
-        gate = CallGate(
-            adaptive_limit(model, concurrency),
-            Pace(requests=options.rpm, tokens=options.tpm),
-            clock=time.monotonic,
-        )
-        self.stop.listen(gate.stop)
+        gate = shared or self._gate(concurrency, model)
         health = JudgeHealth(model.name, self.stop, proven=False)
         asked = PatientJudge(
             GatedJudge(model, gate, self.budget, price=side.price),
             gate,
             health,
-            retry=RetryPolicy(patience_s=LONGEST_PAUSE_S, limited_attempts=_RATE_LIMITED_ATTEMPTS),
+            retry=replace(
+                self.retry,
+                patience_s=LONGEST_PAUSE_S,
+                limited_attempts=max(self.retry.attempts, _RATE_LIMITED_ATTEMPTS),
+            ),
             telemetry=Telemetry.available(),
         )
         queue = iter(wanted)
@@ -256,6 +266,12 @@ class Generation:
             await asyncio.gather(*workers, return_exceptions=True)
         if self.stop.by is None and not health.answered_here:
             health.never_answered()
+
+    def _gate(self, concurrency: int | None, model: Judge) -> CallGate:
+        pace = Pace(requests=self.options.rpm, tokens=self.options.tpm)
+        gate = CallGate(adaptive_limit(model, concurrency), pace, clock=time.monotonic)
+        self.stop.listen(gate.stop)
+        return gate
 
     async def _answer(
         self, side: ModelSide, model: Judge, prompt: PromptRow, repeat: int, key: str

@@ -127,6 +127,8 @@ class RunPlan:
     def differs_in(self, other: Mapping[str, Any]) -> str:
         """In words, for somebody who gave a new command an old run's name."""
         mine = json.loads(json.dumps(self.as_json()))
+        if mine["data"].get("sides") != other.get("data", {}).get("sides"):
+            return Message("plan.other_sides")
         if mine["data"] != other.get("data"):
             return Message("plan.other_data")
         if mine["judge_names"] != other.get("judge_names"):

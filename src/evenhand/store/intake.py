@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import Connection, RowMapping, delete, func, select
 
 from evenhand.contract import Criterion, Pair
 from evenhand.contract.pair import drawn_order
@@ -66,6 +66,11 @@ class IntakeStore(Database):
                 for each in rows
             ]
             insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
+
+    def clear_skipped(self, run_id: int) -> None:
+        """Before the rows are read anew, some of which may be pairs by now."""
+        with self._writing() as connection:
+            connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
 
     def skipped(self, run_id: int, *, limit: int = 100) -> list[SkippedRow]:
         with self._reading() as connection:
