@@ -67,6 +67,7 @@ async def test_a_failing_judge_is_a_tool_error_over_the_pipe_too(
     assert f"127.0.0.1:{server.port}" in error["message"]
 
 
+@pytest.mark.slow
 def test_requests_before_the_end_of_the_input_are_answered_and_nothing_else_is_said(
     start_server: StartServer, tmp_path: Path
 ) -> None:
