@@ -260,6 +260,8 @@ def test_a_cap_holds_over_both_parts_and_all_commands(
     same = command(*by(server, *MODELS, *CAPPED, "--max-calls", "32", "--concurrency", "2"))
     assert same.code == 5
     assert sum(asked(server).values()) == 32
+    half = command(*by(server, *MODELS, *CAPPED, "--max-cost", "0.00227", "--concurrency", "1"))
+    assert (half.code, sum(asked(server).values())) == (5, 32)  # less is left than a call takes
     cost = command(*by(server, *MODELS, *CAPPED, "--max-cost", "0.00231", "--concurrency", "1"))
     assert cost.code == 5
     assert sum(asked(server).values()) == 33

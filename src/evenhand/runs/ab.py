@@ -434,8 +434,10 @@ def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) ->
         if calls <= 0:
             Budget(stop, max_calls=options.max_calls).stop_at_calls()
     if cost is not None:
-        cost -= generated.cost_usd + (judged.cost_usd or 0.0)
-        if cost <= 0:
+        spent = generated.cost_usd + (judged.cost_usd or 0.0)
+        mean = spent / max(1, generated.requests + judged.requests)
+        cost -= spent
+        if cost <= 0 or cost < 0.99 * mean:  # one more call would be one too many
             Budget(stop, max_cost=options.max_cost).stop_at_cost()
     if stop.by is not None:
         return options
