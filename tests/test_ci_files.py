@@ -150,6 +150,7 @@ def runner(start_server: StartServer, tmp_path: Path) -> Runner:
     return Runner(workspace, start_server(adds_up), {"command": RUN, "judge": "openai:m"})
 
 
+@pytest.mark.slow
 def test_a_better_model_passes_with_a_summary_a_comment_and_a_report(runner: Runner) -> None:
     assert runner.run() == 0, runner.log
     assert runner.outputs["ruling"] == "pass"

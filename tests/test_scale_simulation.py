@@ -6,6 +6,7 @@ import pytest
 from scripts.scale_simulation import Setup, finite_source_rate, simulate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "slots"), [(1, 1), (4, 1), (20, 1), (20, 3)])
 def test_one_place_a_worker_is_the_machine_repair_model(workers: int, slots: int) -> None:
     setup = Setup(

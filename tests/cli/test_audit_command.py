@@ -69,6 +69,7 @@ def test_published_figures_come_out_to_the_digit(
             assert f"{ran.json['rule'][name]:.{digits}f}" == value, name
 
 
+@pytest.mark.slow
 @pytest.mark.recorded
 @pytest.mark.parametrize(
     ("judge", "alarm"), [("Falcon_CoT", True), ("GPT-4_Metrics_Reference", False)]
@@ -133,6 +134,7 @@ def test_an_audit_counts_against_the_labels(command: Command, start_server: Star
     assert len(server.requests) == calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "code", "ruling"),
     [

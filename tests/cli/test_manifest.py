@@ -49,6 +49,7 @@ def pairs(command: Command) -> Path:
     return write_lines(command.directory / "pairs.jsonl", sums(PAIRS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -155,6 +156,7 @@ def test_a_run_that_was_killed_has_a_manifest_too(
     assert manifest(command, "first", "1.db") == whole | {"environments": []}
 
 
+@pytest.mark.slow
 def test_exports_and_reports_carry_it(
     command: Command, pairs: Path, start_server: StartServer
 ) -> None:

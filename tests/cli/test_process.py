@@ -149,6 +149,7 @@ def test_closed_standard_input_is_bad_input(tmp_path: Path) -> None:
     assert "standard input is closed" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [LONGER, (*LONGER, "--json"), ("compare", "--json")])
 def test_full_disk_is_one_line_and_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
@@ -327,6 +328,7 @@ def test_interrupting_twice_still_ends(start_server: StartServer, tmp_path: Path
     assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [("runs", "rename", "first"), ("runs", "show"), ("show", "first")]
 )

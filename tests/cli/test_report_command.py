@@ -278,6 +278,7 @@ def test_chart_is_drawn_beside_the_report(command: Command, store: Store) -> Non
     assert (wrong.code, wrong.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_run_until_decided_tells_its_decision_and_what_it_saved(
     command: Command, start_server: StartServer
 ) -> None:

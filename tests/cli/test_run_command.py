@@ -393,6 +393,7 @@ def stored(path: Path, question: str) -> int:
         return int(store.execute(question).fetchone()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_finishes_what_is_in_flight_saves_and_says_how_to_go_on(
     command: Command, start_server: StartServer, number: signal.Signals

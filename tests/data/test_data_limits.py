@@ -307,6 +307,7 @@ for row in read_pairs([Source(__import__("pathlib").Path(sys.argv[1]), "x", limi
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the system's limit of memory is Linux's")
 @pytest.mark.parametrize(
     ("name", "parts"),

@@ -166,6 +166,7 @@ async def test_a_broken_connection_is_lost(start_server: StartServer, fault: Scr
     assert error.retryable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Slow(30, chat_reply("A")), Drip(chat_reply("A" * 400))])
 async def test_a_late_answer_is_a_time_out_that_names_the_seconds(
     start_server: StartServer, fault: Scripted

@@ -185,6 +185,7 @@ ONE_OBJECT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

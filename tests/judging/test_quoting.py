@@ -285,6 +285,7 @@ def test_more_quotations_than_a_reading_looks_at_are_unread_with_the_reason() ->
     assert outcome.reason == "the answer holds more than 1,000 quotations"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_what_a_reading_looks_at_is_bounded(unit: str) -> None:
     # 200,000 characters: a pattern that backtracks over all of them would not come back.

@@ -59,6 +59,7 @@ def test_a_native_answer_turned_round_is_its_ballot_mirrored(answer: dict[str, A
     assert read(text, criteria=ASKED, order="swapped") == shown.mirrored()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [None, "evenhand"])
 def test_any_native_text_turned_round_is_its_ballot_mirrored(
     protocol: AnswerProtocol | None,

@@ -96,6 +96,7 @@ def test_both_languages_have_every_word_with_the_same_slots() -> None:
         assert set(_SLOT.findall(said)) == set(_SLOT.findall(chinese[key])), key
 
 
+@pytest.mark.slow
 def test_a_chart_in_chinese_has_no_english_sentence() -> None:
     found = conclusion(side_rate(None), criteria=["准确"], tags=["代码"])
     for spec in (

@@ -81,6 +81,7 @@ def shares(language: Any = "en") -> Any:
     return charts.share_chart(named, title="Accuracy beside yardsticks", language=language)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
     "chart",

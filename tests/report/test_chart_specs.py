@@ -212,6 +212,7 @@ def test_the_matrix_has_each_ordered_pair_once() -> None:
         assert cell["text"] == f"{100 * cell['rate']:.0f}"
 
 
+@pytest.mark.slow
 def test_the_rows_of_leaderboard_and_matrix_stand_side_by_side() -> None:
     for count in (2, 24, 25, 30):
         board, matrix = charts.ranking_chart(league([f"m{i}" for i in range(count)])).to_dict()[

@@ -32,6 +32,7 @@ def texts(path: Path) -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.slow
 def test_an_svg_holds_the_names_and_the_numbers(tmp_path: Path) -> None:
     found = conclusion(side_rate(0.573), criteria=["accuracy", "tone"], tags=["code", "maths"])
     write_report_chart(conclusions(found), tmp_path / "report.svg")

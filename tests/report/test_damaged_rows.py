@@ -61,6 +61,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "evenhand.db").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "column", "value"), DAMAGE)
 def test_a_damaged_row_is_an_error_of_the_store_and_other_runs_are_listed(
     tmp_path: Path, template: bytes, table: str, column: str, value: object

@@ -271,6 +271,7 @@ def test_every_judge_is_gated(store: Store) -> None:
     assert gate.ruling == "fail"
 
 
+@pytest.mark.slow
 async def test_decided_run_is_gated_by_its_test_at_the_gates_alpha(tmp_path: Path) -> None:
     """A is right in two thirds of the pairs; a stricter gate does not believe the early stop."""
     summary = await evenhand.run(

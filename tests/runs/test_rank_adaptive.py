@@ -88,6 +88,7 @@ async def test_it_ends_once_the_order_is_certain(store: Path) -> None:
     assert len(judge.calls) == 2 * judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_end_is_certain_also_after_what_was_in_flight(store: Path, seed: int) -> None:
     """With answers in any order, what comes in last may undo what the look before it found."""

@@ -136,6 +136,7 @@ def test_where_labels_say_it_the_addresses_stay_short(
     assert_each_leads_to_as_many(found, tables)
 
 
+@pytest.mark.slow
 def test_every_count_of_an_audit_leads_to_as_many_verdicts(
     visitor: Visitor, many: str, tables: Tables
 ) -> None:

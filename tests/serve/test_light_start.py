@@ -82,6 +82,7 @@ def serving(directory: Path) -> Iterator[tuple[httpx.Client, Ended]]:
     ended.read(code, log.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_asked_loads_little_and_ends_in_good_order(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, ended):
         pass
@@ -89,6 +90,7 @@ def test_a_server_that_is_not_asked_loads_little_and_ends_in_good_order(tmp_path
     assert ended.loaded == {"fastapi"}
 
 
+@pytest.mark.slow
 def test_a_server_that_compares_for_programs_loads_no_pages_and_no_statistics(
     tmp_path: Path,
 ) -> None:

@@ -49,6 +49,7 @@ async def test_a_failing_judge_is_a_tool_error(mode: Mode, start_service: StartS
     assert error["kind"] == "judge_authentication"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_run_by_one_client_is_seen_by_another_and_over_http(
     mode: Mode, start_service: StartService

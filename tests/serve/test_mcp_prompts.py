@@ -95,6 +95,7 @@ async def test_wrong_prompts_are_refused_with_what_there_is(
             assert raised.value.code == -32602
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_resources_tell_the_judging_prompt_the_judges_and_the_runs(
     mode: Mode, start_server: StartServer, tmp_path: Path

@@ -84,6 +84,7 @@ def test_requests_before_the_end_of_the_input_are_answered_and_nothing_else_is_s
     assert log == ""
 
 
+@pytest.mark.slow
 def test_line_ends_of_windows_blank_lines_and_a_last_line_without_end_do_no_harm(
     start_server: StartServer, tmp_path: Path
 ) -> None:

@@ -133,6 +133,7 @@ async def test_a_judge_that_fails_gives_an_error_and_no_verdict(
     assert (error["kind"], error["retryable"]) == (kind, retryable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [

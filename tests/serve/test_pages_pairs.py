@@ -57,6 +57,7 @@ def all_rows(visitor: Visitor, path: str) -> list[int]:
         path = following[0].attributes["href"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [

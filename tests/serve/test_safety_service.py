@@ -74,6 +74,7 @@ def refused(answer: httpx.Response, told: Any) -> None:
     assert CANARY not in answer.text
 
 
+@pytest.mark.slow
 def test_a_client_cannot_make_the_server_call_an_address_or_read_a_file(
     start_service: StartService, trap: JudgeServer, secret_file: Path
 ) -> None:

@@ -234,6 +234,7 @@ async def test_a_server_without_a_judge_is_not_ready(tmp_path: Any) -> None:
         assert "the server is shutting down" in (await service.ready()).problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [StoreBusy("locked"), StoreError("full")])
 async def test_a_run_waits_for_a_store_that_fails_and_goes_on(
     start_server: StartServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, error: StoreError

@@ -409,6 +409,7 @@ def test_a_run_that_goes_on_is_voted_on_in_an_even_draw(tmp_path: Path, start: S
 # -- What is refused -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [

@@ -76,6 +76,7 @@ def test_bins_are_of_equal_mass() -> None:
     assert np.bincount(place).tolist() == [100] * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 4])
 def test_right_probabilities_are_rarely_told_from_zero_and_wrong_ones_often(rows: int) -> None:
     """Also where rows of a prompt stand and fall together."""

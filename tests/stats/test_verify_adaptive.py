@@ -16,6 +16,7 @@ from scripts.simulated_leagues import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "world",
     [

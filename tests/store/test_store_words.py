@@ -51,6 +51,7 @@ def found(begun: Begun, query: str) -> set[str]:
     return {row.id for row in begun.store.browse(begun.run_id, VerdictFilter(query=query)).rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

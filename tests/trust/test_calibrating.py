@@ -131,6 +131,7 @@ async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
     assert {row.confidence_source for row in rows} == {"calibration"}
 
 
+@pytest.mark.slow
 async def test_a_calibrated_run_is_another_run_that_asks_nothing_anew(
     learned: tuple[Path, str],
 ) -> None:

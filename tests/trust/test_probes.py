@@ -63,6 +63,7 @@ async def test_a_good_judge_is_not_blamed(tmp_path: Path) -> None:
     assert report.ruling == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VICES)
 async def test_a_vice_is_caught_by_its_probes_and_by_no_other(tmp_path: Path, name: str) -> None:
     vice, blaming = VICES[name]
@@ -75,6 +76,7 @@ async def test_a_vice_is_caught_by_its_probes_and_by_no_other(tmp_path: Path, na
         assert len(each.failing) == each.wrong + each.inconsistent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "probe"),
     [
@@ -198,6 +200,7 @@ async def test_the_same_again_asks_nothing(tmp_path: Path) -> None:
     assert sum(run.reused_passes for run in of_part.runs) == 2 * len(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cap", "languages"), [(10, ["en"]), (16, ["en"]), (20, ["en", "zh"])])
 async def test_a_cap_holds_for_both_languages_together(
     tmp_path: Path, cap: int, languages: list[Locale]

@@ -6,6 +6,7 @@ import pytest
 from scripts.verify_trust_speed import main
 
 
+@pytest.mark.slow
 def test_every_command_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--pairs", "120"]) == 0
     told = capsys.readouterr().out

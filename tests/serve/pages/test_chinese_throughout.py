@@ -257,6 +257,7 @@ PAGES = (
 PROBLEMS = ("/runs/999", "/runs/{rich}/pairs/999", "/runs/{rich}/pairs/none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", PAGES)
 def test_page(address: str, filled: tuple[Path, dict[str, int]], visitor: Visitor) -> None:
     path = address.format(**filled[1])

@@ -96,6 +96,7 @@ def test_conclusions_show_tables_with_intervals_and_a_chart(
     assert b"Win rate" in base64.b64decode(chart)
 
 
+@pytest.mark.slow
 def test_ranking_shows_scores_ranks_and_neighbours(shell: InteractiveShell, store: Store) -> None:
     formats = shown(shell, rank_runs(store, ["league"]))
     assert {"text/html", VEGA} <= formats.keys()
