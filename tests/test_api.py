@@ -99,7 +99,7 @@ def test_sync_face_inside_its_own_loop_is_refused_and_does_not_hang() -> None:
         in_background(nested())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows has not")
 def test_sync_face_works_in_a_forked_child(tmp_path: Path) -> None:
     code = (
         "import evenhand, os\n"

@@ -168,7 +168,7 @@ def test_sync_face_is_left_while_the_judge_is_slow(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     stream = evenhand.compare_many_sync(sums(4), "openai:m", criteria=["accuracy"], concurrency=1)
     assert winners([next(stream)]) == ["A"]
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()  # type: ignore[attr-defined]  # an iterator that is a generator
     assert server.wait_until_idle()
 
 

@@ -130,7 +130,7 @@ def test_better_worse_and_undecided_are_three_results_and_a_second_run_asks_noth
     assert project.asked == 6  # three pairs in both orders
     failures = {
         case.attrib["name"]: failure.attrib["message"].partition(": ")[2].partition(":")[0]
-        for case in ET.parse(project.folder / "junit.xml").iter("testcase")  # noqa: S314
+        for case in ET.parse(project.folder / "junit.xml").iter("testcase")  # noqa: S314 - our own
         for failure in case.iter("failure")
     }
     assert failures == {"test_worse": "worse", "test_undecided": "undecided"}

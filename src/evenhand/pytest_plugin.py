@@ -344,7 +344,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if call.excinfo is not None and call.excinfo.errisinstance(Undecided):
-        report.evenhand = "undecided"  # type: ignore[attr-defined]
+        report.evenhand = "undecided"  # type: ignore[attr-defined]  # travels with the report
     return report
 
 

@@ -81,7 +81,7 @@ def test_commands_stand_in_groups_with_whole_sentences(command: Command) -> None
     lines = command("--help").out.splitlines()
     assert [line for line in lines if line in GROUPS] == list(GROUPS)
     root = typer.main.get_command(app)
-    for name, built in root.commands.items():  # type: ignore[attr-defined]
+    for name, built in root.commands.items():  # type: ignore[attr-defined]  # a group
         [line] = [line for line in lines if line.startswith(f"  {name} ")]
         assert line.endswith("."), line
         assert line.split(maxsplit=1)[1] == built.get_short_help_str(1000)

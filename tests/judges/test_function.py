@@ -108,7 +108,7 @@ def test_an_error_that_can_be_retried_is_retried() -> None:
 def test_an_answer_that_is_no_text_is_told() -> None:
     @evenhand.judge
     def number(prompt: str) -> str:
-        return 7  # type: ignore[return-value]
+        return 7  # type: ignore[return-value]  # what is to be refused
 
     with pytest.raises(JudgeError, match=r"returned int; return the answer as a string"):
         evenhand.compare_sync(PAIR, number)
@@ -116,7 +116,7 @@ def test_an_answer_that_is_no_text_is_told() -> None:
 
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(InputError, match="not from 'gpt-5'"):
-        evenhand.judge("gpt-5")  # type: ignore[call-overload]
+        evenhand.judge("gpt-5")  # type: ignore[call-overload]  # likewise
 
 
 def test_answers_of_another_body_are_not_taken_from_the_store() -> None:
@@ -154,7 +154,7 @@ def test_a_settings_mode_that_it_lacks_does_not_stop_it() -> None:
     assert "响应" in prompts[0]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows has not")
 def test_a_forked_child_has_threads_of_its_own(tmp_path: Path) -> None:
     code = (
         "import evenhand, os\n"

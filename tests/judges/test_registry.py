@@ -76,8 +76,8 @@ async def test_a_judge_that_is_no_context_manager_becomes_one_when_it_is_opened(
 ) -> None:
     provider = ModuleType("house_judges")
     theirs = ScriptedJudge(lambda call: "A")
-    theirs.identity = {"size": 7}  # type: ignore[attr-defined]
-    provider.open_named = lambda name, options: theirs  # type: ignore[attr-defined]
+    theirs.identity = {"size": 7}  # type: ignore[attr-defined]  # no part of the protocol
+    provider.open_named = lambda name, options: theirs  # type: ignore[attr-defined]  # a module
     monkeypatch.setattr("evenhand.judges.registry._provider_of", lambda kind: provider)
     async with open_judge("house:small") as judge:
         assert (judge.name, judge.traits) == (theirs.name, theirs.traits)

@@ -87,7 +87,7 @@ class FunctionJudge(ClosedOnExit):
             answer = await self._answer(prompt)
         except JudgeError:  # the function says whether asking again is of use
             raise
-        except Exception as error:
+        except Exception as error:  # whatever its author's code raises is this judge's failure
             raise JudgeError(
                 Message(
                     "judges.function_raised",

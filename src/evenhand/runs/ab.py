@@ -346,8 +346,7 @@ async def run_ab(
     generation, observer = pairs.generation, observer or Observer()
     store = generation.store
     generation.stop = stop
-    _refuse_same_sides(generation)
-    prices = _apply_prices(generation, capped=options.max_cost is not None)
+    prices = check_sides(generation, options)
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     generation.salt = run.plan.get("fresh")
@@ -355,8 +354,9 @@ async def run_ab(
     began = False
     watcher = observer
     again = run.intake_done and "failed" in options.retry
+    generates = again or not run.intake_done
     try:
-        if stop.by is None and (again or not run.intake_done):
+        if stop.by is None and generates:
             estimated = await asyncio.to_thread(estimate_ab, pairs, judges)
             observer.approve(estimated.capped(remaining.max_cost))
             watcher = _Approved(observer)
@@ -369,8 +369,7 @@ async def run_ab(
                 await generation.run(run.id)
                 if again:
                     # What failed and is answered now becomes a pair; the others are skipped anew.
-                    await asyncio.to_thread(store.clear_skipped, run.id)
-                    await asyncio.to_thread(store.update_run, run.id, intake_done=False)
+                    await asyncio.to_thread(store.reopen_intake, run.id)
     except BaseException:
         if created and not began:
             await asyncio.to_thread(store.delete_run, run.name)
@@ -379,7 +378,8 @@ async def run_ab(
     judged: RunSummary | None = None
     if stop.by is None:
         remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
-    if stop.by is None and not await asyncio.to_thread(pairs.has_pair):
+    # Pairs that are taken in need their answers no more, which may be gone with another run.
+    if stop.by is None and generates and not await asyncio.to_thread(pairs.has_pair):
         stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
     if stop.by is None:
         # Answers that are none are counted as skipped rows, whatever is done about others.
@@ -398,8 +398,10 @@ async def run_ab(
     )
 
 
-def _apply_prices(generation: Generation, *, capped: bool) -> list[str]:
-    """A cap needs a price of every side; what is assumed is said."""
+def check_sides(generation: Generation, options: RunOptions) -> list[str]:
+    """Refuses sides that are the same. A cap needs a price of each; what is assumed is said."""
+    _refuse_same_sides(generation)
+    capped = options.max_cost is not None
     applied = [
         price_of(side.model, side.price, capped=capped, option=f"{letter}-price")
         if isinstance(side, ModelSide)

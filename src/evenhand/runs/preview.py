@@ -10,7 +10,7 @@ from evenhand.data import BadRow
 from evenhand.errors import DataError
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
-from evenhand.runs.ab import GeneratedPairs, estimate_ab, unanswered_pair
+from evenhand.runs.ab import GeneratedPairs, check_sides, estimate_ab, unanswered_pair
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.generation import ModelSide
 from evenhand.runs.options import RunOptions
@@ -81,6 +81,7 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
 
 def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
     generation = pairs.generation
+    check_sides(generation, generation.options)
     asked = []
     for side in generation.sides:
         if isinstance(side, ModelSide):

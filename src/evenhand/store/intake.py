@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, RowMapping, delete, func, select
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from evenhand.contract import Criterion, Pair
 from evenhand.contract.pair import drawn_order
@@ -32,6 +32,7 @@ from evenhand.store.schema import (
     item_tags,
     items,
     pairs,
+    runs,
     shorten,
     skipped_rows,
 )
@@ -67,10 +68,11 @@ class IntakeStore(Database):
             ]
             insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
 
-    def clear_skipped(self, run_id: int) -> None:
-        """Before the rows are read anew, some of which may be pairs by now."""
+    def reopen_intake(self, run_id: int) -> None:
+        """The rows are read anew: some that were skipped may be pairs by now."""
         with self._writing() as connection:
             connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
+            connection.execute(update(runs).where(runs.c.id == run_id).values(intake_done=False))
 
     def skipped(self, run_id: int, *, limit: int = 100) -> list[SkippedRow]:
         with self._reading() as connection:
