@@ -47,11 +47,20 @@ class JudgePlan:
         }
         if salt is not None:
             settings["fresh"] = salt
+        kinds = self.config.prepares(self.judge.traits)
+        if kinds:  # only then: runs from before keep their fingerprints
+            settings["prepare"] = {"kinds": kinds, "writer": self.writer(salt=salt)}
         locale = self.config.language if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
         return NewJudge(key, self.judge.name, version, locale, mode, settings)
+
+    def writer(self, *, salt: str | None = None) -> str:
+        """Who writes what is written beside the verdicts, by all that it depends on."""
+        identity = identity_of(self.judge)
+        by = identity.get("prepare_with") or {"judge": self.judge.name, **identity}
+        return digest([by, *([salt] if salt else [])])
 
     def asking_identical(self) -> JudgePlan:
         """The same, also of identical responses."""
@@ -68,7 +77,13 @@ class JudgePlan:
             "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
+            **({"rating_samples": self.config.ratings_each} if self._rates else {}),
         }
+
+    @property
+    def _rates(self) -> bool:
+        traits = self.judge.traits
+        return self.config.rates_inconsistent and (traits.needs_prompt or traits.by_id)
 
     def learned_on(self) -> dict[str, Any] | None:
         """What its calibration was learned on, which decides nothing."""
