@@ -340,9 +340,9 @@ class Metadata(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    # What was written before the judging, and what a rating of each response says of an
+    # What was written beside the verdict, and what a rating of each response says of an
     # inconsistent pair; left out of the JSON where nothing was asked for.
-    preparation: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
+    artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
     by_rating: Rating | None = Field(default=None, exclude_if=lambda value: value is None)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()

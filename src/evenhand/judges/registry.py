@@ -6,8 +6,10 @@ whatever is known to neither is a provider of pydantic-ai's.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, cast, get_args
@@ -179,7 +181,9 @@ class PreparedJudge(ClosedOnExit):
         self._writer = writer
         self.name = judge.name
         self.traits = judge.traits
-        written_by = {"judge": writer.name, **identity_of(writer)}
+        # Its settings by their digest: they may hold an address, and clients see these.
+        settings = json.dumps(dict(identity_of(writer)), sort_keys=True, default=str)
+        written_by = f"{writer.name}@{sha256(settings.encode()).hexdigest()[:12]}"
         self.identity = {**identity_of(judge), "prepare_with": written_by}
         self.base_urls = (*_addresses_of(judge), *_addresses_of(writer))
 

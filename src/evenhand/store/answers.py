@@ -37,15 +37,8 @@ class AnswerStore:
 
     def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
         """Those that are there."""
-        found: dict[str, GeneratedAnswer] = {}
         with self._reading() as connection:
-            for some in in_slices(keys):
-                query = select(answers).where(answers.c.key.in_(some))
-                for row in connection.execute(query).mappings():
-                    values = {name: row[name] for name in GeneratedAnswer.__slots__}
-                    values["error"] = None if row["error"] is None else from_text(row["error"])
-                    found[row["key"]] = GeneratedAnswer(**values)
-        return found
+            return find_answers(connection, keys)
 
     def add(self, run_id: int, made: Sequence[GeneratedAnswer]) -> None:
         """A failed one gives way to a later try; any other stays as it is."""
@@ -78,3 +71,14 @@ class AnswerStore:
             sum_ if known == every else None for known, sum_ in zip(rest[:3], rest[3:], strict=True)
         ]
         return AnswerSpending(int(requests), *sums)
+
+
+def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+    found: dict[str, GeneratedAnswer] = {}
+    for some in in_slices(keys):
+        query = select(answers).where(answers.c.key.in_(some))
+        for row in connection.execute(query).mappings():
+            values = {name: row[name] for name in GeneratedAnswer.__slots__}
+            values["error"] = None if row["error"] is None else from_text(row["error"])
+            found[row["key"]] = GeneratedAnswer(**values)
+    return found
