@@ -183,3 +183,19 @@ def test_ratings_of_inconsistent_pairs_are_counted_apart(
     assert rated["rated"] == len(wavering)
     assert rated["a"] + rated["b"] + rated["tie"] + rated["without"] == len(wavering)
     assert rated["tie"] == sum(a == b for a, b in scores.values())
+
+
+def test_the_prompts_of_what_is_written_can_be_seen(command: Command, tmp_path: Path) -> None:
+    write_lines(tmp_path / "pair.json", [labelled("a")[0] | {"criteria": ["accuracy"]}])
+    pair = tmp_path / "pair.json"
+    document = json.loads(pair.read_text())
+    del document["label"]
+    pair.write_text(json.dumps(document))
+    ran = command("prompt", str(pair), "--prepare", "metrics,analysis", "--json")
+    assert ran.code == 0
+    asked = [(each.get("artefact"), each.get("response")) for each in ran.json["requests"]]
+    assert asked == [("metrics", None), ("analysis", "A"), ("analysis", "B"), *[(None, None)] * 2]
+    assert "prepared" in ran.json["promptVersion"]
+    assert (
+        "──── analysis B · user ────" in command("prompt", str(pair), "--prepare", "analysis").out
+    )
