@@ -53,7 +53,8 @@ _SMALLEST_CHANCE = 1e-12
 # Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
 MOST_JUDGES = 22
 
-CHOSEN, BEST_MEMBER, LEARNED = "chosen", "best member", "learned"
+CHOSEN, BEST_MEMBER, THIS_JURY = "chosen", "best member", "this jury"
+LEARNED: Literal["learned"] = "learned"
 PLURALITY: Literal["plurality"] = "plurality"
 MAJORITY: Literal["majority"] = "majority"
 
@@ -100,7 +101,8 @@ class JuryAccuracy(Model):
     """`worth` has for each judge how much worse, in nats a label, a learned jury does without it.
 
     All that is learned or chosen (weights, their penalty, the best member, the rule) is so without
-    the prompts that it is tried on. `reason` says why there is no learned rule to try.
+    the prompts that it is tried on. `choice_reason` says why none is chosen, and `reason` why none
+    is learned.
     """
 
     labels: int
@@ -110,10 +112,8 @@ class JuryAccuracy(Model):
     folds: int
     seed: int
     level: float
+    choice_reason: Sentence | None
     reason: Sentence | None
-
-    def rule(self, name: str) -> RuleAccuracy | None:
-        return next((each for each in self.rules if each.rule == name), None)
 
 
 def choose_jury(
@@ -155,15 +155,19 @@ def jury_accuracy(
     judges: Sequence[str],
     prompts: Labels | None = None,
     quorum: Mapping[str, int] | None = None,
+    given: Winners | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     level: float = 0.95,
 ) -> JuryAccuracy:
     """Every rule and each judge alone, on the rows that have a label; rows of a prompt stay
-    together. `quorum` is that of the rules that have another than the usual one."""
+    together. `quorum` is that of the rules that have another than the usual one; `given` are the
+    verdicts of a jury that was made elsewhere."""
     confidence_level(level)
     trial = _Trial.of(votes, label_winners, judges, prompts, quorum, folds=folds, seed=seed)
     tried = trial.winners()
+    if given is not None:
+        tried = {THIS_JURY: _Tried(np.asarray(given)[trial.known]), **tried}
     best = half_credit(tried[BEST_MEMBER].winners, trial.labels) if BEST_MEMBER in tried else None
     alone = [
         (name, _Tried(own)) for name, own in zip(judges, whole_votes(trial.codes).T, strict=True)
@@ -190,6 +194,7 @@ def jury_accuracy(
         folds=folds,
         seed=seed,
         level=level,
+        choice_reason=trial.too_few(1),
         reason=trial.unlearned,
     )
 
@@ -225,6 +230,7 @@ class _Trial:
 
     judges: tuple[str, ...]
     quorum: dict[str, int]
+    known: NDArray[np.bool_]
     codes: Winners
     labels: Winners
     cluster: NDArray[np.intp]
@@ -261,6 +267,7 @@ class _Trial:
         return cls(
             judges=tuple(judges),
             quorum=usual | dict(quorum or {}),
+            known=known,
             codes=codes,
             labels=labels,
             cluster=cluster,
