@@ -24,7 +24,7 @@ from scripts.verify_calibration import DATA
 
 import evenhand
 from evenhand.runs.options import RunOptions
-from evenhand.stats.estimates import EstimatedValue
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.juries.independence import (
     MEAN_ERROR,
     PANELS_TRIED,
@@ -56,7 +56,8 @@ COPIES = ("llmbar__GPT-4_Metrics_Reference", "llmbar__GPT-4_Vanilla")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel's figures, undecided as half; `hindsight` is the default's less the best member's."""
+    """A panel's figures, undecided as half; `hindsight` is the default's less the best member's, and
+    `right` the same with what is undecided as not right."""
 
     judges: tuple[str, ...]
     votes: float | None
@@ -65,13 +66,15 @@ class Panel:
     default: tuple[float, float, float]
     picked: str
     hindsight: float
+    right: float
     free_error: float
     free_judges: tuple[float, ...]
 
     @classmethod
     def of(cls, judges: tuple[str, ...], report: JuryReport) -> Panel:
         rules = {each.rule: each for each in report.accuracy}
-        alone = [number(each.half_credit) for each in report.accuracy[-len(judges) :]]
+        members = report.accuracy[-len(judges) :]
+        alone = [number(each.half_credit) for each in members]
         plurality = number(rules["plurality"].half_credit)
         free = report.label_free
         return cls(
@@ -82,6 +85,7 @@ class Panel:
             default=(number(report.gain), report.gain.low or 0.0, report.gain.high or 0.0),
             picked=", ".join(rules["chosen"].picks),
             hindsight=number(rules["chosen"].half_credit) - max(alone),
+            right=share(rules["chosen"].accuracy) - max(share(each.accuracy) for each in members),
             free_error=number(free.jury) - plurality,
             free_judges=tuple(
                 number(each) - own for each, own in zip(free.judges, alone, strict=True)
@@ -95,11 +99,14 @@ def number(estimate: EstimatedValue | None) -> float:
     return estimate.value
 
 
+def share(estimate: EstimatedShare) -> float:
+    return estimate.part / estimate.of
+
+
 def replay(data: Path, store: Path, name: str, sets: tuple[str, ...], *judges: str) -> str:
     rows = [row for each in sets for row in _labelled_rows(data / "pairs" / f"{each}.jsonl")]
-    evenhand.run_sync(
-        rows, list(judges), criteria=["quality"], options=RunOptions(store=store, name=name)
-    )
+    options = RunOptions(store=store, name=name)
+    evenhand.run_sync(rows, list(judges), criteria=["quality"], options=options)
     return name
 
 
@@ -196,7 +203,8 @@ def main(arguments: list[str] | None = None) -> int:
         f"{sum(panel.default[0] < 0 for panel in every)}, beyond its interval in {len(beyond)}, "
         f"and better beyond it in {sum(panel.default[1] > 0 for panel in every)}; worse than the "
         f"member that was the best in hindsight in {len(behind)}, by at most "
-        f"{max(behind, default=0):.1f} points"
+        f"{max(behind, default=0):.1f} points; with what is undecided as not right in "
+        f"{sum(panel.right < 0 for panel in every)}"
     )
     error = float(np.mean([abs(panel.free_error) for panel in every]))
     high = sum(panel.free_error > 0 for panel in every)

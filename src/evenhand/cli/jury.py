@@ -227,9 +227,11 @@ def _show_gain(console: Console, report: JuryReport) -> None:
 
 
 def _named(rule: RuleAccuracy) -> str:
+    if len(rule.picks) == 1:
+        return f"{rule.rule} ({next(iter(rule.picks))})"
     if rule.picks:
-        of = sum(rule.picks.values())
-        return f"{rule.rule} ({', '.join(f'{name} {n} of {of}' for name, n in rule.picks.items())})"
+        folds = ", ".join(f"{name} in {n}" for name, n in rule.picks.items())
+        return f"{rule.rule} ({folds} of {sum(rule.picks.values())} folds)"
     return f"{rule.rule}, quorum {rule.quorum}" if rule.quorum > 1 else rule.rule
 
 

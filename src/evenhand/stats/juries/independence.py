@@ -21,7 +21,7 @@ from evenhand.stats.outcomes import code_array, confidence_level, same_length
 
 FEWEST_JUDGES = 3
 # Of the jury's estimate, on panels of recorded judges with labels (scripts/verify_juries.py).
-PANELS_TRIED, MEAN_ERROR, TOO_HIGH = 90, 0.17, 85
+PANELS_TRIED, MEAN_ERROR, TOO_HIGH = 62, 0.135, 60
 # Prompts are left out in so many groups at most: a refit for each of 100,000 would take minutes.
 _MOST_GROUPS = 200
 _ROUNDS = 100
@@ -173,7 +173,7 @@ def _label_free(
     error = Message(
         "stats.label_free_error",
         panels=PANELS_TRIED,
-        points=round(100 * MEAN_ERROR),
+        points=round(100 * MEAN_ERROR, 1),
         high=TOO_HIGH,
     )
     return LabelFreeAccuracy(jury=jury, judges=judges, error=error, reason=reason)
