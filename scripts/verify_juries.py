@@ -158,9 +158,9 @@ def points(values: list[float]) -> str:
 
 
 def print_table(found: dict[str, list[Panel]]) -> None:
-    heads = ("panels", "effective votes", "best member", "plurality", "majority", "learned")
-    heads += ("**default** (lowest)", "worse", "beyond its interval")
-    heads += ("without labels off by", "too high")
+    rules = ("plurality", "majority", "learned")
+    heads = ["panels", "effective votes", "best member", *rules, "**default** (lowest)"]
+    heads += ["worse", "beyond its interval", "label-free error", "too high"]
     print(f"| set | {' | '.join(heads)} |\n|---|" + "---|" * len(heads))
     for name, each in found.items():
         gains = [one.default[0] for one in each]
@@ -168,7 +168,7 @@ def print_table(found: dict[str, list[Panel]]) -> None:
             str(len(each)),
             f"{np.mean([one.votes for one in each if one.votes is not None]):.1f}",
             f"{100 * float(np.mean([one.best for one in each])):.1f} %",
-            *(points([one.gains[rule] for one in each]) for rule in heads[3:6]),
+            *(points([one.gains[rule] for one in each]) for rule in rules),
             f"**{points(gains)}** ({100 * min(gains):+.1f})",
             str(sum(gain < 0 for gain in gains)),
             str(sum(one.default[2] < 0 for one in each)),

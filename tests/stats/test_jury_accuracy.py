@@ -93,7 +93,7 @@ def test_the_best_member_is_not_the_luckiest() -> None:
     for seed in range(30):
         votes, labels = world(36, *[0.5] * 20, seed=seed)
         tried = jury_accuracy(votes, labels, judges=[str(place) for place in range(20)])
-        found.append(rule(tried, "best member").half_credit.value)
+        found.append(rule(tried, "best member").half_credit.value or 0)
         luckiest.append(max(each.half_credit.value or 0 for each in tried.rules[-20:]))
     # The mean of 30 shares of 36 coins has the standard error 0.5 / sqrt(1080) = 0.015.
     assert abs(float(np.mean(found)) - 0.5) < 4 * 0.5 / np.sqrt(1080)
