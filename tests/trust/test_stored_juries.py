@@ -531,14 +531,14 @@ def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
 @given(
     st.integers(1, 4).flatmap(
         lambda judges: st.lists(
-            st.text("ABTIX.", min_size=judges, max_size=judges), min_size=1, max_size=12
+            st.text("ABTIX.VPQ", min_size=judges, max_size=judges), min_size=1, max_size=12
         )
     )
 )
 def test_exchanging_a_and_b_exchanges_the_verdicts(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str]
 ) -> None:
-    mirror = str.maketrans("AB", "BA")
+    mirror = str.maketrans("ABPQ", "BAQP")
     columns = {f"judge {place}": "".join(own) for place, own in enumerate(zip(*rows, strict=True))}
     if all(set(said) == {"."} for said in columns.values()):
         return
