@@ -70,12 +70,13 @@ def try_choices(
     """One run after another; the caps hold for all of them together."""
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import opened_store
+    from evenhand.judging.config import read_kinds
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.trust.preparation_trials import TriedRun, compare_choices
 
     runs = []
     for choice in [Choice(()), *read_choices(given)]:
-        own = replace(config, prepare=choice.prepare)
+        own = replace(config, prepare=read_kinds(choice.prepare))
         if choice.judge is not None:
             own = replace(own, judge=choice.judge)
         opened = own.open_judge()

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Failure, Pair
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import wanted_before
+from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.store.answers import find_answers
 from evenhand.store.database import Database
 from evenhand.store.records import (
@@ -109,9 +109,7 @@ class _Preparations:
         judge = self._judges.get(judge_id)
         if judge is None or isinstance(settled, Failure) or not settled.passes:
             return settled
-        config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
-        requests = wanted_before(pair, config, config.prepare or ())
-        keys = [each.key(judge.settings["writer"]) for each in requests]
+        requests, keys = _written_before(pair, judge)
         found = find_answers(self._connection, keys)
         prepared = [
             request.to_contract(found[key], written_here=False)
@@ -119,6 +117,13 @@ class _Preparations:
             if key in found
         ]
         return replace(settled, artefacts=tuple(prepared))
+
+
+def _written_before(pair: Pair, judge: JudgeRecord) -> tuple[list[ArtefactRequest], list[str]]:
+    """What is written before this judge judges the pair, and the keys that it is stored under."""
+    config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
+    requests = wanted_before(pair, config, config.prepare or ())
+    return requests, [each.key(judge.settings["writer"]) for each in requests]
 
 
 def _preparations(connection: Connection, judge_ids: Collection[int]) -> _Preparations:
@@ -243,6 +248,15 @@ class VerdictStore(Database):
             return self.whole_verdicts(run_id, after=after, judge_id=judge_id)
 
         return _each(page, lambda whole: whole.row.item.number)
+
+    def artefacts_behind(self, run_id: int, judge: JudgeRecord) -> list[GeneratedAnswer]:
+        """Every text that was written before this judge's verdicts, whichever run had it written;
+        one that pairs share, once."""
+        keys: set[str] = set()
+        for whole in self.each_whole_verdict(run_id, judge_id=judge.id):
+            keys.update(_written_before(whole.pair, judge)[1])
+        with self._reading() as connection:
+            return list(find_answers(connection, sorted(keys)).values())
 
     def item(self, run_id: int, key: str) -> ItemWhole | None:
         """One item with everything on it; `key` is the row's id."""

@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import wanted_before
 from evenhand.messages import Message, Sentence
-from evenhand.prompts.preparation import PrepareKind
 from evenhand.report.lookup import find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.paired_difference import PairedDifference, difference_in_halves
@@ -24,7 +21,7 @@ from evenhand.trust.audit import audit_labels
 from evenhand.trust.baselines import AuditRows
 from evenhand.trust.labelled_verdicts import chosen_judge
 
-Kinds = tuple[PrepareKind, ...]
+Kinds = tuple[str, ...]
 CHOICES: tuple[Kinds, ...] = (
     ("metrics",),
     ("reference",),
@@ -152,13 +149,7 @@ def _taken(store: Store, tried: TriedRun, judge: JudgeRecord) -> dict[str, float
     if not used.unpriced_passes:
         cost = used.cost_usd or 0.0
     if judge.settings.get("prepare"):
-        config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
-        keys = {
-            request.key(judge.settings["writer"])
-            for whole in store.each_whole_verdict(run.id, judge_id=judge.id)
-            for request in wanted_before(whole.pair, config, config.prepare or ())
-        }
-        written = store.answers.find(sorted(keys)).values()
+        written = store.artefacts_behind(run.id, judge)
         calls += sum(max(1, each.requests) for each in written)
         costs = [each.cost_usd for each in written]
         known = [amount for amount in costs if amount is not None]
