@@ -108,7 +108,7 @@ class Granted:
         self.granted += 1
         self.covered += covered
         self.coverage += coverage
-        if truth < target:
+        if truth < target - 1e-9:  # not by rounding alone
             self.false += 1
             self.missed_by += target - truth
             self.most_missed_by = max(self.most_missed_by, target - truth)

@@ -96,6 +96,9 @@ def test_what_is_right_is_counted_by_the_labels(learned: tuple[Path, str]) -> No
     assert found.change.after_all.brier.value is not None
     assert found.change.before.brier.value is not None
     assert found.change.after_all.brier.value <= found.change.before.brier.value + 0.005
+    skill = found.change.after_all.brier_skill
+    assert skill.low is not None
+    assert found.better_than_base_rate is (skill.low > 0)
 
 
 async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
@@ -519,6 +522,7 @@ async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
         found = calibrate_run(store, summary.run)
     right = sum(is_right(number) for number in range(1, 21))
     assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
+    assert found.better_than_base_rate is None
     assert any("not enough data" in note for note in found.notes)
 
 
