@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def test_a_calibration_is_learned_shown_and_kept(command: Command, judged: tuple
     assert f"{100 * right / PAIRS:.1f} % right" in ran.out
     for row in ("calibration error", "Brier score", "log loss"):
         assert row in ran.out
+    assert "better than the share that is right alone" in " ".join(ran.out.split())
     assert "--calibration adder" in ran.out
     assert (command.directory / "kept" / "adder.json").is_file()
     assert (command.directory / "reliability.svg").read_text("utf-8").startswith("<svg")
@@ -105,9 +107,10 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
 ) -> None:
     calibrated = ("calibrate", "sums", "--store", "store.db", "--save", "sure")
     saved = command(*calibrated, "--min-agreement", "0.7", "--error-level", "0.2")
-    assert "data like those of run sums (sums.jsonl) and for no others" in " ".join(
-        saved.out.split()
-    )
+    promised = " ".join(saved.out.split())
+    assert "data like those of run sums (sums.jsonl) and for no others" in promised
+    assert "falsely granted in at most 20 % of all calibrations" in promised
+    assert re.search(r"at least 70 % agreement; seen \d+ of \d+: 0\.\d+ \(0\.\d+ to", promised)
     # The judge is as sure of itself, and people think otherwise of half of the pairs.
     other = {"A": "B", "B": "A"}
     shifted = [
@@ -125,6 +128,8 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     (told,) = found["notes"]
     assert "the guarantee was learned on run sums (sums.jsonl, judged " in told
     assert "it holds for data like these and for no others" in told
+    seen = learned["agreement"]
+    assert f"where {seen['part']} of {seen['of']} verdicts above the threshold agreed" in told
     ran = command("run", "shifted.jsonl", *at, "--name", "shifted")
     said = " ".join(ran.out.split())
     assert "WARNING the labels contradict the guarantee of openai:loopback" in said

@@ -88,10 +88,11 @@ def test_a_recorded_judge_is_calibrated_on_prompts_it_was_not_learned_on(
         columns = labelled_verdicts(store, "recorded")
     for seed, one in enumerate(found):
         # The tables of the docs come from the same calibration as the command's.
-        learned, outside, after = learned_on_half(Judged("", columns, 0), seed=seed)
+        judge = Judged("", "", (), columns.right, columns.prompts, columns.signals)
+        learned, outside, after = learned_on_half(judge, seed=seed)
         squares = (after - columns.right[outside]) ** 2
         assert one["change"]["afterAll"]["brier"]["value"] == pytest.approx(squares.mean())
-        assert one["calibration"]["calibration"]["weight"] == learned.weight
+        assert one["calibration"]["calibration"]["logBayesFactor"] == learned.log_bayes_factor
 
 
 def test_a_reward_models_margin_becomes_a_probability(

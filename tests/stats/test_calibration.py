@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.errors import InputError
-from evenhand.stats.calibration.curves import Isotonic, Logistic, Platt, fit_isotonic, fit_platt
+from evenhand.stats.calibration.curves import (
+    Bend,
+    Logistic,
+    LogisticSignal,
+    constant_log_evidence,
+    fit_logistic_signals,
+)
 from evenhand.stats.calibration.fit import (
+    METHODS,
     Calibration,
     Method,
     cross_fitted,
@@ -36,37 +43,6 @@ def _drawn(rows: int, *, seed: int = 0) -> tuple[NDArray[np.bool_], dict[str, Fl
     return rng.random(rows) < chance, signals, chance
 
 
-def test_isotonic_pools_what_falls_and_smooths_by_one_row() -> None:
-    column = np.array([1.0, 1, 2, 2, 3, 3])
-    right = np.array([0.0, 1, 0, 0, 1, 1])
-    found = fit_isotonic("confidence", column, right)
-    # the base rate is Laplace's (3 + 1) / (6 + 2); values 1 and 2 pool to 1 of 4
-    assert found.increasing
-    assert list(found.knots) == [1, 2, 3]
-    assert found.probabilities == pytest.approx([(1 + 0.5) / 5, (1 + 0.5) / 5, (2 + 0.5) / 3])
-
-
-def test_isotonic_falls_where_the_signal_says_the_opposite() -> None:
-    found = fit_isotonic("confidence", np.array([1.0, 2, 3, 4]), np.array([1.0, 1, 0, 0]))
-    assert not found.increasing
-    assert found.probabilities[0] > found.probabilities[-1]
-
-
-def test_isotonic_is_level_beyond_its_ends_and_straight_between() -> None:
-    found = fit_isotonic("x", np.repeat([0.0, 1.0], 10), np.repeat([0.0, 1.0], 10))
-    low, middle, high = found.predict({"x": np.array([-5.0, 0.5, 9.0])}, rows=3)
-    # 0 of 10 and 10 of 10, each with one more row at one half
-    assert (low, high) == pytest.approx((0.5 / 11, 10.5 / 11))
-    assert middle == pytest.approx((low + high) / 2)
-
-
-def test_platt_does_not_turn_a_perfect_signal_into_certainty() -> None:
-    found = fit_platt("x", np.repeat([0.0, 1.0], 10), np.repeat([0.0, 1.0], 10))
-    low, high = found.predict({"x": np.array([0.0, 1.0])}, rows=2)
-    # Platt's targets: 1 / (10 + 2) and (10 + 1) / (10 + 2)
-    assert (low, high) == pytest.approx((1 / 12, 11 / 12), abs=1e-4)
-
-
 def test_a_ridge_of_nearly_nothing_gives_the_shares_of_two_groups() -> None:
     fitted = fit_ridge(
         np.repeat([0.0, 1.0], 10)[:, np.newaxis],
@@ -75,6 +51,41 @@ def test_a_ridge_of_nearly_nothing_gives_the_shares_of_two_groups() -> None:
     )
     assert expit(fitted[0]) == pytest.approx(0.3, abs=1e-5)
     assert expit(fitted.sum()) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_the_evidence_is_what_integrating_the_likelihood_gives() -> None:
+    rng = np.random.default_rng(2)
+    signal = rng.normal(size=80)
+    right = (rng.random(80) < expit(0.5 + 0.8 * signal)).astype(np.float64)
+    ((curve, evidence),) = fit_logistic_signals({"x": signal}, right, penalties=[2.0])
+    found = evidence - constant_log_evidence(right, weight=1.0)
+    # The second way: a grid over the intercept (flat) and the slope (normal, variance 1/2).
+    part = curve.signals[0]
+    standard = (signal - part.centre) / part.scale
+    intercepts, slopes = np.linspace(-1.5, 2.5, 201), np.linspace(-3, 3, 301)
+    odds = intercepts[:, None, None] + slopes[None, :, None] * standard
+    likelihood = np.exp((right * odds - np.logaddexp(0, odds)).sum(axis=2))
+    prior = np.sqrt(2 / (2 * np.pi)) * np.exp(-(slopes**2))
+    some = (likelihood * prior).sum() * (slopes[1] - slopes[0])
+    none = likelihood[:, np.argmin(np.abs(slopes))].sum()
+    assert found == pytest.approx(np.log(some / none), abs=0.05)
+
+
+def test_a_bent_line_is_arithmetic() -> None:
+    part = LogisticSignal(
+        signal="x",
+        centre=1.0,
+        scale=2.0,
+        low=0.0,
+        high=5.0,
+        slope=0.5,
+        bends=(Bend(at=2.0, slope=-1.0),),
+        missing=0.25,
+    )
+    curve = Logistic(intercept=0.1, signals=(part,), penalty=1.0, otherwise=0.5)
+    told = curve.predict({"x": np.array([0.0, 4.0, 9.0, np.nan])}, rows=4)
+    # (0 - 1) / 2 * 0.5; (4 - 1) / 2 * 0.5 - (4 - 2) / 2; at most 5: 1 - 1.5; missing: 0.25
+    assert told == pytest.approx(expit(0.1 + np.array([-0.25, -0.25, -0.5, 0.25])))
 
 
 def test_several_signals_are_learned_and_a_useless_one_has_a_small_slope() -> None:
@@ -92,16 +103,34 @@ def test_a_useless_signal_leaves_the_base_rate() -> None:
     right = rng.random(400) < 0.7
     found = fit_calibration(right, {"length": rng.normal(size=400)})
     assert found.curve.kind == "constant"
-    assert found.reason is None
+    assert found.log_bayes_factor is not None
+    assert found.log_bayes_factor < 0
+    assert found.reason is not None
+    assert found.reason.startswith("no signal is shown to tell more than the share that is right")
+    forced = fit_calibration(right, {"length": rng.normal(size=400)}, method="logistic")
+    assert forced.curve.kind == "logistic"
 
 
-def test_a_signal_that_steps_is_learned_by_isotonic() -> None:
+def test_a_signal_that_saturates_is_learned_by_a_line_that_bends() -> None:
     rng = np.random.default_rng(5)
     signal = rng.random(3000)
-    chance = np.select([signal > 0.9, signal > 0.3], [0.95, 0.7], 0.2)
+    chance = expit(-2 + 9 * np.minimum(signal, 1 / 3))
     found = fit_calibration(rng.random(3000) < chance, {"confidence": signal})
-    assert isinstance(found.curve, Isotonic)
+    assert isinstance(found.curve, Logistic)
+    assert len(found.curve.signals[0].bends) == 2
+    straight, bent = (
+        max(each.log_bayes_factor for each in found.candidates if each.bent is bends)
+        for bends in (False, True)
+    )
+    assert bent > straight
     assert float(np.abs(found.predict({"confidence": signal}) - chance).mean()) < 0.03
+
+
+def test_of_two_values_no_line_bends() -> None:
+    right, signals, _ = _drawn(400)
+    found = fit_calibration(right, {"agreement": signals["agreement"]})
+    assert isinstance(found.curve, Logistic)
+    assert found.curve.signals[0].bends == ()
 
 
 def test_missing_signals_get_their_own_probability() -> None:
@@ -110,9 +139,8 @@ def test_missing_signals_get_their_own_probability() -> None:
     chance = np.where(np.isnan(margin), 0.35, expit(1 + np.nan_to_num(margin)))
     right = rng.random(4000) < chance
     share = float(right[np.isnan(margin)].mean())
-    for method in ("platt", "isotonic"):
-        found = fit_calibration(right, {"margin": margin}, method=method)
-        assert found.predict({"margin": [None]})[0] == pytest.approx(share, abs=0.01)
+    found = fit_calibration(right, {"margin": margin})
+    assert found.predict({"margin": [None]})[0] == pytest.approx(share, abs=0.01)
     several = fit_calibration(
         right, {"margin": margin, "length": rng.normal(size=4000)}, method="logistic"
     )
@@ -121,20 +149,19 @@ def test_missing_signals_get_their_own_probability() -> None:
 
 def test_a_signal_that_was_never_missing_and_now_is_gives_the_base_rate() -> None:
     right, signals, _ = _drawn(500)
-    for method in ("platt", "logistic"):
-        found = fit_calibration(right, signals, method=method)
-        guess = found.predict({"length": [0.1, None]})
-        # Laplace's: one more right and one more wrong
-        assert guess == pytest.approx([(right.sum() + 1) / 502] * 2, abs=0.003)
+    found = fit_calibration(right, signals)
+    guess = found.predict({"length": [0.1, None]})
+    # Laplace's: one more right and one more wrong
+    assert guess == pytest.approx([(right.sum() + 1) / 502] * 2)
 
 
 def test_too_few_prompts_give_the_base_rate_and_say_so() -> None:
     found = fit_calibration([1] * 15 + [0] * 5, {"margin": range(20)})
     assert found.reason == "not enough data: 20 labelled prompts; at least 30 are needed"
     assert found.predict({"margin": [1.0]})[0] == pytest.approx(16 / 22)
-    few = fit_calibration([1] * 95 + [0] * 5, {"margin": range(100)})
+    few = fit_calibration([1] * 98 + [0] * 2, {"margin": range(100)})
     assert few.reason == (
-        "not enough data: 95 right and 5 wrong verdicts; at least 10 of each are needed"
+        "not enough data: 98 right and 2 wrong verdicts; at least 3 of each are needed"
     )
     silent = fit_calibration([1, 0] * 50, {"margin": [None] * 100, "length": [3.0] * 100})
     assert silent.reason == "no signal: none of them has two values"
@@ -162,13 +189,13 @@ def test_copies_of_a_prompt_do_not_make_noise_look_like_a_signal() -> None:
     kept = fit_calibration(right, {"number": number}, prompts=np.repeat(np.arange(60), 10))
     parted = fit_calibration(right, {"number": number})
     assert kept.curve.kind == "constant"
-    assert parted.curve.kind == "isotonic"
+    assert parted.curve.kind == "logistic"
 
 
 def test_predictions_are_the_same_after_a_trip_through_json() -> None:
     right, signals, _ = _drawn(400)
     signals["margin"][::7] = np.nan
-    for method in ("auto", "isotonic", "platt", "logistic"):
+    for method in METHODS:
         found = fit_calibration(right, signals, method=method)
         again = Calibration.model_validate_json(found.model_dump_json())
         assert again == found
@@ -209,7 +236,7 @@ def test_mistakes_are_named(
         min_size=1,
         max_size=80,
     ),
-    st.sampled_from(["auto", "isotonic", "platt", "logistic"]),
+    st.sampled_from(["auto", "logistic"]),
 )
 @settings(max_examples=examples(40))
 def test_every_probability_is_above_0_and_below_1(
@@ -222,26 +249,11 @@ def test_every_probability_is_above_0_and_below_1(
     assert ((guesses > 0) & (guesses < 1)).all()
 
 
-@given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=60))
-@settings(max_examples=examples(60))
-def test_isotonic_and_platt_never_turn_round(rows: list[tuple[int, bool]]) -> None:
-    column = np.array([float(value) for value, _ in rows])
-    right = np.array([float(hit) for _, hit in rows])
-    grid = np.linspace(-7, 7, 57)
-    curves: list[Isotonic | Platt] = [
-        fit_isotonic("x", column, right),
-        fit_platt("x", column, right),
-    ]
-    for curve in curves:
-        steps = np.diff(curve.predict({"x": grid}, rows=grid.size))
-        assert (steps >= -1e-12).all() or (steps <= 1e-12).all()
-
-
 def test_a_curve_can_tell_of_rows_that_have_one_of_its_signals() -> None:
     rng = np.random.default_rng(0)
     sure = rng.random(400)
     right = rng.random(400) < sure
-    fitted = fit_calibration(right, {"sure": sure, "same": np.ones(400)}, method="platt")
+    fitted = fit_calibration(right, {"sure": sure, "same": np.ones(400)})
     assert fitted.goes_by == ("sure",)
     told = fitted.can_tell({"sure": [0.5, None, 0.7], "same": [1.0, 1.0, None]})
     assert told.tolist() == [True, False, True]
@@ -255,9 +267,9 @@ def test_the_largest_signals_are_only_large() -> None:
     rng = np.random.default_rng(0)
     sure = rng.random(200)
     right = rng.random(200) < sure
-    for method in ("platt", "isotonic", "logistic"):
-        plain = fit_calibration(right, {"sure": sure}, method=method)
-        huge = fit_calibration(right, {"sure": sure * 1e300}, method=method)
-        assert huge.predict({"sure": [3e299, 9e299]}) == pytest.approx(
-            plain.predict({"sure": [0.3, 0.9]})
-        )
+    plain = fit_calibration(right, {"sure": sure})
+    huge = fit_calibration(right, {"sure": sure * 1e300})
+    assert plain.curve.kind == huge.curve.kind == "logistic"
+    assert huge.predict({"sure": [3e299, 9e299]}) == pytest.approx(
+        plain.predict({"sure": [0.3, 0.9]})
+    )

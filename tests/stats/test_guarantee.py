@@ -86,9 +86,13 @@ def test_the_sequence_ends_at_the_first_failure() -> None:
     assert [(test.n, test.passed) for test in found.tested] == [(100, True), (150, False)]
     assert found.coverage is not None
     assert (found.coverage.part, found.coverage.of) == (100, 200)
-    assert (found.agreeing, found.of, found.agreement) == (100, 100, 1)
-    # all 100 agree: the share at which that happens in 5 % of draws
-    assert found.agreement_at_least == pytest.approx(0.05 ** (1 / 100))
+    assert found.agreement is not None
+    assert (found.agreement.part, found.agreement.of, found.agreement.value) == (100, 100, 1)
+    # The two surest groups, three, or all four: one in three of the 5 %, and half of it below.
+    # All 100 agree: the share at which that happens so rarely.
+    assert found.thresholds == 3
+    assert found.agreement.low == pytest.approx((0.05 / 3 / 2) ** (1 / 100))
+    assert found.agreement.high == 1
 
 
 def test_verdicts_at_or_above_the_threshold_are_kept() -> None:
@@ -116,19 +120,32 @@ def test_one_row_of_each_prompt_is_tested() -> None:
     assert drawn == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("curve", ["line from 0.7 to 0.99", "just below it", "not monotone"])
-def test_the_promise_is_broken_at_most_as_often_as_stated(curve: str) -> None:
-    broken, _, _ = simulated_guarantee(CURVES[curve], prompts=200, draws=300, seed=1)
+@pytest.mark.parametrize("curve", ["line from 0.7 to 0.99", "0.89 everywhere", "not monotone"])
+def test_of_all_draws_at_most_the_error_level_grant_falsely(curve: str) -> None:
+    found = simulated_guarantee(CURVES[curve], prompts=200, draws=300, seed=1)
     # 5 % and three standard errors of 300 draws
-    assert broken <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+    assert found.false / 300 <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+
+
+def test_for_a_judge_that_reaches_the_target_nowhere_every_grant_is_false_and_rare() -> None:
+    found = simulated_guarantee(CURVES["0.89 everywhere"], prompts=200, draws=300, seed=1)
+    assert 0 < found.granted == found.false
+    assert found.granted / 300 <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+
+
+def test_the_interval_of_the_agreement_covers_whichever_threshold_was_chosen() -> None:
+    found = simulated_guarantee(CURVES["line from 0.7 to 0.99"], prompts=400, draws=300, seed=1)
+    assert found.granted > 60
+    # 95 % and three standard errors
+    assert found.covered / found.granted >= 0.95 - 3 * (0.05 * 0.95 / found.granted) ** 0.5
 
 
 def test_a_good_judge_is_trusted_with_most_verdicts() -> None:
-    _, found, coverage = simulated_guarantee(
+    found = simulated_guarantee(
         lambda stated: np.where(stated > 0.2, 0.98, 0.5), prompts=400, draws=50, seed=1
     )
-    assert found > 0.95
-    assert coverage > 0.7
+    assert found.granted > 0.95 * 50
+    assert found.coverage > 0.7 * 50
 
 
 def test_a_target_beyond_1_is_an_error() -> None:
@@ -155,6 +172,11 @@ def test_there_is_a_threshold_or_a_reason(
     found = guarantee_agreement(stated, right, prompts=prompts, target=target)
     assert (found.threshold is None) == (found.reason is not None)
     if found.threshold is not None:
-        assert found.agreement_at_least is not None
-        assert found.agreement_at_least >= target - 1e-9
+        share = found.agreement
+        assert share is not None
+        assert share.value is not None
+        assert share.low is not None
+        assert share.high is not None
+        assert share.low <= share.value <= share.high
+        assert share.value > target
     assert type(found).model_validate_json(found.model_dump_json()) == found

@@ -26,7 +26,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import Judged
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
-from evenhand.stats.calibration.curves import Constant, Platt
+from evenhand.stats.calibration.curves import Constant, Logistic, LogisticSignal
 from evenhand.stats.calibration.fit import Calibration, fit_calibration
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.calibration import (
@@ -96,6 +96,9 @@ def test_what_is_right_is_counted_by_the_labels(learned: tuple[Path, str]) -> No
     assert found.change.after_all.brier.value is not None
     assert found.change.before.brier.value is not None
     assert found.change.after_all.brier.value <= found.change.before.brier.value + 0.005
+    skill = found.change.after_all.brier_skill
+    assert skill.low is not None
+    assert found.better_than_base_rate is (skill.low > 0)
 
 
 async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
@@ -144,7 +147,7 @@ async def test_a_calibrated_run_is_another_run_that_asks_nothing_anew(
     assert (first.calls, first.reused_passes) == (0, 2 * PAIRS)
     again = await judged(labelled_sums(PAIRS), judge, at, calibration=calibration)
     assert again.run == first.run
-    other = AppliedCalibration(calibrated(learned, method="platt").calibration)
+    other = AppliedCalibration(calibrated(learned, most=200).calibration)
     assert (await judged(labelled_sums(PAIRS), judge, at, calibration=other)).run != first.run
     # A calibration of the calibrated run goes by the passes, and is the same.
     with open_store(at) as store:
@@ -172,19 +175,13 @@ def made(
     from evenhand.prompts import built_in_template
     from evenhand.stats.calibration.guarantee import Guarantee
 
-    steep = Platt(
-        signal="stated",
-        centre=0.5,
-        scale=0.25,
-        low=0.0,
-        high=1.0,
-        intercept=0.0,
-        slope=1.0,
-        missing=0.5,
+    stated = LogisticSignal(
+        signal="stated", centre=0.5, scale=0.25, low=0.0, high=1.0, slope=1.0, missing=0.0
     )
+    steep = Logistic(intercept=0.0, signals=(stated,), penalty=1.0, otherwise=0.5)
     calibration = Calibration(
         curve=curve or steep,
-        method="platt",
+        method="logistic",
         signals=("stated",),
         unused=(),
         n=98,
@@ -192,8 +189,7 @@ def made(
         prompts=98,
         base_rate=0.5,
         floor=0.01,
-        folds=None,
-        seed=0,
+        log_bayes_factor=None,
         candidates=(),
         reason=None,
     )
@@ -204,10 +200,8 @@ def made(
         n=0,
         prompts=0,
         without_confidence=0,
-        agreeing=None,
-        of=None,
         agreement=None,
-        agreement_at_least=None,
+        thresholds=0,
         coverage=None,
         tested=(),
         level=0.95,
@@ -378,12 +372,11 @@ def test_what_is_not_there_or_no_calibration_is_told(tmp_path: Path) -> None:
     [
         '{"kind": "constant", "probability": NaN}',
         '{"kind": "constant", "probability": 1.5}',
-        '{"kind": "isotonic", "signal": "stated", "increasing": true, "knots": [0.9, 0.1], '
-        '"probabilities": [0.2, 0.8], "missing": 0.5, "smoothing": 1}',
-        '{"kind": "isotonic", "signal": "stated", "increasing": true, "knots": [], '
-        '"probabilities": [], "missing": 0.5, "smoothing": 1}',
-        '{"kind": "platt", "signal": "stated", "centre": 0, "scale": 0, "low": 0, "high": 1, '
+        '{"kind": "platt", "signal": "stated", "centre": 0, "scale": 1, "low": 0, "high": 1, '
         '"intercept": 0, "slope": 1, "missing": 0.5}',
+        '{"kind": "logistic", "intercept": 0, "penalty": 1, "otherwise": 0.5, "signals": '
+        '[{"signal": "stated", "centre": 0, "scale": 0, "low": 0, "high": 1, "slope": 1, '
+        '"missing": null}]}',
     ],
 )
 def test_a_curve_that_is_none_is_refused(
@@ -393,6 +386,16 @@ def test_a_curve_that_is_none_is_refused(
     told["calibration"]["curve"] = "CURVE"
     (tmp_path / "it.json").write_text(json.dumps(told).replace('"CURVE"', curve), "utf-8")
     with pytest.raises(InputError, match="is no calibration"):
+        open_calibration(str(tmp_path / "it.json"))
+
+
+def test_a_calibration_of_an_earlier_version_is_refused_with_what_to_do(
+    learned: tuple[Path, str], tmp_path: Path
+) -> None:
+    told = json.loads(calibrated(learned).calibration.model_dump_json())
+    told["format"] = "evenhand calibration 1"
+    (tmp_path / "it.json").write_text(json.dumps(told), "utf-8")
+    with pytest.raises(InputError, match=r"'evenhand calibration 2'.*make one with evenhand calib"):
         open_calibration(str(tmp_path / "it.json"))
 
 
@@ -448,11 +451,12 @@ async def test_the_promise_is_not_made_of_verdicts_that_show_none_of_the_signals
         number = asked_number(prompt)
         if number % 4:
             return unsure_answer(prompt)
-        return answer_json(right_place(prompt), confidence=None, criteria=[("accuracy", "A")])
+        right = right_place(prompt)
+        return answer_json(right, confidence=None, criteria=[("accuracy", right)])
 
     summary = await judged(labelled_sums(PAIRS), ScriptedJudge(often_silent), at)
     with open_store(at) as store:
-        found = calibrate_run(store, summary.run, method="platt", min_agreement=0.8)
+        found = calibrate_run(store, summary.run, min_agreement=0.8)
     guarantee = found.calibration.guarantee
     assert guarantee is not None
     assert found.calibration.calibration.goes_by == ("stated",)
@@ -518,6 +522,7 @@ async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
         found = calibrate_run(store, summary.run)
     right = sum(is_right(number) for number in range(1, 21))
     assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
+    assert found.better_than_base_rate is None
     assert any("not enough data" in note for note in found.notes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +11,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
+from evenhand.cli.figures import counted, counted_share, interval, number, p_value, percent, rate
 from evenhand.cli.terminal import (
     one_line,
     show_facts,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.stats.calibration.curves import Curve
+    from evenhand.stats.calibration.fit import Calibration
     from evenhand.stats.calibration.guarantee import Guarantee
     from evenhand.stats.calibration.reliability import CalibrationError
     from evenhand.trust.calibration import CalibrationReport
@@ -46,11 +48,11 @@ def calibrate(
         str | None, typer.Option("--judge", "-j", help="Whose verdicts, where the run has several.")
     ] = None,
     method: Annotated[
-        Literal["auto", "isotonic", "platt", "logistic"],
+        Literal["auto", "logistic"],
         typer.Option(
             "--method",
-            help="isotonic and platt go by the best single signal, logistic by all; auto takes "
-            "the simplest that is not worse beyond noise.",
+            help="auto learns a logistic curve of the signals where the labels speak for one, "
+            "and else the share that is right; logistic a curve in any case.",
         ),
     ] = "auto",
     min_agreement: Annotated[
@@ -65,7 +67,8 @@ def calibrate(
         float | None,
         typer.Option(
             "--error-level",
-            help="With --min-agreement: the chance that the promise is wrong. Default: 0.05.",
+            help="With --min-agreement: in how many of all calibrations a threshold may be granted "
+            "falsely. Default: 0.05.",
         ),
     ] = None,
     level: opt.Level = 0.95,
@@ -141,7 +144,7 @@ def show_calibration(
         ("signals", ", ".join(report.signals)),
         (
             "learned",
-            f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
+            f"{_curve(learned.curve)}{_supported_by(learned)}, "
             f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
             f"{_tenths(learned.base_rate)} right",
         ),
@@ -156,10 +159,12 @@ def show_calibration(
         console.print()
         named = ", ".join(one_line(each) for each in report.calibration.data)
         data = f"run {one_line(report.run)}{f' ({named})' if named else ''}"
-        promised = (
+        promised = [
             ("guarantee", _guarantee(report.calibration.guarantee)),
             ("", f"it holds for data like those of {data} and for no others"),
-        )
+        ]
+        if report.calibration.guarantee.threshold is not None:
+            promised.insert(1, ("", _promise(report.calibration.guarantee)))
         show_facts(console, promised, width=_WIDTH_OF_NAMES)
     show_notes(console, report.notes, apart=True)
     console.print()
@@ -194,14 +199,17 @@ def _labels(report: CalibrationReport) -> str:
 
 def _curve(curve: Curve) -> str:
     if curve.kind == "constant":
-        return "the share that is right (no signal tells more)"
-    if curve.kind == "logistic":
-        return f"logistic in {', '.join(part.signal for part in curve.signals)}"
-    return f"{curve.kind} in {curve.signal}"
+        return "the share that is right"
+    return f"logistic in {', '.join(part.signal for part in curve.signals)}"
 
 
-def _drawn_in(weight: float) -> str:
-    return f" at {100 * weight:.0f} % of its steepness" if 0 < weight < 1 else ""
+def _supported_by(learned: Calibration) -> str:
+    factor = learned.log_bayes_factor
+    if factor is None:
+        return ""
+    much = math.log(1000)
+    shown = "above 1,000" if factor > much else f"{math.exp(factor):.2g}"
+    return f" (Bayes factor of a curve {shown})"
 
 
 def _show_errors(console: Console, report: CalibrationReport) -> None:
@@ -216,6 +224,7 @@ def _show_errors(console: Console, report: CalibrationReport) -> None:
     table.add_row("Brier score", _brier(before), _brier(after), _digits(base.base_brier))
     table.add_row("log loss", _log_loss(before), _log_loss(after), _digits(base.base_log_loss))
     console.print(table)
+    console.print(Text(_beside_base_rate(report)))
     if change.brier_change is not None and change.brier_change.value is not None:
         drop = change.brier_change
         limits = (
@@ -226,6 +235,19 @@ def _show_errors(console: Console, report: CalibrationReport) -> None:
         console.print(Text(f"Brier score after less before: {drop.value:+.3f}{limits}", "dim"))
     if change.without:
         console.print(Text(f"{counted(change.without, 'verdict')} had no confidence before", "dim"))
+
+
+def _beside_base_rate(report: CalibrationReport) -> str:
+    better, skill = report.better_than_base_rate, report.change.after_all.brier_skill
+    if not report.calibration.calibration.goes_by:
+        return "no better than the share that is right alone: nothing else was learned"
+    if better is None or skill.value is None or skill.low is None or skill.high is None:
+        return "not known to be better than the share that is right alone: too little to test on"
+    saved = f"the Brier score is lower by {_tenths(skill.value)}"
+    saved += f" ({100 * skill.low:.1f} to {100 * skill.high:.1f} %)"
+    if better:
+        return f"better than the share that is right alone: {saved}"
+    return f"not shown to be better than the share that is right alone: {saved}"
 
 
 def _error(errors: CalibrationError | None) -> str:
@@ -288,16 +310,22 @@ def _drawn(said: float, happened: float | None) -> str:
 
 
 def _guarantee(given: Guarantee) -> str:
-    promise = f"at least {percent(given.target)} agreement, wrong in at most "
-    promise += f"{percent(given.error_level)} of draws"
-    if given.threshold is None or given.coverage is None or given.agreement_at_least is None:
+    promise = f"at least {percent(given.target)} agreement"
+    if given.threshold is None or given.coverage is None or given.agreement is None:
         return f"none for {promise}"
     covered = (
         "" if given.coverage.value is None else f", {_tenths(given.coverage.value)} of verdicts"
     )
     return (
-        f"from {given.threshold:.3f} up{covered}: {promise}; seen {number(given.agreeing or 0)} of "
-        f"{number(given.of or 0)}, one verdict a prompt; the others abstain"
+        f"from {given.threshold:.3f} up{covered}: {promise}; seen "
+        f"{counted_share(given.agreement)}, one verdict a prompt; the others abstain"
+    )
+
+
+def _promise(given: Guarantee) -> str:
+    return (
+        f"falsely granted in at most {percent(given.error_level)} of all calibrations; of those "
+        f"that grant a threshold more may be false: go by the interval"
     )
 
 

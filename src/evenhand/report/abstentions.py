@@ -19,7 +19,8 @@ from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 
 
 class LearnedFrom(Model):
-    """The data that a guarantee was learned on, and holds for."""
+    """The data that a guarantee was learned on, and holds for, and the agreement above its
+    threshold there: None where no threshold was granted, and in runs of earlier versions."""
 
     calibration: str | None = None
     run: str
@@ -27,6 +28,7 @@ class LearnedFrom(Model):
     judged_at: date | None = None
     labels: int
     prompts: int
+    agreement: EstimatedShare | None = None
 
     @classmethod
     def of(cls, judge: JudgeRecord, run: RunRecord) -> LearnedFrom | None:
@@ -36,13 +38,15 @@ class LearnedFrom(Model):
 
     @property
     def sentence(self) -> str:
+        seen = self.agreement
         counts = {"run": self.run, "labels": self.labels, "prompts": self.prompts}
+        measured = "" if seen is None else Message("report.guarantee_measured", **dict(seen))
         about: list[str] = [*self.data]
         if self.judged_at is not None:
             about.append(Message("report.judged_on", day=self.judged_at.isoformat()))
         if about:
-            return Message("report.guarantee_learned_on", about=about, **counts)
-        return Message("report.guarantee_learned", **counts)
+            return Message("report.guarantee_learned_on", about=about, measured=measured, **counts)
+        return Message("report.guarantee_learned", measured=measured, **counts)
 
 
 class Abstentions(Model):

@@ -167,3 +167,29 @@ def fit_ridge(
         if float(np.abs(step).max()) < SETTLED:
             break
     return coefficients
+
+
+def ridge_log_evidence(
+    design: Floats, responses: Floats, fitted: Floats, *, penalty: float, weight: float = 1.0
+) -> float:
+    """How well a ridge predicts the responses before it has seen them, by Laplace's approximation.
+
+    `penalty` is the inverse variance of the slopes' normal prior. A row counts as `weight`
+    independent ones, for a fit with a penalty of penalty / weight. What every design of the same
+    responses shares (the intercept's flat prior) is left out: only differences mean something.
+    """
+    rows, width = design.shape
+    columns = np.concatenate([np.ones((1, rows)), design.T])
+    odds = fitted @ columns
+    probabilities = expit(odds)
+    likelihood = float((responses * odds - np.logaddexp(0, odds)).sum())
+    ridge = np.full(width + 1, penalty)
+    ridge[0] = INTERCEPT_PENALTY
+    information = weight * (columns * (probabilities * (1 - probabilities))) @ columns.T
+    slopes = fitted[1:]
+    return float(
+        weight * likelihood
+        - penalty / 2 * (slopes @ slopes)
+        + width / 2 * np.log(penalty)
+        - np.linalg.slogdet(information + np.diag(ridge))[1] / 2
+    )

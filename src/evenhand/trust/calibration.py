@@ -43,7 +43,7 @@ _KNOWN_BY = {
 class SavedCalibration(Model):
     """`guarantee` is there where a least agreement was asked for; its threshold may be None."""
 
-    format: Literal["evenhand calibration 1"] = "evenhand calibration 1"
+    format: Literal["evenhand calibration 2"] = "evenhand calibration 2"
     run: str
     learned_on: JudgedBy  # whose verdicts taught it; it knows nothing of other judges
     data: tuple[str, ...] = ()  # the run's own sources; none in files of earlier versions
@@ -78,7 +78,9 @@ class AppliedCalibration:
         return identity
 
     def origin(self) -> dict[str, Any]:
-        saved, learned = self.saved, self.saved.guarantee or self.saved.calibration
+        saved, guarantee = self.saved, self.saved.guarantee
+        learned = guarantee or saved.calibration
+        measured = None if guarantee is None else guarantee.agreement
         return {
             "calibration": self.name,
             "run": saved.run,
@@ -86,6 +88,7 @@ class AppliedCalibration:
             "judged_at": None if saved.judged_at is None else saved.judged_at.isoformat(),
             "labels": learned.n,
             "prompts": learned.prompts,
+            "agreement": None if measured is None else measured.model_dump(mode="json"),
         }
 
     def check(self, asked: JudgedBy) -> None:
@@ -149,7 +152,9 @@ class CalibrationReport(Model):
     """What was learned, and `change`: before and after.
 
     `tested`: by calibrations that never saw the row's prompt (`cross-fitted`), or, where half of
-    the prompts were kept for the guarantee, by this very one on that half (`held out`).
+    the prompts were kept for the guarantee, by this very one on that half (`held out`). There
+    `better_than_base_rate` is whether the Brier score is below that of the share that is right
+    alone, its whole interval; None where nothing but that share was learned, or it is not known.
     """
 
     run: str
@@ -167,6 +172,7 @@ class CalibrationReport(Model):
     signals: tuple[str, ...]
     tested: Literal["cross-fitted", "held out"]
     change: CalibrationChange
+    better_than_base_rate: bool | None
     calibration: SavedCalibration
     level: float
     drawn_from: int | None = None
@@ -196,7 +202,7 @@ def calibrate_run(
     everyone = np.ones(labelled.right.size, dtype=np.bool_)
     apart = everyone if min_agreement is None else half_of_prompts(labelled.prompts, seed=seed)
     right, columns, prompts = _rows(labelled, signals, apart)
-    learned = fit_calibration(right, columns, prompts=prompts, method=method, seed=seed)
+    learned = fit_calibration(right, columns, prompts=prompts, method=method)
     guarantee = None
     if min_agreement is None:
         after = cross_fitted(right, columns, prompts=prompts, method=method, seed=seed)
@@ -223,6 +229,17 @@ def calibrate_run(
         calibration=learned,
         guarantee=guarantee,
     )
+    change = calibration_change(
+        labelled.before[tested],
+        after,
+        right,
+        prompts=prompts,
+        # Known from the same labels as the curve; those kept apart would know more.
+        base_rate=None if min_agreement is None else learned.base_rate,
+        level=level,
+        seed=seed,
+    )
+    skill = change.after_all.brier_skill
     return CalibrationReport(
         run=labelled.run,
         store=store.address,
@@ -237,16 +254,8 @@ def calibrate_run(
         invalid=labelled.invalid,
         signals=signals,
         tested="cross-fitted" if min_agreement is None else "held out",
-        change=calibration_change(
-            labelled.before[tested],
-            after,
-            right,
-            prompts=prompts,
-            # Known from the same labels as the curve; those kept apart would know more.
-            base_rate=None if min_agreement is None else learned.base_rate,
-            level=level,
-            seed=seed,
-        ),
+        change=change,
+        better_than_base_rate=None if skill.low is None or not learned.goes_by else skill.low > 0,
         calibration=saved,
         level=level,
         drawn_from=labelled.drawn_from,

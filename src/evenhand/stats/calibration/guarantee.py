@@ -38,11 +38,14 @@ class ThresholdTest(Model):
 
 
 class Guarantee(Model):
-    """Verdicts at or above `threshold` agree with their labels at least `target` often.
+    """Verdicts at or above `threshold` passed the test of agreeing at least `target` often.
 
-    Over repeated draws of labels this is wrong in at most `error_level` of them. `agreement` is
-    what was seen, `agreement_at_least` its exact lower bound at that level; `coverage` is the
-    share of all labelled rows that the threshold keeps. Without a threshold, `reason` says why.
+    Over repeated draws of labels a threshold that does not is granted in at most `error_level` of
+    all draws, whatever the judge. Of the draws that grant one, more may be wrong: all of them for
+    a judge that reaches the target nowhere. `agreement` is what was seen above it, one row a
+    prompt, and its interval holds for whichever of the `thresholds` in question was chosen.
+    `coverage` is the share of all labelled rows that the threshold keeps. Without a threshold,
+    `reason` says why.
     """
 
     target: float
@@ -51,10 +54,8 @@ class Guarantee(Model):
     n: int
     prompts: int
     without_confidence: int
-    agreeing: int | None
-    of: int | None
-    agreement: float | None
-    agreement_at_least: float | None
+    agreement: EstimatedShare | None
+    thresholds: int
     coverage: EstimatedShare | None
     tested: tuple[ThresholdTest, ...]
     level: float
@@ -146,25 +147,26 @@ def guarantee_agreement(
     sure, hits = stated[order], np.cumsum(right[order])
     fewest = fewest_labels(target, error_level=error_level)
     tested: list[ThresholdTest] = []
-    if sure.size >= fewest:
-        ends = _ends(sure, fewest=fewest, prompts=count)
-        for end, threshold in ends:
-            agreeing = int(hits[end - 1])
-            p_value = _binomial_p(agreeing, end, target)
-            tested.append(
-                ThresholdTest(
-                    threshold=threshold,
-                    n=end,
-                    agreeing=agreeing,
-                    p_value=p_value,
-                    passed=p_value <= error_level,
-                )
+    ends = _ends(sure, fewest=fewest, prompts=count) if sure.size >= fewest else []
+    for end, threshold in ends:
+        agreeing = int(hits[end - 1])
+        p_value = _binomial_p(agreeing, end, target)
+        tested.append(
+            ThresholdTest(
+                threshold=threshold,
+                n=end,
+                agreeing=agreeing,
+                p_value=p_value,
+                passed=p_value <= error_level,
             )
-            if not tested[-1].passed:
-                break
+        )
+        if not tested[-1].passed:
+            break
     best = next((test for test in reversed(tested) if test.passed), None)
-    coverage = None
+    coverage = measured = None
     if best is not None:
+        # Bonferroni's share of the error for each threshold that might have been chosen.
+        measured = _exact_share(best.agreeing, best.n, error=(1 - level) / len(ends))
         kept = (known & (stated >= best.threshold)).astype(np.float64)
         coverage = estimate_share(
             sums_by(clusters, kept, count=count),
@@ -180,10 +182,8 @@ def guarantee_agreement(
         n=right.size,
         prompts=count,
         without_confidence=int((~known).sum()),
-        agreeing=best.agreeing if best else None,
-        of=best.n if best else None,
-        agreement=best.agreeing / best.n if best else None,
-        agreement_at_least=_lower_bound(best.agreeing, best.n, error_level) if best else None,
+        agreement=measured,
+        thresholds=len(ends),
         coverage=coverage,
         tested=tuple(tested),
         level=level,
@@ -229,9 +229,17 @@ def _binomial_p(agreeing: int, of: int, target: float) -> float:
     return 1.0 if agreeing == 0 else float(bdtrc(agreeing - 1, of, target))
 
 
-def _lower_bound(agreeing: int, of: int, error_level: float) -> float:
-    """Clopper and Pearson's (1934), one-sided."""
-    return 0.0 if agreeing == 0 else float(betaincinv(agreeing, of - agreeing + 1, error_level))
+def _exact_share(agreeing: int, of: int, *, error: float) -> EstimatedShare:
+    """With Clopper and Pearson's (1934) interval, two-sided."""
+    wrong = of - agreeing
+    return EstimatedShare(
+        part=agreeing,
+        of=of,
+        value=agreeing / of,
+        low=0.0 if agreeing == 0 else float(betaincinv(agreeing, wrong + 1, error / 2)),
+        high=1.0 if wrong == 0 else float(betaincinv(agreeing + 1, wrong, 1 - error / 2)),
+        reason=None,
+    )
 
 
 def _reason(

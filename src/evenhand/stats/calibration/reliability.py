@@ -86,14 +86,14 @@ def reliability_bins(
     return tuple(bins)
 
 
-def debiased_and_plain_error(
+def debiased_square(
     stated: Floats, right: Floats, place: NDArray[np.intp], *, clusters: NDArray[np.intp]
-) -> tuple[float, float]:
-    """Debiased and plain: the first of squares (L2), the second of distances (L1), as is usual.
+) -> float:
+    """The squared calibration error (L2), which may fall below 0 by chance.
 
     The squared distance of a bin's mean overstates by that mean's variance, which is taken off
     (Broecker 2012; Kumar, Liang and Ma 2019). The variance is that between prompts, so that rows
-    of a prompt do not count as independent. A sum below 0 is noise around 0.
+    of a prompt do not count as independent.
     """
     residuals = right - stated
     bins, rows = int(place.max()) + 1, float(right.size)
@@ -108,8 +108,21 @@ def debiased_and_plain_error(
     variances = np.where(
         prompts > 1, spread * prompts / np.maximum(prompts - 1, 1) / (sizes * sizes), 0.0
     )
-    squared = float((sizes / rows * (means * means - variances)).sum())
-    return math.sqrt(max(0.0, squared)), float((sizes / rows * np.abs(means)).sum())
+    return float((sizes / rows * (means * means - variances)).sum())
+
+
+def debiased_and_plain_error(
+    stated: Floats, right: Floats, place: NDArray[np.intp], *, clusters: NDArray[np.intp]
+) -> tuple[float, float]:
+    """Debiased and plain: the first of squares (L2), the second of distances (L1), as is usual.
+
+    A debiased square below 0 is noise around 0.
+    """
+    sizes = np.bincount(place)
+    means = np.bincount(place, weights=right - stated) / sizes
+    squared = debiased_square(stated, right, place, clusters=clusters)
+    plain = float((sizes / right.size * np.abs(means)).sum())
+    return math.sqrt(max(0.0, squared)), plain
 
 
 def consistency_p_value(
