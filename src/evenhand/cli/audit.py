@@ -149,7 +149,7 @@ def audit(
             criteria_needed=config.needs_prompt,
             values=values,
         )
-        need_labels(data, reading, named_store(limits.store))
+        need_labels(data, reading, named_store(limits.store), bad_rows=bad_rows)
         sources = PairFiles((data,), reading)
         opened = open_judge(config)
         repeated = repetitions_note(opened, config)
@@ -251,7 +251,7 @@ def refuse_unknown_file(address: str | None, run: str) -> None:
         raise InputError(Message("command.no_file_or_run", run=run))
 
 
-def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
+def need_labels(data: Source, reading: ReadOptions, store: str | None, *, bad_rows: str) -> None:
     """Before anybody pays for judging pairs that cannot be audited."""
     from collections import Counter
 
@@ -259,8 +259,12 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
     from evenhand.trust.audit import refuse_one_sided
 
     in_one_order: Counter[int] = Counter()
+    bad = None
     for row in read_pairs([data], reading):
-        if isinstance(row, BadRow) or row.label is None:
+        if isinstance(row, BadRow):
+            bad = bad or row
+            continue
+        if row.label is None:
             continue
         if row.pair.swap_positions:
             return
@@ -268,6 +272,8 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
         if len(in_one_order) > 1:
             return
     refuse_one_sided(data.name, in_one_order)
+    if not in_one_order and bad is not None and bad_rows == "stop":
+        raise DataError(bad.message)
     if not in_one_order and not _any_vote(store):
         raise DataError(Message("command.no_labels", name=data.name))
 

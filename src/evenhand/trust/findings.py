@@ -103,10 +103,10 @@ class PositionFindings(Model):
 
 
 def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> PositionFindings:
-    given = thresholds.model_dump(exclude_none=True).keys() - {"max_place_lean", "min_consistency"}
-    if given:
-        names = [name.replace("_", "-") for name in sorted(given)]
-        raise InputError(Message("trust.threshold_needs_labels", name=names[0]))
+    for name in ("min_accuracy", "min_kappa", "max_unread", "max_length_excess"):
+        if getattr(thresholds, name) is not None:
+            option = name.replace("_", "-")
+            raise InputError(Message("trust.threshold_needs_labels", name=option))
     alarm = place.lean.beyond(_limit(thresholds.max_place_lean)) is not None
     least, most = thresholds.min_consistency, thresholds.max_place_lean
     checks: tuple[ThresholdCheck, ...] = ()

@@ -112,9 +112,9 @@ TOOLS: dict[str, tuple[str, str]] = {
         "kappa, consistency between the orders, bias for a place or for length, against simple "
         "yardsticks. Give run for a run whose pairs have labels, or labelled pairs inline (each "
         "with label), which are judged first, with progress. findings.word is trustworthy, with "
-        "care, not trustworthy, not shown (judged in one order) or not enough data; thresholds "
-        "such as minAccuracy give a ruling: pass, fail or undecided. Do it before relying on a "
-        "judge for a decision.",
+        "care, not trustworthy, too few labels, not shown (judged in one order) or not enough "
+        "data; thresholds such as minAccuracy give a ruling: pass, fail or undecided. Do it "
+        "before relying on a judge for a decision.",
     ),
 }
 
