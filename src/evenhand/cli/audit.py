@@ -97,6 +97,24 @@ def audit(
     columns: opt.ColumnMap = None,
     values: opt.Values = None,
     bad_rows: opt.OnBadRows = "stop",
+    try_prepare: Annotated[
+        bool,
+        typer.Option(
+            "--try-prepare",
+            help="Judge the labelled pairs with each choice of --prepare and without any, and say "
+            "what each gains, harms and costs.",
+        ),
+    ] = False,
+    choices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--choice",
+            metavar="KINDS[=JUDGE]",
+            help="With --try-prepare: a choice to try, e.g. metrics,reference; with a judge of its "
+            "own where its answers were recorded apart. Repeatable. Default: metrics; reference; "
+            "both; analysis.",
+        ),
+    ] = None,
     rules: PairRules,
     base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
@@ -111,9 +129,11 @@ def audit(
     2 bad input, no labels, or the store failed, 3 the judge failed, 5 a cap stopped it,
     130 interrupted.
     """
-    from evenhand.cli.inputs import read_options
+    from evenhand.cli.inputs import data_path, read_options
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import named_store, opened_store
+    from evenhand.cli.try_prepare import try_choices
+    from evenhand.data import open_source
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
@@ -137,6 +157,10 @@ def audit(
     if labelled is None:
         raise InputError(Message("command.nothing_to_audit"))
     run, repeated = labelled, None
+    if choices and not try_prepare:
+        raise InputError(Message("command.choice_alone"))
+    if try_prepare and (data is None or labelled == "-"):
+        raise InputError(Message("command.try_prepare_needs_file"))
     if data is None:
         refuse_unknown_file(named_store(limits.store), run)
         refuse_judging_options(context, run)
@@ -150,6 +174,17 @@ def audit(
             values=values,
         )
         need_labels(data, reading, named_store(limits.store), bad_rows=bad_rows)
+        if try_prepare:
+            try_choices(
+                lambda: open_source(data_path(labelled)),
+                reading,
+                config,
+                choices,
+                limits.options(name, bad_rows=bad_rows),
+                level=level,
+                as_json=as_json,
+                confirm_above=limits.asks_above,
+            )
         sources = PairFiles((data,), reading)
         opened = open_judge(config)
         repeated = repetitions_note(opened, config)
