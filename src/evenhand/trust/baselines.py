@@ -111,8 +111,8 @@ class Baseline(Model):
 
     `lead` is how much oftener the judge is right than this, on the same pairs. Beside the coin an
     inconsistent pair counts as half right (half credit), as every pair does for the coin; beside
-    the others, which decide every pair, as not right. `useful_lead` is a third of what the baseline gets wrong: two pairs of three where a coin has
-    one of two.
+    the others, which decide every pair, as not right. `useful_lead` is a third of what the
+    baseline gets wrong: two pairs of three where a coin has one of two.
     """
 
     name: str
