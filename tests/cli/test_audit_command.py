@@ -477,6 +477,10 @@ def test_one_fixed_order_is_never_trustworthy(command: Command, start_server: St
     # The same of a run that was judged in one order; a judge that is below in one order is below.
     ran = command("audit", "one", "--store", "store.db", "--min-accuracy", "0.99", "--json")
     assert (ran.code, ran.json["oneOrder"]) == (1, 60)
+    # Every tenth label is wrong, and the other order was not asked.
+    original, swapped = ran.json["counts"]["original"], ran.json["counts"]["swapped"]
+    assert (original["right"], original["wrong"], original["unread"]) == (54, 6, 0)
+    assert set(swapped.values()) == {0}
     first = start_server(takes_the_first)
     ran = command(*asked, "--base-url", first.url, "--store", "first.db", "--json")
     # 38 of the 60 labels name A: always the same place is right as often, and oftener than a coin.
