@@ -19,6 +19,7 @@ def test_the_difference_is_the_mean_gain_and_inside_its_interval(gains: list[int
     gain = np.array(gains, dtype=np.int8)
     found = difference_in_halves(gain, np.arange(gain.size), level=0.95)
     assert found.value == pytest.approx(gain.mean() / 2)
+    assert found.value is not None
     assert found.low is not None
     assert found.high is not None
     assert -1 <= found.low <= found.value <= found.high <= 1

@@ -229,7 +229,8 @@ def test_a_judge_that_contradicts_itself_throughout_is_as_good_as_a_coin(store: 
     def takes(place: str) -> Answer:
         return lambda call: completed(answer_json(place), USAGE)
 
-    made = [Row(f"p{n}", takes("AB"[n % 2]), label="AB"[n // 2 % 2]) for n in range(80)]
+    labels: tuple[Winner, Winner] = ("A", "B")
+    made = [Row(f"p{n}", takes("AB"[n % 2]), label=labels[n // 2 % 2]) for n in range(80)]
     make_run(store, "run", made)
     found = audit_run(store, "run")
     assert (found.accuracy.part, found.inconsistent.part) == (0, 80)
@@ -239,7 +240,7 @@ def test_a_judge_that_contradicts_itself_throughout_is_as_good_as_a_coin(store: 
 
 
 def test_an_order_that_was_read_counts_where_its_pair_is_invalid(store: Store) -> None:
-    def half_read(call: JudgeCall) -> Completion:
+    def half_read(call: JudgeCall) -> str | Completion:
         return says("A")(call) if call.order == "original" else mumbles(call)
 
     made = [
