@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from scripts import published_figures as published
 
 from command_line import Command
 from evenhand.contract import Winner
+from evenhand.judges.replay import ReplayJudge
 from run_data import CRITERIA, adds_up, sums, write_lines
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -87,6 +90,249 @@ def test_the_position_alarm_fires_for_falcon_alone(
     )
     assert ran.code == 0
     assert ran.json["findings"]["placeAlarm"] is alarm
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(("judge", "side"), [("Falcon_CoT", "first"), ("GPT-4_CoT", None)])
+def test_the_position_alarm_needs_no_labels(
+    command: Command, recorded_data: Path, judge: str, side: str | None
+) -> None:
+    recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
+    asked = ("audit", "--rule", "position-bias", "--judge", f"replay:{recordings}")
+    ran = command(*asked, "--json")
+    assert ran.code == 0
+    assert ran.json["findings"]["placeAlarm"] is (side is not None)
+    assert ran.json["place"]["test"]["alarm"] == side
+    # A second count: letters as shown, of the pairs that were read in both orders.
+    shown: dict[str, dict[str, str | None]] = {}
+    with gzip.open(recordings, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            shown.setdefault(row["id"], {})[row["pass"]] = row["verdict_as_shown"]
+    both = [tuple(each.values()) for each in shown.values() if None not in each.values()]
+    to_first, to_second = both.count(("A", "A")), both.count(("B", "B"))
+    assert ran.json["place"]["lean"]["value"] == pytest.approx((to_first - to_second) / len(both))
+    told = " ".join(command(*asked).out.split())
+    assert ("ALARM: position bias" in told) is (side is not None)
+    # A limit of one's own is part of the ruling, as it is with labels.
+    code = command(*asked, "--max-place-lean", "0.5").code
+    assert code == (1 if side else 0)
+    refused = command(*asked, "--min-accuracy", "0.5")
+    assert (refused.code, "--min-accuracy needs labels" in refused.err) == (2, True)
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(("judge", "alarm"), [("Falcon_CoT", True), ("GPT-4_CoT", False)])
+def test_a_report_raises_the_position_alarm_in_its_conclusion(
+    command: Command, recorded_data: Path, judge: str, alarm: bool
+) -> None:
+    pairs = recorded_data / "pairs" / "llmbar_natural.jsonl"
+    recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
+    at = ("--store", "store.db")
+    judged = ("run", str(pairs), "--map", "label=", "--judge", f"replay:{recordings}", *at)
+    assert command(*judged, "--name", "r").code == 0
+    (found,) = command("report", "r", *at, "--json").json["conclusions"]
+    assert found["position"]["alarm"] == ("first" if alarm else None)
+    assert ("Position alarm: " in found["sentence"]) is alarm
+    assert ("Take another judge or prompt." in found["sentence"]) is alarm
+    low = found["position"]["lean"]["low"]
+    assert (low > 0.1) is alarm
+    told = " ".join(command("report", "r", *at).out.split())
+    assert ("Position alarm: " in told) is alarm
+
+
+@pytest.mark.recorded
+def test_missing_swapped_passes_are_named_and_not_counted_as_wrong(
+    command: Command, recorded_data: Path
+) -> None:
+    pairs = [
+        json.loads(line)
+        for line in (recorded_data / "pairs" / "llmbar_natural.jsonl")
+        .read_text("utf-8")
+        .split("\n")
+        if line
+    ]
+    write_lines(command.directory / "pairs.jsonl", pairs)
+    recordings = recorded_data / "judgments" / "llmbar__GPT-4_CoT.jsonl.gz"
+    with gzip.open(recordings, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    one_order = [row for row in rows if row["pass"] == "original"]
+    write_lines(command.directory / "one.jsonl", one_order)
+    at = ("--store", "store.db")
+    ran = command("audit", "pairs.jsonl", "--judge", "replay:one.jsonl", *at)
+    assert ran.code == 2
+    assert "of 100 pairs the recording lacks 100 swapped and 0 original passes" in ran.err
+    assert "audit in one order with --no-swap, or record the other order" in ran.err
+    assert "right on" not in ran.out
+    assert (
+        command("audit", "pairs.jsonl", "--judge", "replay:one.jsonl", "--no-swap", *at).code == 0
+    )
+    # Without ten of the swapped passes, the other ninety pairs are audited as before.
+    lost = {pair["id"] for pair in pairs[:10]}
+    some = [row for row in rows if row["pass"] == "original" or row["id"] not in lost]
+    write_lines(command.directory / "some.jsonl", some)
+    asked = ("audit", "pairs.jsonl", "--judge", "replay:some.jsonl", *at)
+    told = command(*asked, "--json").json
+    assert told["missingPasses"] == {"pairs": 10, "original": 0, "swapped": 10}
+    assert (told["n"], told["unlabelled"], told["unread"]["part"]) == (90, 0, 0)
+    write_lines(command.directory / "rest.jsonl", pairs[10:])
+    rest = command("audit", "rest.jsonl", "--judge", f"replay:{recordings}", *at, "--json").json
+    assert told["accuracy"] == rest["accuracy"]
+    assert told["findings"]["word"] == rest["findings"]["word"] == "trustworthy"
+    shown = " ".join(command(*asked).out.split())
+    assert "10 of 100 labelled pairs are in no figure: the recording lacks 10 swapped" in shown
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("pairs", "judge"),
+    [
+        ("llmbar_natural", "llmbar__Falcon_CoT"),
+        ("judgebench_gpt4o", published.SKYWORK),
+        pytest.param("judgebench_gpt4o", published.O1_MINI, marks=pytest.mark.slow),
+    ],
+)
+def test_the_counts_of_published_tables_are_those_of_a_second_count(
+    command: Command, recorded_data: Path, pairs: str, judge: str
+) -> None:
+    recordings = recorded_data / "judgments" / f"{judge}.jsonl.gz"
+    at = ("--store", "store.db", "--json")
+    labelled = recorded_data / "pairs" / f"{pairs}.jsonl"
+    told = command("audit", str(labelled), "--judge", f"replay:{recordings}", *at).json
+    truth = published.labels(recorded_data, pairs)
+    turned = {"A": "B", "B": "A", "TIE": "TIE", None: None}
+    said: dict[str, dict[str, str | None]] = {key: {} for key in truth}
+    for each in published.judgments(recorded_data, judge):
+        if each.id in truth:
+            read = published.as_we_read(each)
+            said[each.id][each.order] = read if each.order == "original" else turned[read]
+    for order in ("original", "swapped"):
+        counted = Counter(
+            "right"
+            if verdicts[order] == truth[key]
+            else {"TIE": "tie", None: "unread"}.get(verdicts[order], "wrong")
+            for key, verdicts in said.items()
+        )
+        kinds = ("right", "wrong", "tie", "unread")
+        assert told["counts"][order] == {kind: counted[kind] for kind in kinds} | {"split": 0}
+    both = [(each["original"], each["swapped"], truth[key]) for key, each in said.items()]
+    assert told["counts"] | {"original": 0, "swapped": 0} == {
+        "original": 0,
+        "swapped": 0,
+        "bothRight": sum(first == second == label for first, second, label in both),
+        "unread": sum(None in (first, second) for first, second, _ in both),
+        "flipsToFirst": sum((first, second) == ("A", "B") for first, second, _ in both),
+        "flipsToSecond": sum((first, second) == ("B", "A") for first, second, _ in both),
+    }
+    assert sum(told["counts"]["original"].values()) == told["n"] == len(truth)
+
+
+@pytest.mark.recorded
+def test_published_counts_of_judgebench_come_out_of_the_audit(
+    command: Command, recorded_data: Path
+) -> None:
+    """Skywork has scores alone, so that our reading and the authors' are the same: a pair is right
+    by their rule where one order is right and the other no opposite, 64.29 % of 350 pairs. Three
+    pairs have equal scores, and B is the recorded verdict in both orders."""
+    recordings = recorded_data / "judgments" / f"{published.SKYWORK}.jsonl.gz"
+    labelled = recorded_data / "pairs" / f"{published.JUDGEBENCH}.jsonl"
+    asked = ("audit", str(labelled), "--judge", f"replay:{recordings}", "--store", "store.db")
+    told = command(*asked, "--rule", "judgebench", "--json").json
+    counts = told["counts"]
+    assert (counts["flipsToFirst"], counts["flipsToSecond"]) == (0, 3)
+    assert f"{100 * counts['bothRight'] / 350:.2f}" == "64.29"
+    assert "our accuracy counts it only where both orders agree" in told["notes"][-1]
+
+
+@pytest.mark.slow
+@pytest.mark.recorded
+def test_repetitions_of_a_recording_are_shown_apart(command: Command, recorded_data: Path) -> None:
+    recordings = recorded_data / "judgments" / "mtbench_rep__gpt-4-0613.jsonl.gz"
+    asked = ("audit", "--rule", "position-bias", "--judge", f"replay:{recordings}")
+    told = command(*asked, "--json").json["rule"]
+    said: dict[tuple[str, str], dict[int, str | None]] = {}
+    with gzip.open(recordings, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            said.setdefault((row["id"], row["pass"]), {})[row["repetition"]] = row[
+                "verdict_as_shown"
+            ]
+    neighbours = [
+        (each[n], each[n + 1]) for each in said.values() for n in (1, 2) if each[n] and each[n + 1]
+    ]
+    assert told["n"] == 288  # 96 pairs, three times
+    assert told["retest"]["of"] == len(neighbours)
+    assert told["retest"]["part"] == sum(one == two for one, two in neighbours)
+    assert [each["n"] for each in told["byRepetition"]] == [96, 96, 96]
+    assert "repetition 3: consistency" in command(*asked).out
+    # An audit judges as many of them as it is asked to, and says what it left out.
+    ids = sorted({key for key, _ in said})
+    rows = [
+        {"id": key, "prompt": key, "response_a": "a", "response_b": "b", "label": "AB"[n % 2]}
+        for n, key in enumerate(ids)
+    ]
+    write_lines(command.directory / "labelled.jsonl", rows)
+    audit = ("audit", "labelled.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db")
+    once = command(*audit, "--json").json
+    assert once["retest"] is None
+    assert "has up to 3 repetitions of a pass, and the first 1 was judged" in once["notes"][-1]
+    thrice = command(*audit, "--samples", "3", "--json").json
+    # By our own reading, which finds no verdict in one of them.
+    assert (thrice["retest"]["part"], thrice["retest"]["of"]) == _neighbours_as_we_read(recordings)
+    assert not any("repetitions of a pass" in note for note in thrice["notes"])
+
+
+def _neighbours_as_we_read(recordings: Path) -> tuple[int, int]:
+    said: dict[tuple[str, str], dict[int, Winner | None]] = {}
+    for each in ReplayJudge(recordings).recordings():
+        read = published.as_we_read(each)
+        said.setdefault((each.id, each.order), {})[each.repetition] = read
+    both = [
+        each[n] == each[n + 1]
+        for each in said.values()
+        for n in (1, 2)
+        if each[n] is not None and each[n + 1] is not None
+    ]
+    return sum(both), len(both)
+
+
+def test_skipped_rows_are_counted_in_text_and_json(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    bad = [{"id": "no-response", "prompt": "p", "label": "A"}, {"id": "odd", "label": 7}]
+    write_lines(command.directory / "labelled.jsonl", [*labelled(30), *bad])
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    at = ("--base-url", server.url, "--store", "store.db", "--bad-rows", "skip")
+    told = command(*asked, *at, "--json").json
+    assert (told["n"], told["skippedRows"]) == (30, 2)
+    shown = command(*asked, *at).out
+    assert re.search(r"rows skipped +2\n", shown)
+    assert "2 rows of the data are no pairs and in no figure" in " ".join(shown.split())
+
+
+def test_numbers_are_labels_where_somebody_says_what_they_mean(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    spelled = {"A": [1, "1", 1.0, "1.0"], "B": [2, "2", 2.0, "2.00"], "TIE": [0, "0", 0.0, "0.0"]}
+    rows = [
+        row | {"label": spelled[str(row["label"])][number % 4]}
+        for number, row in enumerate(labelled(40))
+    ]
+    write_lines(command.directory / "numbers.jsonl", rows)
+    asked = ("audit", "numbers.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    at = ("--base-url", server.url, "--store", "store.db")
+    refused = command(*asked, *at)
+    assert refused.code == 2
+    assert "say what it means, e.g. --value 1=A" in refused.err
+    assert not server.requests
+    meant = ("--value", "1=A", "--value", "2=B", "--value", "0=TIE")
+    told = command(*asked, *at, *meant, "--json").json
+    # Every tenth label of forty is wrong.
+    assert (told["n"], told["accuracy"]["part"]) == (40, 36)
+    judged = ("run", "numbers.jsonl", *CRITERIA, "--judge", "openai:loopback", *at, *meant)
+    assert command(*judged, "--name", "numbers").code == 0
+    again = command("audit", "numbers", "--store", "store.db", "--json").json
+    assert again["accuracy"] == told["accuracy"]
 
 
 def labelled(count: int) -> list[dict[str, object]]:
@@ -171,7 +417,11 @@ def test_a_judge_that_takes_the_first_is_not_trusted(
         *("--base-url", server.url, "--store", "store.db"),
     )
     assert "not trustworthy" in ran.out
-    assert "ALARM: it goes by place: 100 % of the pairs lean to the first place" in ran.out
+    told = " ".join(ran.out.split())
+    # 40 of 40 to the first: the exact test is 2 · 0.5^40, and Clopper and Pearson's lower limit
+    # 0.025^(1/40) = 0.9119 of a share is 2 · 0.9119 - 1 of a difference.
+    assert "ALARM: position bias: 100.0 % (82.4 to 100.0) of 40 pairs follow the response" in told
+    assert "p = 1.8e-12" in told
 
 
 def takes_the_first(_: SeenRequest) -> Reply:
@@ -227,6 +477,10 @@ def test_one_fixed_order_is_never_trustworthy(command: Command, start_server: St
     # The same of a run that was judged in one order; a judge that is below in one order is below.
     ran = command("audit", "one", "--store", "store.db", "--min-accuracy", "0.99", "--json")
     assert (ran.code, ran.json["oneOrder"]) == (1, 60)
+    # Every tenth label is wrong, and the other order was not asked.
+    original, swapped = ran.json["counts"]["original"], ran.json["counts"]["swapped"]
+    assert (original["right"], original["wrong"], original["unread"]) == (54, 6, 0)
+    assert set(swapped.values()) == {0}
     first = start_server(takes_the_first)
     ran = command(*asked, "--base-url", first.url, "--store", "first.db", "--json")
     # 38 of the 60 labels name A: always the same place is right as often, and oftener than a coin.
@@ -273,7 +527,7 @@ def test_always_a_tie_is_no_judge_of_ties(command: Command, start_server: StartS
     asked = ("audit", "ties.jsonl", *CRITERIA, "--judge", "openai:loopback")
     ran = command(*asked, "--base-url", server.url, "--store", "store.db")
     assert "openai:loopback  not trustworthy" in ran.out
-    assert "not shown to be better than baseline:constant, which is right on 100.0 %" in ran.out
+    assert "no better than baseline:constant, which is right on 100.0 %" in ran.out
 
 
 @pytest.mark.parametrize(

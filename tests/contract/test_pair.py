@@ -41,6 +41,12 @@ def test_json_is_camel_case_and_reads_back() -> None:
     assert read_pair(dumped) == pair
 
 
+@pytest.mark.parametrize(("given", "text"), [(42, "42"), (2.5, "2.5"), ("42", "42"), (0, "0")])
+def test_a_reference_that_is_a_number_is_read_as_its_text(given: object, text: str) -> None:
+    assert read_pair({**GOOD, "reference": given}).reference == text
+    assert Pair.model_validate({**GOOD, "reference": given}).reference == text
+
+
 def test_defaults_are_those_of_the_contract() -> None:
     pair = read_pair(GOOD)
     assert (pair.id, pair.context, pair.reference) == (None, None, None)
@@ -71,6 +77,9 @@ def test_defaults_are_those_of_the_contract() -> None:
         ({"allowTie": "yes"}, r"^allowTie takes true or false, not the string 'yes'$"),
         ({"allowTie": 1}, r"^allowTie takes true or false, not the number 1$"),
         ({"id": 7}, r"^id takes a string, not the number 7$"),
+        ({"reference": True}, r"^reference takes a string, not true$"),
+        ({"reference": float("inf")}, r"^reference takes a string, not the number inf$"),
+        ({"reference": [4]}, r"^reference takes a string, not a list$"),
         ({"response_a": "again"}, r"^response_a is given twice, also as responseA; keep one$"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,6 +119,38 @@ def test_two_columns_that_agree_or_of_which_one_is_empty_are_fine(other: str | N
 def test_responses_counted_from_zero_are_not_guessed() -> None:
     reason = reason_of({"prompt": "p", "response_0": "a", "response_1": "b"})
     assert reason.startswith("no column for response_a")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, "TIE"), ("0", "TIE"), (0.0, "TIE"), ("1.0", "A"), (1, "A"), (2.0, "B"), ("A", "A")],
+)
+def test_a_number_is_the_label_that_it_was_said_to_mean(value: object, expected: str) -> None:
+    meant = {"0": "TIE", "1": "A", "2.0": "B", "n/a": "skipped"}
+    reading = replace(READING, values=meant)
+    assert record_of({**PLAIN, "label": value}, reading).label == expected
+    assert record_of({**PLAIN, "label": "N/A"}, reading).label is None
+    assert "value 7=A" in reason_of({**PLAIN, "label": 7}, reading)
+    # Of 15 and 1.5 only one was named.
+    assert "value 15=A" in reason_of({**PLAIN, "label": 15}, replace(READING, values={"1.5": "A"}))
+
+
+def test_what_a_spelling_means_is_a_verdict() -> None:
+    with pytest.raises(DataError, match="'0' cannot mean 'first'; give A, B, TIE or skipped"):
+        one(PLAIN, ReadOptions(values={"0": "first"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [(4, "4"), (-3.5, "-3.5"), (1.0, "1.0"), ("1.0", "1.0"), (10**30, "1" + "0" * 30)],
+)
+def test_a_reference_that_is_a_number_is_read_as_its_text(given: object, text: str) -> None:
+    assert record_of({**PLAIN, "reference": given}).pair.reference == text
+
+
+def test_a_gap_in_a_column_of_numbers_is_no_reference() -> None:
+    assert record_of({**PLAIN, "reference": float("nan")}).pair.reference is None
+    assert "reference takes a string" in reason_of({**PLAIN, "reference": True})
 
 
 def test_a_chosen_response_is_a_and_labelled() -> None:

@@ -208,6 +208,17 @@ def test_what_is_known_of_a_prompt_is_carried_over(join: Join) -> None:
     assert record.tags == ("math", "hard")
 
 
+def test_references_that_are_numbers_are_read_as_their_texts(join: Join) -> None:
+    ours = [{"id": 1, "prompt": "p", "text": "x", "reference": 4}]
+    [record] = join({"a": ours, "b": [{"id": 1, "prompt": "p", "text": "y"}]})
+    assert isinstance(record, Record)
+    assert record.pair.reference == "4"
+    asked = [{"question_id": 81, "turns": ["1+1?", "half of it?"], "reference": [2, 1.5]}]
+    answers = {"a": mt_bench("v", ["2", "1"]), "b": mt_bench("w", ["2", "1"])}
+    references = [r.pair.reference for r in join(answers, questions=asked) if isinstance(r, Record)]
+    assert references == ["2", "[Reference for turn 1]\n2\n\n[Reference for turn 2]\n1.5"]
+
+
 def test_columns_are_mapped(join: Join) -> None:
     rows = [{"key": 1, "prompt": "p", "said": "x"}]
     [record] = join({"a": rows, "b": rows}, columns={"id": "key", "response": "said"})

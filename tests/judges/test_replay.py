@@ -117,6 +117,22 @@ def test_samples_are_the_recordings_there_are_whatever_their_numbers(tmp_path: P
         ask(judge, sample=3)
 
 
+def test_an_id_that_is_a_number_is_read_as_its_text(tmp_path: Path) -> None:
+    # As in files of pairs, whose ids may be numbers too.
+    judge = ReplayJudge(a_file(tmp_path, a_record(id=7, raw="seven"), a_record(id="8")))
+    assert ask(judge, "7").text == "seven"
+
+
+def test_recordings_keep_the_numbers_of_their_repetitions(tmp_path: Path) -> None:
+    records = [a_record(raw="three", repetition=3), a_record(raw="one", repetition=1)]
+    judge = ReplayJudge(a_file(tmp_path, *records))
+    assert [(each.repetition, each.raw) for each in judge.recordings()] == [
+        (1, "one"),
+        (3, "three"),
+    ]
+    assert judge.repetitions == 2
+
+
 def test_each_pass_counts_its_samples_from_its_own_first_one(tmp_path: Path) -> None:
     from_zero = [a_record(id="p2", raw=f"r{n}", repetition=n) for n in (0, 1)]
     judge = ReplayJudge(a_file(tmp_path, a_record(raw="only"), *from_zero))
@@ -194,7 +210,10 @@ def test_gzip_a_byte_order_mark_blank_lines_and_windows_line_ends_are_all_read(
         ('{"pass": "original", "raw": ""}', "line 2 has no id"),
         ('{"id": "p1", "raw": ""}', "line 2 has no pass"),
         ('{"id": "p1", "pass": "original"}', "line 2 has neither raw nor verdict_as_shown"),
-        ('{"id": 7, "pass": "original", "raw": ""}', "line 2: id takes a string, not 7"),
+        (
+            '{"id": [7], "pass": "original", "raw": ""}',
+            "line 2: id takes a string or a whole number, not [7]",
+        ),
         ('{"id": "p1", "pass": "both", "raw": ""}', "pass takes original or swapped"),
         ('{"id": "p1", "pass": "original", "raw": 3}', "raw takes a string or null, not 3"),
         (

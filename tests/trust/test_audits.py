@@ -13,10 +13,12 @@ import pytest
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
+from evenhand.judges import Completion, JudgeCall
 from evenhand.store import NewVote, Store
 from evenhand.trust.audit import Audit, _same_model, audit_run
 from evenhand.trust.findings import Thresholds, assess_audit
-from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+from scripted import Answer, answer_json
+from stored_runs import USAGE, Row, completed, follows_place, make_run, mumbles, opened, says
 
 
 @pytest.fixture
@@ -161,7 +163,10 @@ def test_a_lead_is_counted_on_the_same_pairs(store: Store) -> None:
     [
         (60, 4, "trustworthy"),
         (60, 18, "with care"),  # 70 % right, which may be 57 %
-        (60, 30, "not trustworthy"),  # a coin's share
+        (60, 30, "not trustworthy"),  # a coin's share, and at best 12.7 points above it
+        (12, 3, "too few labels"),  # 75 % right, which may be 43 % or 94 %
+        (24, 9, "too few labels"),
+        (240, 108, "not trustworthy"),  # 55 % right: enough labels to rule out a useful lead
         (5, 0, "not enough data"),
     ],
 )
@@ -170,6 +175,101 @@ def test_the_word_on_a_judge_goes_by_the_interval(
 ) -> None:
     make_run(store, "run", rows(count, wrong=wrong))
     assert assess_audit(audit_run(store, "run")).word == word
+
+
+def test_too_few_labels_come_with_how_many_would_do(store: Store) -> None:
+    make_run(store, "run", rows(12, wrong=3))
+    found = audit_run(store, "run")
+    coin = yardstick(found, "baseline:random")
+    # Nine of twelve: 25 points above a coin. Clopper and Pearson's limits of 9 of 12 are 0.428 and
+    # 0.945, and a useful lead is a third of the half that a coin gets wrong.
+    assert coin.lead.value == pytest.approx(0.25)
+    assert coin.lead.low == pytest.approx(0.428 - 0.5, abs=0.001)
+    assert coin.lead.high == pytest.approx(0.945 - 0.5, abs=0.001)
+    assert coin.useful_lead == pytest.approx(0.5 / 3)
+    # From 25 points down to -7.2 are 32.2: 2.04 · (32.2 / 25)² · 12 = 40.6 labels show it.
+    told = [line for line in assess_audit(found).lines if "baseline:random" in line]
+    assert told == [
+        "too few labels to say whether it is better than baseline:random, which is right on "
+        "50.0 %: its lead is 25.0 points (-7.2 to 44.5); about 41 labels would settle it"
+    ]
+
+
+def test_a_lead_is_useful_beside_what_the_baseline_leaves(store: Store) -> None:
+    """Of a baseline that is right on 90 % nobody can be better by a sixth."""
+    made = [
+        Row(f"q{n}", says("A"), label="A", pair={"response_a": "x" * (3 if n < 2 else 9)})
+        for n in range(20)
+    ]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    longer = yardstick(found, "baseline:longer")
+    assert longer.accuracy.value == pytest.approx(0.9)
+    assert longer.useful_lead == pytest.approx(0.1 / 3)
+    assert longer.lead.low < 0 < longer.useful_lead < longer.lead.high
+    assert assess_audit(found).word == "too few labels"
+
+
+def test_an_inconsistent_pair_counts_as_half_beside_a_coin_and_nothing_in_accuracy(
+    store: Store,
+) -> None:
+    made = [*rows(20), *(Row(f"p{n}", follows_place, label="A") for n in range(10))]
+    made += [Row(f"t{n}", follows_place, label="TIE") for n in range(10)]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    assert (found.accuracy.part, found.accuracy.of) == (20, 40)
+    # 20 right and 10 halves; a coin gets nothing where the label is a tie, nor does the judge.
+    assert found.half_credit.value == pytest.approx((20 + 10 / 2) / 40)
+    coin = yardstick(found, "baseline:random")
+    assert coin.accuracy.value == pytest.approx(30 / 2 / 40)
+    assert coin.lead.value == pytest.approx((20 + 10 / 2) / 40 - 30 / 2 / 40)
+
+
+def test_a_judge_that_contradicts_itself_throughout_is_as_good_as_a_coin(store: Store) -> None:
+    def takes(place: str) -> Answer:
+        return lambda call: completed(answer_json(place), USAGE)
+
+    labels: tuple[Winner, Winner] = ("A", "B")
+    made = [Row(f"p{n}", takes("AB"[n % 2]), label=labels[n // 2 % 2]) for n in range(80)]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    assert (found.accuracy.part, found.inconsistent.part) == (0, 80)
+    assert yardstick(found, "baseline:random").lead.value == 0
+    assert found.place.test.alarm is None  # as often to the first as to the second
+    assert assess_audit(found).word == "not trustworthy"
+
+
+def test_an_order_that_was_read_counts_where_its_pair_is_invalid(store: Store) -> None:
+    def half_read(call: JudgeCall) -> str | Completion:
+        return says("A")(call) if call.order == "original" else mumbles(call)
+
+    made = [
+        *(Row(f"q{n}", says("A"), label="A") for n in range(5)),
+        *(Row(f"w{n}", says("B"), label="A") for n in range(3)),
+        *(Row(f"t{n}", says("TIE"), label="A") for n in range(2)),
+        *(Row(f"f{n}", follows_place, label="A") for n in range(4)),
+        *(Row(f"h{n}", half_read, label="A") for n in range(6)),
+        Row("unlabelled", says("A")),
+    ]
+    make_run(store, "run", made)
+    counts = audit_run(store, "run").counts
+    # Original: 5 right, 4 that follow the place and 6 half read ones are right too.
+    assert counts.original.model_dump(by_alias=False) == {
+        "right": 15,
+        "wrong": 3,
+        "tie": 2,
+        "unread": 0,
+        "split": 0,
+    }
+    assert counts.swapped.model_dump(by_alias=False) == {
+        "right": 5,
+        "wrong": 3 + 4,
+        "tie": 2,
+        "unread": 6,
+        "split": 0,
+    }
+    assert (counts.both_right, counts.unread) == (5, 6)
+    assert (counts.flips_to_first, counts.flips_to_second) == (4, 0)
 
 
 def test_a_judge_below_people_is_to_be_used_with_care(store: Store) -> None:

@@ -173,7 +173,7 @@ def audit(
             criteria_needed=config.needs_prompt,
             values=values,
         )
-        need_labels(data, reading, named_store(limits.store))
+        need_labels(data, reading, named_store(limits.store), bad_rows=bad_rows)
         if try_prepare:
             try_choices(
                 lambda: open_source(data_path(labelled)),
@@ -286,7 +286,7 @@ def refuse_unknown_file(address: str | None, run: str) -> None:
         raise InputError(Message("command.no_file_or_run", run=run))
 
 
-def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
+def need_labels(data: Source, reading: ReadOptions, store: str | None, *, bad_rows: str) -> None:
     """Before anybody pays for judging pairs that cannot be audited."""
     from collections import Counter
 
@@ -294,8 +294,12 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
     from evenhand.trust.audit import refuse_one_sided
 
     in_one_order: Counter[int] = Counter()
+    bad = None
     for row in read_pairs([data], reading):
-        if isinstance(row, BadRow) or row.label is None:
+        if isinstance(row, BadRow):
+            bad = bad or row
+            continue
+        if row.label is None:
             continue
         if row.pair.swap_positions:
             return
@@ -303,6 +307,8 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
         if len(in_one_order) > 1:
             return
     refuse_one_sided(data.name, in_one_order)
+    if not in_one_order and bad is not None and bad_rows == "stop":
+        raise DataError(bad.message)
     if not in_one_order and not _any_vote(store):
         raise DataError(Message("command.no_labels", name=data.name))
 

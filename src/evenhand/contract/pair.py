@@ -66,6 +66,9 @@ def number_as_text(value: Any) -> Any:
     return str(value) if abs(value) < _LONG_NUMBER else value
 
 
+Reference = Annotated[Text | None, BeforeValidator(number_as_text)]
+
+
 class Criterion(Model):
     """One thing to judge by. A plain string is short for `{"name": ...}`."""
 
@@ -124,9 +127,7 @@ class Pair(Model):
     )
     id: Text | None = Field(default=None, description="Comes back in the metadata")
     context: Text | None = Field(default=None, description="Extra material for the judge")
-    reference: Annotated[Text | None, BeforeValidator(number_as_text)] = Field(
-        default=None, description="A known good answer, as a yardstick"
-    )
+    reference: Reference = Field(default=None, description="A known good answer, as a yardstick")
     allow_tie: bool = Field(default=True, strict=True, description="Whether TIE may be the answer")
     swap_positions: bool = Field(
         default=True, strict=True, description="Judge twice, the second time exchanged"

@@ -353,6 +353,11 @@ def spelling_of(value: object) -> str:
     return plain(value if isinstance(value, str) else str(value))
 
 
+def shown_spelling(value: object) -> str:
+    """As a person would give it to say what it means."""
+    return shortened(value if isinstance(value, str) else spelling_of(value), to=20) or "SPELLING"
+
+
 def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
     """What spellings mean, as a caller gives it: `{"0": "TIE"}`."""
     meant: dict[str, Winner | None] = {}
@@ -395,7 +400,7 @@ def read_label(
     number = _number(value)
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
-    shown = shortened(value if isinstance(value, str) else spelling_of(value), to=20)
+    shown = shown_spelling(value)
     raise DataError(Message("data.label_unknown", value=kind_of(value), shortened=shown))
 
 

@@ -22,6 +22,7 @@ from evenhand.data.columns import (
     read_label,
     read_meanings,
     sendable,
+    shown_spelling,
     spelling_of,
     text_of_id,
 )
@@ -225,7 +226,7 @@ class _Rows:
                 "data.vote_verdict_unknown",
                 given=kind_of(given),
                 shape=VERDICT_SHAPE,
-                shortened=shortened(spelled, to=20) or "SPELLING",
+                shortened=shown_spelling(given),
             )
         )
 

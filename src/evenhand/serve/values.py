@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, FailFast, Field, ValidationError
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.model import Model
-from evenhand.contract.pair import Text, refuse
+from evenhand.contract.pair import Reference, Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
 from evenhand.messages import Message, Sentence
@@ -319,7 +319,7 @@ class RankResponses(Model):
     responses: Names = Field(min_length=2, description="In any order; the answer numbers them")
     criteria: Criteria = Field(min_length=1, description="What to judge by, most important first")
     context: Text | None = None
-    reference: Text | None = None
+    reference: Reference = None
     allow_tie: bool = True
     judge: Text | None = Field(default=None, description="An offered judge; else the first")
     check: bool = Field(

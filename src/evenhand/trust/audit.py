@@ -178,8 +178,8 @@ class Disagreement(Model):
 class Audit(Model):
     """`n` pairs have a label, of the data or of people's majority. An inconsistent pair has no
     verdict to agree with: it is not right, and in agreement and kappa it is left out, as is an
-    invalid one. In `half_credit` and wherever the judge is compared with a baseline it counts as
-    half right. Pairs with `missing_passes` were never judged and are in no figure."""
+    invalid one. In `half_credit`, by which the judge is compared with a coin, it counts as half
+    right. Pairs with `missing_passes` were never judged and are in no figure."""
 
     run: str | None
     store: str | None

@@ -25,7 +25,11 @@ from evenhand.contract.model import Model
 from evenhand.stats.agreement.labels import Agreement, agreement
 from evenhand.stats.agreement.raters import Krippendorff, agreement_among
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, share_of_rows
-from evenhand.stats.rates.paired_difference import PairedDifference, difference_in_halves
+from evenhand.stats.rates.paired_difference import (
+    PairedDifference,
+    difference_in_halves,
+    paired_difference,
+)
 from evenhand.store import OutcomeColumns
 from evenhand.trust.biases import Codes
 from evenhand.trust.votes import ItemVotes
@@ -105,10 +109,10 @@ PEOPLE = "people"
 class Baseline(Model):
     """What something that reads nothing gets on the same pairs, or people among themselves.
 
-    `lead` is how much oftener the judge is right than this, on the same pairs. There an
-    inconsistent pair counts as half right (half credit), as each pair does for the coin.
-    `useful_lead` is a third of what the baseline gets wrong: two pairs of three where a coin has
-    one of two.
+    `lead` is how much oftener the judge is right than this, on the same pairs. Beside the coin an
+    inconsistent pair counts as half right (half credit), as every pair does for the coin; beside
+    the others, which decide every pair, as not right. `useful_lead` is a third of what the
+    baseline gets wrong: two pairs of three where a coin has one of two.
     """
 
     name: str
@@ -158,28 +162,22 @@ def _longer(known: AuditRows, level: float) -> Baseline:
     a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
     longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
     accuracy = agreement_of_both_sides(known, longer, level=level)
-    points = 2 * (longer == known.labels)
-    return _compared(LONGER, accuracy.accuracy, known, points, level, kappa=accuracy.kappa)
+    right, theirs = known.verdicts == known.labels, longer == known.labels
+    lead = paired_difference(right, theirs, known.prompts, level=level)
+    return _compared(LONGER, accuracy.accuracy, lead, theirs, kappa=accuracy.kappa)
 
 
 def _compared(
     name: str,
     accuracy: EstimatedShare,
-    known: AuditRows,
+    lead: PairedDifference,
     points: NDArray[Any],
-    level: float,
     *,
     kappa: EstimatedValue | None = None,
 ) -> Baseline:
-    """`points` are what the baseline gets on each pair, in halves."""
-    wrong = 1 - float(points.mean()) / 2 if points.size else 0.0
-    return Baseline(
-        name=name,
-        accuracy=accuracy,
-        kappa=kappa,
-        lead=difference_in_halves(known.half_credit - points, known.prompts, level=level),
-        useful_lead=wrong / 3,
-    )
+    """`points` are what the baseline gets on each pair."""
+    wrong = 1 - float(points.mean()) if points.size else 0.0
+    return Baseline(name=name, accuracy=accuracy, kappa=kappa, lead=lead, useful_lead=wrong / 3)
 
 
 def _coin(known: AuditRows, level: float) -> Baseline:
@@ -189,7 +187,8 @@ def _coin(known: AuditRows, level: float) -> Baseline:
     thrown = estimate_share(
         points / 2, 1 - points / 2, independent=True, level=level, unit="labelled pair"
     )
-    return _compared(COIN, thrown, known, points, level)
+    lead = difference_in_halves(known.half_credit - points, known.prompts, level=level)
+    return _compared(COIN, thrown, lead, points / 2)
 
 
 def _constant(known: AuditRows, level: float) -> Baseline:
@@ -202,7 +201,9 @@ def _constant(known: AuditRows, level: float) -> Baseline:
     ]
     theirs = max(rights, key=lambda right: int(right.sum()))
     share = share_of_rows(theirs, known.prompts, level=level, unit="labelled pair")
-    return _compared(CONSTANT, share, known, 2 * theirs, level)
+    right = known.verdicts == known.labels
+    lead = paired_difference(right, theirs, known.prompts, level=level)
+    return _compared(CONSTANT, share, lead, theirs)
 
 
 def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) -> Agreement:

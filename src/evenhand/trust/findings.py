@@ -14,7 +14,7 @@ from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.rates.paired_difference import PairedDifference
 from evenhand.stats.rates.position_bias import ALARM_ABOVE
 from evenhand.trust.audit import Audit
-from evenhand.trust.baselines import PEOPLE, Baseline
+from evenhand.trust.baselines import COIN, PEOPLE, Baseline
 from evenhand.trust.biases import PositionBiasReport
 
 Ruling = Literal["pass", "fail", "undecided"]
@@ -103,10 +103,10 @@ class PositionFindings(Model):
 
 
 def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> PositionFindings:
-    given = thresholds.model_dump(exclude_none=True).keys() - {"max_place_lean", "min_consistency"}
-    if given:
-        names = [name.replace("_", "-") for name in sorted(given)]
-        raise InputError(Message("trust.threshold_needs_labels", name=names[0]))
+    for name in ("min_accuracy", "min_kappa", "max_unread", "max_length_excess"):
+        if getattr(thresholds, name) is not None:
+            option = name.replace("_", "-")
+            raise InputError(Message("trust.threshold_needs_labels", name=option))
     alarm = place.lean.beyond(_limit(thresholds.max_place_lean)) is not None
     least, most = thresholds.min_consistency, thresholds.max_place_lean
     checks: tuple[ThresholdCheck, ...] = ()
@@ -186,9 +186,6 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
         yield Message("trust.accuracy_reason", reason=accuracy.reason)
         return
     yield Message("trust.right_on", share=_share(accuracy), n=audit.n)
-    if audit.inconsistent.part and audit.half_credit.value is not None:
-        share = _interval(audit.half_credit)
-        yield Message("trust.half_credit", n=audit.inconsistent.part, share=share)
     yield from _beside_baselines(audit)
     if accuracy.low < _CARE_BELOW:
         yield Message("trust.below_two_thirds")
@@ -212,6 +209,9 @@ def _beside_baselines(audit: Audit) -> Iterator[Message]:
     for each in audit.yardsticks:
         if each.lead is None or each.lead.value is None or each.name == PEOPLE:
             continue
+        if each.name == COIN and audit.inconsistent.part:
+            share = _interval(audit.half_credit)
+            yield Message("trust.half_credit", n=audit.inconsistent.part, share=share)
         values = {"name": each.name, "percent": 100 * (each.accuracy.value or 0.0)}
         standing = _standing(each)
         if standing == "open":

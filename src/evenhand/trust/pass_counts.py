@@ -94,10 +94,10 @@ class RunPasses:
         return shown
 
     def _choices(self, order: int) -> Codes:
-        """What each row chose in an order; an invalid pair keeps none, but its passes do."""
+        """What each row chose in an order. A verdict in one order and an invalid one keep none,
+        but their passes do."""
         chosen = self._chosen[order].copy()
         own = self._judged & (self._order == order) & (self._winner != NO_WINNER)
-        own[own] = self._invalid[self._row[own]]
         votes = np.zeros((chosen.size, 3), dtype=np.int64)
         np.add.at(votes, (self._row[own], self._winner[own]), 1)
         most = votes.max(axis=1)

@@ -109,12 +109,12 @@ TOOLS: dict[str, tuple[str, str]] = {
     "auditJudge": (
         "Audit the judge against labels",
         "How far the judge can be trusted: its agreement with labels by people (A, B or TIE), "
-        "kappa, consistency between the orders, bias for a place or for length, against simple "
-        "yardsticks. Give run for a run whose pairs have labels, or labelled pairs inline (each "
+        "kappa, consistency between the orders, position and length bias, against simple "
+        "baselines. Give run for a run whose pairs have labels, or labelled pairs inline (each "
         "with label), which are judged first, with progress. findings.word is trustworthy, with "
-        "care, not trustworthy, not shown (judged in one order) or not enough data; thresholds "
-        "such as minAccuracy give a ruling: pass, fail or undecided. Do it before relying on a "
-        "judge for a decision.",
+        "care, not trustworthy, too few labels, not shown (judged in one order) or not enough "
+        "data; thresholds such as minAccuracy give a ruling: pass, fail or undecided. Do it "
+        "before you rely on a judge.",
     ),
 }
 
