@@ -150,7 +150,7 @@ def _judged(
     rows = [
         {name: row[name] for name in ("id", "prompt", "response_a", "response_b", "label")}
         | {"swapPositions": not single_order}
-        for row in _rows(data / "pairs" / f"{pairs}.jsonl")
+        for row in labelled_rows(data / "pairs" / f"{pairs}.jsonl")
     ]
     name = f"{recording.partition('__')[2]}, {pairs}, {'one order' if single_order else 'both'}"
     judge = f"replay:{data / recording}.jsonl.gz"
@@ -169,9 +169,9 @@ def _rated(
 ) -> Judged | None:
     """Each response was scored alone; the signals are those of a judge that gives two scores."""
     del single_order
-    ratings = {row["id"]: row["rating"] for row in _rows(data / f"{recording}.jsonl.gz")}
+    ratings = {row["id"]: row["rating"] for row in labelled_rows(data / f"{recording}.jsonl.gz")}
     table = []
-    for pair in _rows(data / "pairs" / f"{pairs}.jsonl"):
+    for pair in labelled_rows(data / "pairs" / f"{pairs}.jsonl"):
         scores = [ratings[pair["id"]][key][0].strip() for key in ("score_1", "score_2")]
         if not all(score.replace(".", "", 1).isdigit() for score in scores):
             continue
@@ -199,7 +199,7 @@ def _together(parts: Sequence[Judged]) -> Judged:
     return Judged(name, parts[0].family, LLMBAR, right, np.concatenate(prompts), signals)
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def labelled_rows(path: Path) -> list[dict[str, Any]]:
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
     return [json.loads(line) for line in text.split("\n") if line]

@@ -19,8 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from scripts.verify_calibrated_runs import _labelled_rows
-from scripts.verify_calibration import DATA
+from scripts.verify_calibrated_runs import DATA, labelled_rows
 
 import evenhand
 from evenhand.runs.options import RunOptions
@@ -104,7 +103,7 @@ def share(estimate: EstimatedShare) -> float:
 
 
 def replay(data: Path, store: Path, name: str, sets: tuple[str, ...], *judges: str) -> str:
-    rows = [row for each in sets for row in _labelled_rows(data / "pairs" / f"{each}.jsonl")]
+    rows = [row for each in sets for row in labelled_rows(data / "pairs" / f"{each}.jsonl")]
     options = RunOptions(store=store, name=name)
     evenhand.run_sync(rows, list(judges), criteria=["quality"], options=options)
     return name
