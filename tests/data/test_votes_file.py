@@ -220,3 +220,15 @@ def test_a_spelling_can_only_mean_a_verdict(tmp_path: Path) -> None:
 
 def test_the_store_knows_the_same_origins_and_draws() -> None:
     assert (get_args(VoteOrigin), get_args(VoteDraw)) == (ORIGINS, DRAWS)
+
+
+def test_a_number_means_the_same_however_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    given = [1, "1", 1.0, "1.0", 0, "0.0", 10]
+    path.write_text(
+        lines(*({"pair": str(n), "who": "Ann", "verdict": each} for n, each in enumerate(given)))
+    )
+    found = list(read_votes(path, VoteReading(values={"1": "A", "0.0": "TIE"})))
+    assert [row.verdict for row in found if isinstance(row, VoteRow)] == [*"AAAA", "TIE", "TIE"]
+    # Ten is no way to write one, as it was while its point was set aside.
+    assert len(reasons(found)) == 1
