@@ -61,6 +61,8 @@ def sample_judge(request: SeenRequest) -> Reply:
         _, old, new = ANSWERS[request.prompt]
         return chat_reply(old if request.json["model"].endswith("-mini") else new, usage=USAGE)
     shown = sections(request.prompt)
+    if not any(name.endswith(" A") for name in shown):  # to be written before the judging
+        return chat_reply("1. Is it right?", usage=USAGE)
     first, second = (
         next(text for name, text in shown.items() if name.endswith(f" {label}")) for label in "AB"
     )

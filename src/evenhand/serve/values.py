@@ -125,11 +125,9 @@ class StartRun(Model):
         allow_inf_nan=False,
         description="Of orders random: the share in both; 0.1",
     )
-    prepare: Prepare = Field(
-        default=None, description="What is written before the judging; else as the judge is offered"
-    )
+    prepare: Prepare = Field(default=None, description="To be written before the judging")
     on_inconsistent: Literal["keep", "rate"] | None = Field(
-        default=None, description="rate: score each response of an inconsistent pair alone too"
+        default=None, description="rate: score each response alone too"
     )
     max_calls: int | None = Field(default=None, ge=1, le=MOST_CALLS, description="Cap on calls")
     max_cost: float | None = Field(
