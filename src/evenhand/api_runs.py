@@ -312,9 +312,17 @@ def conclude(
     """What a run says of one side: win rate, parts, length, position. What `report` shows."""
     from evenhand.report.conclusions import conclude
 
-    limits = limits or _limits(load_settings().gate)
+    settings = load_settings()
     with _opened(store) as opened:
-        return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
+        return conclude(
+            opened,
+            run,
+            side=side,
+            ties=ties,
+            level=level,
+            limits=limits or _limits(settings.gate),
+            families=settings.families,
+        )
 
 
 def gate(
@@ -332,7 +340,8 @@ def gate(
     as [gate] of the config file says, else 0.5 and 0.05."""
     from evenhand.report.gate import gate_run
 
-    set_up = load_settings().gate
+    settings = load_settings()
+    set_up = settings.gate
     with _opened(store) as opened:
         return gate_run(
             opened,
@@ -343,6 +352,7 @@ def gate(
             ties=ties,
             limits=limits or _limits(set_up),
             max_inconsistent=first_given(max_inconsistent, set_up.max_inconsistent, None),
+            families=settings.families,
         )
 
 
@@ -367,7 +377,9 @@ def rank(
     from evenhand.report.ranking import rank_runs
 
     with _opened(store) as opened:
-        return rank_runs(opened, runs, options, judge=judge, tag=tag)
+        return rank_runs(
+            opened, runs, options, judge=judge, tag=tag, families=load_settings().families
+        )
 
 
 def audit(

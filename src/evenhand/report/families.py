@@ -1,0 +1,299 @@
+"""Judges of a contestant's family: who is of whose, and how much that has to do with the verdicts
+(`stats/rates/family_effect.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.judges.families import Families
+from evenhand.messages import Message
+from evenhand.stats.columns import Floats
+from evenhand.stats.estimates import EstimatedValue
+from evenhand.stats.rates.family_effect import (
+    can_adjust,
+    effect_between_judges,
+    effect_beyond_labels,
+)
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
+
+_NAMED_AT_MOST = 3
+# Of A, by the code of an outcome: what is inconsistent prefers neither, what is invalid says
+# nothing. And by that of a label, the last of which is none.
+_SCORES = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
+_LABELS = np.array([1.0, 0.0, 0.5, np.nan])
+
+Mask = NDArray[np.bool_]
+
+
+class FamilyEffect(Model):
+    """How much oftener the judges of a family prefer its models than `others` do on the same pairs,
+    from -1 to 1: judges of other families, or with none of them the data's labels.
+
+    `neutral` is false where the other judges are all of the other contestant's family: then both
+    preferences are in the effect. `adjusted` says, of labels, that it allows for how the judges
+    follow labels on other pairs.
+    """
+
+    family: str
+    judges: tuple[str, ...]
+    models: tuple[str, ...]
+    compared_with: Literal["judges", "labels"]
+    others: tuple[str, ...] = ()
+    neutral: bool = True
+    adjusted: bool = False
+    pairs: int
+    prompts: int
+    effect: EstimatedValue
+
+
+def judge_families(
+    store: Store,
+    run: RunRecord,
+    judges: Sequence[JudgeRecord],
+    models: Iterable[str | None],
+    families: Families,
+) -> dict[int, frozenset[str]]:
+    """By a judge's id; by its name, or else by the models that its answers name, which are looked
+    for only where a contestant has a family."""
+    known = {judge.id: families.of(judge.name) for judge in judges}
+    if not all(known.values()) and any(map(families.of, models)):
+        served = store.served_models(run.id)
+        for judge in judges:
+            known[judge.id] = families.of_judge(judge.name, served.get(judge.key, ()))
+    return known
+
+
+def shared_message(
+    judge: frozenset[str], models: Sequence[str | None], families: Families
+) -> Message | None:
+    """Which of two contestants is of the judge's family."""
+    own = [(model, judge & families.of(model)) for model in models if model is not None]
+    own = [(model, shared) for model, shared in own if shared]
+    if not own:
+        return None
+    shared = sorted(frozenset[str]().union(*(each for _, each in own)))
+    code = "trust.same_family" if len(own) == 1 else "trust.same_family_both"
+    return Message(code, model=own[0][0], families=shared)
+
+
+def shared_notes(
+    judges: Iterable[tuple[str, frozenset[str]]], models: Iterable[str | None], families: Families
+) -> Iterator[Message]:
+    """For several judges and models at once: which judge is of whose family."""
+    named = [name for name in dict.fromkeys(models) if name is not None]
+    for judge, own in dict.fromkeys(judges):
+        of_its = [name for name in named if own & families.of(name)]
+        if of_its:
+            shared = sorted(own & frozenset[str]().union(*map(families.of, of_its)))
+            yield Message("report.same_family", judge=judge, models=few(of_its), families=shared)
+
+
+def few(names: Sequence[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(names) - _NAMED_AT_MOST
+    shown = list(names[:_NAMED_AT_MOST])
+    return [*shown, Message("ranking.more_models", n=more)] if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The verdicts of several judges on the same pairs: `scores` are of A, NaN where there is
+    none, with a column a judge; so are `labels`."""
+
+    models: tuple[str, ...]
+    model_a: NDArray[np.int64]  # a place in `models`, -1 where it is not named
+    model_b: NDArray[np.int64]
+    prompts: NDArray[np.int64]
+    labels: Floats
+    scores: Floats
+
+    @classmethod
+    def of(cls, columns: Sequence[OutcomeColumns]) -> _Table:
+        numbers = np.unique(np.concatenate([np.asarray(each.number) for each in columns]))
+        models = {name: None for each in columns for name in each.models}
+        place = {name: code for code, name in enumerate(models)}
+        model_a, model_b, prompts = (np.full(numbers.size, -1, np.int64) for _ in range(3))
+        labels = np.full(numbers.size, np.nan)
+        scores = np.full((numbers.size, len(columns)), np.nan)
+        for judge, each in enumerate(columns):
+            rows = np.searchsorted(numbers, np.asarray(each.number))
+            codes = np.array([*(place[name] for name in each.models), -1], dtype=np.int64)
+            model_a[rows] = codes[np.asarray(each.model_a)]
+            model_b[rows] = codes[np.asarray(each.model_b)]
+            prompts[rows] = np.asarray(each.prompt_key)
+            labels[rows] = _LABELS[np.asarray(each.label)]
+            scores[rows, judge] = _SCORES[np.asarray(each.outcome)]
+        return cls(tuple(models), model_a, model_b, prompts, labels, scores)
+
+
+def family_effects(
+    store: Store,
+    run: RunRecord,
+    judges: Sequence[JudgeRecord],
+    kin: Mapping[int, frozenset[str]],
+    *,
+    models: Iterable[str | None],
+    families: Families,
+    level: float,
+) -> Iterator[FamilyEffect | Message]:
+    """One for each family that has both judges and models in the run; by other judges and by
+    labels, or a message that neither is there. `kin` are the judges' families."""
+    of_models = {name: families.of(name) for name in models if name is not None}
+    contested = frozenset[str]().union(*of_models.values()) if of_models else frozenset()
+    of_judges = frozenset[str]().union(*kin.values()) if kin else frozenset()
+    if not contested & of_judges:
+        return
+    known = [judge for judge in judges if kin[judge.id]]
+    table = _Table.of([store.outcome_columns(run.id, judge.id) for judge in known])
+    for family in sorted(contested & of_judges):
+        reader = _Family(family, known, kin, table, families)
+        if reader.own.any():
+            yield from reader.effects(level)
+
+
+class _Family:
+    def __init__(
+        self,
+        family: str,
+        judges: Sequence[JudgeRecord],
+        kin: Mapping[int, frozenset[str]],
+        table: _Table,
+        families: Families,
+    ) -> None:
+        self._family = family
+        self._judges = judges
+        self._kin = kin
+        self._table = table
+        self._own_judges = np.array([family in kin[judge.id] for judge in judges])
+        # Code -1, of a model without a name, is the last.
+        self._of_models = [*(families.of(name) for name in table.models), frozenset[str]()]
+        of_family = np.array([family in each for each in self._of_models])
+        self._is_a, is_b = of_family[table.model_a], of_family[table.model_b]
+        self.own: Mask = self._is_a ^ is_b
+        self._scores = self._of_side(table.scores)
+        self._mine = _mean(self._scores[:, self._own_judges])
+
+    def _of_side(self, scores: Floats) -> Floats:
+        """Of the family's side; of B where neither is."""
+        a = self._is_a if scores.ndim == 1 else self._is_a[:, np.newaxis]
+        return np.where(a, scores, 1 - scores)
+
+    def effects(self, level: float) -> Iterator[FamilyEffect | Message]:
+        found = [each for each in (self._by_judges(level), self._by_labels(level)) if each]
+        if found:
+            yield from found
+            return
+        yield Message(
+            "report.family_effect_unknown",
+            family=self._family,
+            judges=few(self._names),
+            models=few(self._models),
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        own = zip(self._judges, self._own_judges, strict=True)
+        return list(dict.fromkeys(judge.name for judge, of_family in own if of_family))
+
+    @property
+    def _models(self) -> list[str]:
+        of_each = zip(self._table.models, self._of_models, strict=False)
+        return [name for name, own in of_each if self._family in own]
+
+    def _by_judges(self, level: float) -> FamilyEffect | None:
+        others = np.flatnonzero(~self._own_judges)
+        if not others.size:
+            return None
+        scores = self._scores[:, others]
+        rival = np.where(self._is_a, self._table.model_b, self._table.model_a)
+        for neutral in (True, False):
+            counted = scores
+            if neutral:
+                counted = scores.copy()
+                for place, judge in enumerate(others.tolist()):
+                    own = self._kin[self._judges[judge].id]
+                    related = np.array([bool(own & each) for each in self._of_models])
+                    counted[related[rival], place] = np.nan
+            theirs = _mean(counted)
+            rows = self.own & ~np.isnan(self._mine) & ~np.isnan(theirs)
+            if rows.any():
+                break
+        else:
+            return None
+        voted = others[(~np.isnan(counted[rows])).any(axis=0)]
+        effect = effect_between_judges(
+            self._mine[rows], theirs[rows], prompts=self._table.prompts[rows], level=level
+        )
+        names = dict.fromkeys(self._judges[place].name for place in voted.tolist())
+        return self._effect(effect, rows, "judges", others=tuple(names), neutral=neutral)
+
+    def _by_labels(self, level: float) -> FamilyEffect | None:
+        labels = self._of_side(self._table.labels)
+        rows = ~np.isnan(self._mine) & ~np.isnan(labels)
+        own, prompts = self.own[rows], self._table.prompts[rows]
+        if not own.any():
+            return None
+        effect = effect_beyond_labels(
+            self._mine[rows], labels[rows], own=own, prompts=prompts, level=level
+        )
+        adjusted = can_adjust(labels[rows], ~own, prompts)
+        return self._effect(effect, rows & self.own, "labels", adjusted=adjusted)
+
+    def _effect(
+        self,
+        effect: EstimatedValue,
+        rows: Mask,
+        compared_with: Literal["judges", "labels"],
+        *,
+        others: tuple[str, ...] = (),
+        neutral: bool = True,
+        adjusted: bool = False,
+    ) -> FamilyEffect:
+        return FamilyEffect(
+            family=self._family,
+            judges=tuple(self._names),
+            models=tuple(self._models),
+            compared_with=compared_with,
+            others=others,
+            neutral=neutral,
+            adjusted=adjusted,
+            pairs=int(rows.sum()),
+            prompts=int(np.unique(self._table.prompts[rows]).size),
+            effect=effect,
+        )
+
+
+def _mean(scores: Floats) -> Floats:
+    """Of each row's scores, NaN where it has none."""
+    there = ~np.isnan(scores)
+    count = there.sum(axis=1)
+    total = np.where(there, scores, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def effect_notes(effects: Iterable[FamilyEffect], *, level: float) -> Iterator[Message]:
+    for each in effects:
+        own = each.effect
+        called = {"family": each.family, "judges": few(each.judges), "models": few(each.models)}
+        if own.value is None or own.low is None or own.high is None:
+            yield Message("report.family_effect_missing", family=each.family, reason=own.reason)
+            continue
+        figures: dict[str, Any] = {
+            "points": 100 * own.value,
+            "low": 100 * own.low,
+            "high": 100 * own.high,
+            "level": level,
+            "pairs": each.pairs,
+        }
+        if each.compared_with == "labels":
+            code = "labels_adjusted" if each.adjusted else "labels"
+        else:
+            code = "judges" if each.neutral else "judges_both"
+            figures["others"] = few(each.others)
+        yield Message(f"report.family_effect_{code}", **called, **figures)
