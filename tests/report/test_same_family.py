@@ -73,13 +73,13 @@ def test_judges_of_other_families_on_the_same_pairs_measure_the_effect(store: St
     report = concluded(store, said, [AGAINST_LLAMA] * 8)
     (effect,) = report.family_effects
     # Differences of gpt-4o's score: 0 1 0 1 0 1 -1 0.
-    assert effect.effect.value == 0.25
+    assert effect.difference.value == 0.25
     assert (effect.family, effect.judges, effect.models) == ("gpt", (GPT,), ("gpt-4o",))
     assert (effect.compared_with, effect.others) == ("judges", (CLAUDE,))
     assert effect.neutral
     assert effect.pairs == effect.prompts == 8
     (note,) = effect_notes(report)
-    assert "+25.0 points against anthropic:claude-sonnet-4-5 on the same 8 pairs" in note
+    assert "less that by anthropic:claude-sonnet-4-5 is +25.0 points (" in note
 
 
 def test_the_side_on_which_the_family_stands_makes_no_difference(store: Store) -> None:
@@ -92,7 +92,7 @@ def test_the_side_on_which_the_family_stands_makes_no_difference(store: Store) -
         )
 
     report = concluded(store, {GPT: turned("AAAAAABB"), CLAUDE: turned("ABABABAB")}, models)
-    assert report.family_effects[0].effect.value == 0.25
+    assert report.family_effects[0].difference.value == 0.25
 
 
 def test_ties_and_inconsistent_pairs_prefer_neither_and_invalid_ones_are_left_out(
@@ -102,7 +102,7 @@ def test_ties_and_inconsistent_pairs_prefer_neither_and_invalid_ones_are_left_ou
     (effect,) = report.family_effects
     # ½-1, ½-1, 1, 1, ½, 0, 0 of seven pairs.
     assert effect.pairs == 7
-    assert effect.effect.value == pytest.approx(1.5 / 7)
+    assert effect.difference.value == pytest.approx(1.5 / 7)
 
 
 def test_a_judge_of_the_rivals_family_is_no_measure_where_there_is_another(store: Store) -> None:
@@ -110,10 +110,10 @@ def test_a_judge_of_the_rivals_family_is_no_measure_where_there_is_another(store
     said = {GPT: "AAAAAABB", CLAUDE: "BBBBBBBB", QWEN: "ABABABAB"}
     by_family = {each.family: each for each in concluded(store, said, models).family_effects}
     assert by_family["gpt"].others == (QWEN,)
-    assert by_family["gpt"].effect.value == 0.25
+    assert by_family["gpt"].difference.value == 0.25
     # Claude's own: 0 0 0 … against its rival's score by Qwen: B 1, against 0 1 0 1 0 1 0 1.
     assert by_family["claude"].others == (QWEN,)
-    assert by_family["claude"].effect.value == 0.5
+    assert by_family["claude"].difference.value == 0.5
 
 
 def test_only_a_judge_of_the_rivals_family_leaves_both_preferences_in_it(store: Store) -> None:
@@ -130,27 +130,38 @@ def test_a_judge_of_unknown_family_is_no_measure(store: Store) -> None:
 
 
 def test_labels_measure_the_effect_of_a_single_judge(store: Store) -> None:
-    # Ten own pairs: people prefer gpt-4o in 6, the judge in 8; ten others, of which 8 agree.
-    own, others = "A" * 8 + "BB", "ABABABABBA"
-    labels = "A" * 6 + "BBBB" + "ABABABABAB"
-    models = [AGAINST_LLAMA] * 10 + [("mistral-7b", "llama-3-70b")] * 10
-    report = concluded(store, {GPT: own + others}, models, labels=labels)
-    (effect,) = report.family_effects
-    assert (effect.compared_with, effect.adjusted, effect.pairs) == ("labels", True, 10)
-    assert effect.effect.value == pytest.approx(0.24)  # as in tests/stats/test_family_effect.py
-    assert "allowing for how they follow labels on other pairs" in effect_notes(report)[0]
-
-
-def test_labels_without_other_pairs_are_compared_plainly(store: Store) -> None:
+    # Ten own pairs: people prefer gpt-4o in 6, the judge in 8.
     report = concluded(store, {GPT: "A" * 8 + "BB"}, [AGAINST_LLAMA] * 10, labels="A" * 6 + "BBBB")
     (effect,) = report.family_effects
-    assert not effect.adjusted
-    assert effect.effect.value == pytest.approx(0.2)
+    assert (effect.compared_with, effect.others, effect.pairs) == ("labels", (), 10)
+    assert effect.difference.value == pytest.approx(0.2)
+    assert effect.adjusted is None
+    assert "less that by the labels is +20.0 points" in effect_notes(report)[0]
+
+
+def test_other_pairs_adjust_the_effect_whichever_side_their_models_stand_on(store: Store) -> None:
+    # Twenty other pairs: people prefer mistral-7b in 18, and the judge, right on 18 of 20, in 16.
+    people, judge = "A" * 18 + "BB", "A" * 16 + "BBBB"
+    turn = str.maketrans("AB", "BA")
+    models = [("mistral-7b", "llama-3-70b")] * 10 + [("llama-3-70b", "mistral-7b")] * 10
+    report = concluded(
+        store,
+        {GPT: "A" * 8 + "BB" + judge[:10] + judge[10:].translate(turn)},
+        [AGAINST_LLAMA] * 10 + models,
+        labels="A" * 6 + "BBBB" + people[:10] + people[10:].translate(turn),
+    )
+    (effect,) = report.family_effects
+    # Centred sums: people 18/2 - 2/2 = 8, the judge 16/2 - 4/2 = 6; products of a prompt with
+    # itself 20/4 for people, (18 - 2)/4 for both: b = (6 x 8 - 4) / (8 x 8 - 5) = 44/59.
+    # The judge's own mean is 0.3, people's 0.1.
+    assert effect.adjusted is not None
+    assert effect.adjusted.value == pytest.approx(0.3 - 44 / 59 * 0.1)
+    assert "allowing for how the two differ on other pairs" in effect_notes(report)[0]
 
 
 def test_few_pairs_have_a_reason_in_place_of_a_figure(store: Store) -> None:
     report = concluded(store, {GPT: "AAAA", CLAUDE: "ABAB"}, [AGAINST_LLAMA] * 4)
-    assert report.family_effects[0].effect.value is None
+    assert report.family_effects[0].difference.value is None
     (note,) = effect_notes(report)
     assert note.startswith("same-family effect (gpt): ")
     assert "4 pairs" in note

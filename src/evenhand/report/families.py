@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.judges.families import Families
-from evenhand.messages import Message
+from evenhand.messages import Message, chained
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedValue
-from evenhand.stats.rates.family_effect import (
-    can_adjust,
-    effect_between_judges,
-    effect_beyond_labels,
-)
+from evenhand.stats.rates.family_effect import adjusted_difference, preference_difference
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
 
 _NAMED_AT_MOST = 3
@@ -33,11 +29,11 @@ Mask = NDArray[np.bool_]
 
 class FamilyEffect(Model):
     """How much oftener the judges of a family prefer its models than `others` do on the same pairs,
-    from -1 to 1: judges of other families, or with none of them the data's labels.
+    from -1 to 1: judges of other families, or, where `others` is empty, the data's labels.
 
-    `neutral` is false where the other judges are all of the other contestant's family: then both
-    preferences are in the effect. `adjusted` says, of labels, that it allows for how the judges
-    follow labels on other pairs.
+    `adjusted` is the difference in differences: it allows for how the two relate on other pairs,
+    and is null where these are too few or too even. `neutral` is false where the other judges are
+    all of the other contestant's family: then both preferences are in the figures.
     """
 
     family: str
@@ -46,10 +42,10 @@ class FamilyEffect(Model):
     compared_with: Literal["judges", "labels"]
     others: tuple[str, ...] = ()
     neutral: bool = True
-    adjusted: bool = False
     pairs: int
     prompts: int
-    effect: EstimatedValue
+    difference: EstimatedValue
+    adjusted: EstimatedValue | None
 
 
 def judge_families(
@@ -208,64 +204,61 @@ class _Family:
 
     def _by_judges(self, level: float) -> FamilyEffect | None:
         others = np.flatnonzero(~self._own_judges)
-        if not others.size:
-            return None
         scores = self._scores[:, others]
         rival = np.where(self._is_a, self._table.model_b, self._table.model_a)
-        for neutral in (True, False):
-            counted = scores
-            if neutral:
-                counted = scores.copy()
-                for place, judge in enumerate(others.tolist()):
-                    own = self._kin[self._judges[judge].id]
-                    related = np.array([bool(own & each) for each in self._of_models])
-                    counted[related[rival], place] = np.nan
+        unrelated = scores.copy()
+        for place, judge in enumerate(others.tolist()):
+            kin = self._kin[self._judges[judge].id]
+            related = np.array([bool(kin & each) for each in self._of_models])
+            unrelated[self.own & related[rival], place] = np.nan
+        for neutral, counted in ((True, unrelated), (False, scores)):
             theirs = _mean(counted)
             rows = self.own & ~np.isnan(self._mine) & ~np.isnan(theirs)
             if rows.any():
-                break
-        else:
-            return None
-        voted = others[(~np.isnan(counted[rows])).any(axis=0)]
-        effect = effect_between_judges(
-            self._mine[rows], theirs[rows], prompts=self._table.prompts[rows], level=level
-        )
-        names = dict.fromkeys(self._judges[place].name for place in voted.tolist())
-        return self._effect(effect, rows, "judges", others=tuple(names), neutral=neutral)
+                voted = others[(~np.isnan(counted[rows])).any(axis=0)]
+                names = dict.fromkeys(self._judges[place].name for place in voted.tolist())
+                return self._effect(theirs, level, others=tuple(names), neutral=neutral)
+        return None
 
     def _by_labels(self, level: float) -> FamilyEffect | None:
         labels = self._of_side(self._table.labels)
-        rows = ~np.isnan(self._mine) & ~np.isnan(labels)
-        own, prompts = self.own[rows], self._table.prompts[rows]
-        if not own.any():
+        if not (self.own & ~np.isnan(self._mine) & ~np.isnan(labels)).any():
             return None
-        effect = effect_beyond_labels(
-            self._mine[rows], labels[rows], own=own, prompts=prompts, level=level
-        )
-        adjusted = can_adjust(labels[rows], ~own, prompts)
-        return self._effect(effect, rows & self.own, "labels", adjusted=adjusted)
+        return self._effect(labels, level)
 
     def _effect(
-        self,
-        effect: EstimatedValue,
-        rows: Mask,
-        compared_with: Literal["judges", "labels"],
-        *,
-        others: tuple[str, ...] = (),
-        neutral: bool = True,
-        adjusted: bool = False,
+        self, theirs: Floats, level: float, *, others: tuple[str, ...] = (), neutral: bool = True
     ) -> FamilyEffect:
+        """Both scores are there in the rows that count, and both models named in other pairs."""
+        table = self._table
+        both = ~np.isnan(self._mine) & ~np.isnan(theirs)
+        rows = both & self.own
+        named = (table.model_a >= 0) & (table.model_b >= 0) & (table.model_a != table.model_b)
+        low, high = (pick(table.model_a, table.model_b) for pick in (np.minimum, np.maximum))
+        matchups = np.where(self.own, -1, low * len(table.models) + high)
+        counted = both & (self.own | named)
+        # Of other pairs, the score of the model that comes first in the table.
+        turned = ~self.own & (self._is_a != (table.model_a < table.model_b))
+        mine, theirs = (np.where(turned, 1 - each, each) for each in (self._mine, theirs))
         return FamilyEffect(
             family=self._family,
             judges=tuple(self._names),
             models=tuple(self._models),
-            compared_with=compared_with,
+            compared_with="judges" if others else "labels",
             others=others,
             neutral=neutral,
-            adjusted=adjusted,
             pairs=int(rows.sum()),
-            prompts=int(np.unique(self._table.prompts[rows]).size),
-            effect=effect,
+            prompts=int(np.unique(table.prompts[rows]).size),
+            difference=preference_difference(
+                mine[rows], theirs[rows], prompts=table.prompts[rows], level=level
+            ),
+            adjusted=adjusted_difference(
+                mine[counted],
+                theirs[counted],
+                matchups=matchups[counted],
+                prompts=table.prompts[counted],
+                level=level,
+            ),
         )
 
 
@@ -279,21 +272,31 @@ def _mean(scores: Floats) -> Floats:
 
 def effect_notes(effects: Iterable[FamilyEffect], *, level: float) -> Iterator[Message]:
     for each in effects:
-        own = each.effect
-        called = {"family": each.family, "judges": few(each.judges), "models": few(each.models)}
-        if own.value is None or own.low is None or own.high is None:
-            yield Message("report.family_effect_missing", family=each.family, reason=own.reason)
+        plain = _points(each.difference, level)
+        if plain is None:
+            reason = each.difference.reason
+            yield Message("report.family_effect_missing", family=each.family, reason=reason)
             continue
-        figures: dict[str, Any] = {
-            "points": 100 * own.value,
-            "low": 100 * own.low,
-            "high": 100 * own.high,
-            "level": level,
-            "pairs": each.pairs,
-        }
-        if each.compared_with == "labels":
-            code = "labels_adjusted" if each.adjusted else "labels"
-        else:
-            code = "judges" if each.neutral else "judges_both"
-            figures["others"] = few(each.others)
-        yield Message(f"report.family_effect_{code}", **called, **figures)
+        code = "labels" if each.compared_with == "labels" else "judges"
+        values: dict[str, Any] = {"judges": few(each.judges), "models": few(each.models)}
+        if each.others:
+            values["others"] = few(each.others)
+        note = Message(
+            f"report.family_effect_{code}",
+            family=each.family,
+            pairs=each.pairs,
+            difference=plain,
+            **values,
+        )
+        adjusted = each.adjusted and _points(each.adjusted, level)
+        parts = [note, adjusted and Message("report.family_effect_adjusted", difference=adjusted)]
+        if not each.neutral:
+            parts.append(Message("report.family_effect_both"))
+        yield chained(part for part in parts if part)
+
+
+def _points(value: EstimatedValue, level: float) -> Message | None:
+    if value.value is None or value.low is None or value.high is None:
+        return None
+    low, points, high = (100 * each for each in (value.low, value.value, value.high))
+    return Message("report.points", points=points, low=low, high=high, level=level)
