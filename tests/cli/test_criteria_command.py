@@ -219,6 +219,17 @@ def test_pairs_are_bounded_by_whole_prompts(command: Command, start_server: Star
     assert len(server.requests) == 1 + 2 * 10
 
 
+def test_a_cap_ends_it_with_what_is_known_so_far(
+    command: Command, start_server: StartServer
+) -> None:
+    write_pairs(command.directory, count=30)
+    ran = suggest(command, start_server(judge()), "--max-calls", "4", "--concurrency", "1")
+    assert ran.code == 5
+    assert "too few labels to say" in ran.out
+    assert "pending" in ran.out
+    assert "the same command goes on" in ran.err
+
+
 def test_an_answer_that_names_no_criteria_is_asked_for_again_and_then_refused(
     command: Command, start_server: StartServer
 ) -> None:

@@ -73,6 +73,7 @@ def suggest(
     """
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.cli.judging import exit_code_of, watched
+    from evenhand.cli.progress import show_summary
     from evenhand.data import open_source
     from evenhand.judging.criteria import ask_for_criteria
     from evenhand.report.files import atomic_file
@@ -129,6 +130,8 @@ def suggest(
             stream.write(json.dumps(listed, ensure_ascii=False, indent=2).encode() + b"\n")
     session.present(result, show_suggestion, as_json=as_json)
     if summary is not None:
+        if summary.stopped_by is not None and not as_json:
+            show_summary(session.out(), session.err(), summary)
         raise typer.Exit(exit_code_of(summary))
 
 

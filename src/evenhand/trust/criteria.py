@@ -97,6 +97,9 @@ def suggestion(
     notes: list[str] = list(data.notes)
     if store is not None and run is not None:
         suggested = tuple(choose_criteria(store, run, criteria, level=level))
+        pending = store.tally(find_run(store, run).id).pending
+        if pending:
+            notes.append(Message("trust.run_not_finished", n=pending))
         notes += _notes(suggested)
     return CriteriaSuggestion(
         judge=judge,
