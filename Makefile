@@ -70,6 +70,7 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_ranking
 	$(BIN)/python -m scripts.verify_adaptive
 	$(BIN)/python -m scripts.verify_rank_store
+	$(BIN)/python -m scripts.verify_preparation
 	$(BIN)/python -m scripts.verify_calibration
 	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
