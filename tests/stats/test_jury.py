@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
+from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
 from evenhand.stats.juries.votes import majority_vote
 
 Table = NDArray[np.int64]
@@ -100,7 +100,7 @@ def test_four_that_err_together_do_not_outvote_the_one_who_knows() -> None:
     new_votes, new_truth = court(2, 20_000, *ONE_GOOD_FOUR_ALIKE, ties=0.15)
     learned = accuracy(learn_jury(votes, truth), new_votes, new_truth)
     independent = accuracy(learn_jury(votes, truth, method="naive Bayes"), new_votes, new_truth)
-    majority = accuracy(majority_jury("abcde"), new_votes, new_truth)
+    majority = accuracy(make_jury("abcde", method="majority"), new_votes, new_truth)
     # The one who knows has 0.80; the other four, whose common vote naive Bayes counts four
     # times, have 0.65.
     assert learned > 0.79
@@ -190,7 +190,7 @@ def test_a_judge_that_never_erred_has_a_finite_weight() -> None:
         (lambda: majority_vote([0, 1]), "no table of codes"),
         (lambda: majority_vote([[0, 3]]), "votes has 3 in row 1"),
         (lambda: majority_vote([[0], [0, 1]]), "unequal length"),
-        (lambda: majority_jury("ab").predict([[0]]), "votes has 1 columns"),
+        (lambda: make_jury("ab", method="majority").predict([[0]]), "votes has 1 columns"),
         (lambda: learn_jury([[0]], [0, 1]), "label_winners has length 2"),
         (lambda: learn_jury([[0]], [0], judges=["a", "b"]), "judges has 2 names"),
         (lambda: learn_jury([[0]], [0], folds=1), "folds is 1"),

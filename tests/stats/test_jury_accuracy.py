@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.stats.juries.jury import LITTLE, jury_accuracy, learn_jury
+from evenhand.stats.juries.accuracy import LITTLE, jury_accuracy
+from evenhand.stats.juries.jury import learn_jury
 from evenhand.stats.juries.votes import Winners
 
 
