@@ -158,5 +158,28 @@ def test_a_known_effect_is_covered_as_often_as_the_level_says() -> None:
     assert abs(hits / runs - 0.95) < 3 * math.sqrt(0.95 * 0.05 / runs)
 
 
+def test_the_adjusted_difference_covers_a_known_effect() -> None:
+    """Three other matchups of 80, 70 and 75 %, own pairs of 80 %, and others who make no error; the
+    judge errs on 30 % and takes its own family in a fifth of what it would have lost: it would have
+    won 0.8 x 0.7 + 0.2 x 0.3 = 62 %, and so gains 0.2 x 0.38."""
+    rng = np.random.default_rng(7)
+    prompts, matchups = np.tile(np.arange(80), 4), np.repeat([-1, 0, 1, 2], 80)
+    strong = np.array([0.8, 0.8, 0.7, 0.75])[matchups + 1]
+    hits, values, runs = 0, [], 300
+    for _ in range(runs):
+        others = (rng.random(320) < strong).astype(float)
+        own = np.where(rng.random(320) < 0.3, 1 - others, others)
+        own = np.where((matchups < 0) & (rng.random(320) < 0.2), 1.0, own)
+        found = adjusted_difference(own, others, matchups=matchups, prompts=prompts, level=0.95)
+        assert found is not None
+        assert found.value is not None
+        assert found.low is not None
+        assert found.high is not None
+        values.append(found.value)
+        hits += found.low <= 0.076 <= found.high
+    assert float(np.mean(values)) == pytest.approx(0.076, abs=0.02)
+    assert abs(hits / runs - 0.95) < 3 * math.sqrt(0.95 * 0.05 / runs)
+
+
 def test_the_quantile_of_the_first_test_is_the_tables() -> None:
     assert student.ppf(0.975, 7) == pytest.approx(2.364624, abs=1e-6)

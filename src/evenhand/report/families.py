@@ -79,7 +79,11 @@ def shared_message(
 
 
 def shared_notes(
-    judges: Iterable[tuple[str, frozenset[str]]], models: Iterable[str | None], families: Families
+    judges: Iterable[tuple[str, frozenset[str]]],
+    models: Iterable[str | None],
+    families: Families,
+    *,
+    code: str = "report.same_family",
 ) -> Iterator[Message]:
     """For several judges and models at once: which judge is of whose family."""
     named = [name for name in dict.fromkeys(models) if name is not None]
@@ -87,7 +91,7 @@ def shared_notes(
         of_its = [name for name in named if own & families.of(name)]
         if of_its:
             shared = sorted(own & frozenset[str]().union(*map(families.of, of_its)))
-            yield Message("report.same_family", judge=judge, models=few(of_its), families=shared)
+            yield Message(code, judge=judge, models=few(of_its), families=shared)
 
 
 def few(names: Sequence[str]) -> list[str]:

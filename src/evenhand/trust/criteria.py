@@ -17,9 +17,12 @@ from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_item, find_run
 from evenhand.runs.criteria import HALVES, CriteriaData, Half
 from evenhand.stats.estimates import EstimatedValue
-from evenhand.stats.rates.family_effect import preference_difference
+from evenhand.stats.rates.paired_difference import (
+    PairedDifference,
+    difference_in_halves,
+    paired_difference,
+)
 from evenhand.store import OutcomeColumns, Store
-from evenhand.trust.biases import paired_difference
 from evenhand.trust.labelled_verdicts import chosen_judge
 
 # An agreement that is ruled out above this is no better than a coin's, for any use.
@@ -38,7 +41,8 @@ class CriterionAgreement(Model):
     prompts: int
     agreement: EstimatedValue
     longer: float | None
-    lead: EstimatedValue
+    lead: PairedDifference
+    pairs_to_settle: int | None  # about how many would settle whether it is better than a coin
 
 
 class SuggestedCriterion(Model):
@@ -186,7 +190,10 @@ class _Rows:
             prompts=int(np.unique(prompts).size),
             agreement=EstimatedValue(value=value, low=low, high=high, reason=net.reason),
             longer=float(longer.mean()) if longer.size else None,
-            lead=preference_difference(own, longer, prompts=prompts, level=level),
+            lead=difference_in_halves(
+                np.rint(2 * (own - longer)).astype(np.int64), prompts, level=level
+            ),
+            pairs_to_settle=net.pairs_to_settle(2 * _LITTLE - 1),
         )
 
 
@@ -200,7 +207,11 @@ def _ruling(
     if own.low <= 0.5:
         if own.high < _LITTLE:
             return "dropped", Message("trust.criterion_coin", **figures)
-        return "undecided", Message("trust.criterion_undecided", **figures)
+        needed = found.pairs_to_settle
+        if needed is None:
+            return "undecided", Message("trust.criterion_undecided", **figures)
+        # One half of the labels chooses.
+        return "undecided", Message("trust.criterion_undecided_until", needed=2 * needed, **figures)
     if (found.lead.value or 0.0) <= 0:
         longer = {"share": own.value, "longer": found.longer or 0.0, "n": found.pairs}
         return "dropped", Message("trust.criterion_longer", **longer)
