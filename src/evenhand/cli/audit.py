@@ -493,6 +493,14 @@ def show_rule(console: Console, figures: RuleFigures) -> None:
         console.print(Text(f"  the same when asked again {share(figures.retest)}"))
 
 
+def _rated(audit: Audit) -> list[tuple[str, str]]:
+    """How far the ratings of inconsistent pairs can be trusted, which nothing else counts."""
+    if audit.by_rating is None:
+        return []
+    rated = audit.by_rating
+    return [(f"  scored alone ({number(rated.pairs)} pairs), right", share(rated.right))]
+
+
 def _figures(audit: Audit) -> list[tuple[str, str]]:
     lines = [
         ("labelled pairs", number(audit.n)),
@@ -512,6 +520,7 @@ def _figures(audit: Audit) -> list[tuple[str, str]]:
             if each.kappa is not None
         ),
         ("inconsistent", share(audit.inconsistent)),
+        *_rated(audit),
         ("no verdict", share(audit.unread)),
         ("both orders agree", share(audit.consistency)),
         ("first place taken", share(audit.first_place_share)),

@@ -295,11 +295,14 @@ class MeanProbabilities(Model):
     tie: float
 
 
+ArtefactKind = Literal["metrics", "reference", "analysis", "rating"]
+
+
 class Artefact(Model):
     """What a judge, or another model, wrote for the judging: `response` says of which response;
     null where it is of the prompt alone. Only what was `answered` is used."""
 
-    kind: Literal["metrics", "reference", "analysis", "rating"]
+    kind: ArtefactKind
     response: Literal["A", "B"] | None = None
     outcome: Literal["answered", "truncated", "refused", "empty", "failed"]
     text: str = ""

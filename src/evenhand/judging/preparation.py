@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import orjson
 
-from evenhand.contract import Artefact, Pair, Rating, Usage, Winner
+from evenhand.contract import Artefact, ArtefactKind, Pair, Rating, Usage, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
 from evenhand.judges.prices import cost_usd
@@ -24,7 +24,6 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.prompts.preparation import (
     OF_RESPONSE,
     RATING_SCHEMA,
-    ArtefactKind,
     PrepareKind,
     artefact_messages,
     artefact_texts,

@@ -24,7 +24,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from evenhand.contract import Outcome
+from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
@@ -220,6 +220,18 @@ class ColumnStore(Database):
                 columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
+
+    def ratings(self, run_id: int, judge_id: int) -> list[tuple[int, Winner | None]]:
+        """Of inconsistent pairs whose responses were scored alone: the pair, who scored more."""
+        query = select(verdicts.c.number, verdicts.c.body).where(
+            verdicts.c.run_id == run_id,
+            verdicts.c.judge_id == judge_id,
+            verdicts.c.outcome == str(Outcome.INCONSISTENT),
+            verdicts.c.body.like('%"by_rating"%'),
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query.order_by(verdicts.c.number)).all()
+        return [(number, orjson.loads(body)["by_rating"]["winner"]) for number, body in rows]
 
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""

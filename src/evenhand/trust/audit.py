@@ -5,7 +5,7 @@ people's majority.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Locale, Winner
-from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, SAYS_A, SAYS_B, WINNERS
+from evenhand.contract.codes import (
+    INCONSISTENT,
+    INVALID,
+    NO_WINNER,
+    SAYS_A,
+    SAYS_B,
+    SAYS_TIE,
+    WINNERS,
+    winner_code,
+)
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
@@ -206,10 +215,20 @@ class Audit(Model):
     counts: PassCounts
     missing_passes: MissingPasses
     skipped_rows: int = 0
+    by_rating: RatingAudit | None = None
     between: JudgeAgreement | None = None
     rule: RuleFigures | None = None
     level: float
     notes: tuple[Sentence, ...] = ()
+
+
+class RatingAudit(Model):
+    """Inconsistent pairs with a label whose responses were scored alone: `right` where the response
+    with the higher score is the label's. A coin is right on half of those without a tie."""
+
+    pairs: int
+    right: EstimatedShare
+    undecided: int  # equal scores, or none of one response
 
 
 class JudgeAgreement(Model):
@@ -292,6 +311,7 @@ def audit_run(
         counts=passes.counts(labels.winners),
         missing_passes=missing,
         skipped_rows=tally.skipped_rows,
+        by_rating=_by_rating(store.ratings(run.id, record.id), known, level),
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
@@ -309,6 +329,22 @@ def _half_credit(known: AuditRows, level: float) -> EstimatedValue:
 
 def _share(rows: AuditRows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
     return share_of_rows(part, rows.prompts, level=level, unit="labelled pair")
+
+
+def _by_rating(
+    ratings: Sequence[tuple[int, Winner | None]], known: AuditRows, level: float
+) -> RatingAudit | None:
+    said = {number: winner_code(winner) for number, winner in ratings}
+    rated = np.isin(known.numbers, list(said))
+    if not rated.any():
+        return None
+    rows = known.only(rated)
+    winners = np.array([said[int(number)] for number in rows.numbers], dtype=np.int8)
+    return RatingAudit(
+        pairs=int(winners.size),
+        right=_share(rows, winners == rows.labels, level),
+        undecided=int(((winners == SAYS_TIE) | (winners == NO_WINNER)).sum()),
+    )
 
 
 def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[TagAudit]:
