@@ -28,6 +28,11 @@ def test_a_conclusion_names_the_family(judged: Command, name: str) -> None:
     assert "in-house-7b is of the judge's own family (gpt)." in " ".join(ran.out.split())
 
 
+def test_one_pair_names_the_family_too(judged: Command) -> None:
+    ran = judged("show", "run", "q1", "--store", "s.db")
+    assert ran.out.count("in-house-7b is of the judge's own family (gpt).") == 1
+
+
 def test_a_report_measures_the_effect(judged: Command) -> None:
     ran = judged("report", "run", "--store", "s.db")
     assert f"less that by {QWEN} is +25.0 points (" in " ".join(ran.out.split())

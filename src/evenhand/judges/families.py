@@ -8,8 +8,10 @@ of recorded answers, whose name says as much of the data as of the judge.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+
+from evenhand.messages import Message
 
 # A name, or a part of one, and its families: `[families]` of a config file.
 OwnFamilies = tuple[tuple[str, tuple[str, ...]], ...]
@@ -18,6 +20,7 @@ _BEFORE, _AFTER = r"(?<![a-z0-9])", r"(?![a-z])"
 # Kinds of judges whose name does not name a model.
 _NO_MODEL = ("replay:", "command:", "function:", "baseline:")
 _MODEL_FILE = re.compile(r"\.(?:gguf|safetensors|bin)$")
+_NAMED_AT_MOST = 3
 _LONGEST_NAME = 500  # names come from data, and patterns look at each place of them
 
 
@@ -67,3 +70,42 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
         family: re.compile(f"{_BEFORE}(?:{'|'.join(patterns)}){_AFTER}")
         for family, patterns in table.items()
     }
+
+
+# What people are told of it.
+
+
+def shared_message(
+    judge: frozenset[str], models: Sequence[str | None], families: Families
+) -> Message | None:
+    """Which of two contestants is of the judge's family."""
+    own = [(model, judge & families.of(model)) for model in models if model is not None]
+    own = [(model, shared) for model, shared in own if shared]
+    if not own:
+        return None
+    shared = sorted(frozenset[str]().union(*(each for _, each in own)))
+    code = "trust.same_family" if len(own) == 1 else "trust.same_family_both"
+    return Message(code, model=own[0][0], families=shared)
+
+
+def shared_notes(
+    judges: Iterable[tuple[str, frozenset[str]]],
+    models: Iterable[str | None],
+    families: Families,
+    *,
+    code: str = "report.same_family",
+) -> Iterator[Message]:
+    """For several judges and models at once: which judge is of whose family."""
+    named = [name for name in dict.fromkeys(models) if name is not None]
+    for judge, own in dict.fromkeys(judges):
+        of_its = [name for name in named if own & families.of(name)]
+        if of_its:
+            shared = sorted(own & frozenset[str]().union(*map(families.of, of_its)))
+            yield Message(code, judge=judge, models=few(of_its), families=shared)
+
+
+def few(names: Sequence[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(names) - _NAMED_AT_MOST
+    shown = list(names[:_NAMED_AT_MOST])
+    return [*shown, Message("ranking.more_models", n=more)] if more > 0 else shown

@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.contract.codes import INVALID, TIE, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.judges.families import Families, OwnFamilies
+from evenhand.judges.families import Families, OwnFamilies, shared_message
 from evenhand.messages import Message, Sentence, render
 from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.families import (
@@ -20,7 +20,6 @@ from evenhand.report.families import (
     effect_notes,
     family_effects,
     judge_families,
-    shared_message,
 )
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import (

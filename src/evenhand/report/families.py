@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
-from evenhand.judges.families import Families
+from evenhand.judges.families import Families, few
 from evenhand.messages import Message, chained
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedValue
 from evenhand.stats.rates.family_effect import adjusted_difference, preference_difference
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
 
-_NAMED_AT_MOST = 3
 # Of A, by the code of an outcome: what is inconsistent prefers neither, what is invalid says
 # nothing. And by that of a label, the last of which is none.
 _SCORES = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
@@ -63,42 +62,6 @@ def judge_families(
         for judge in judges:
             known[judge.id] = families.of_judge(judge.name, served.get(judge.key, ()))
     return known
-
-
-def shared_message(
-    judge: frozenset[str], models: Sequence[str | None], families: Families
-) -> Message | None:
-    """Which of two contestants is of the judge's family."""
-    own = [(model, judge & families.of(model)) for model in models if model is not None]
-    own = [(model, shared) for model, shared in own if shared]
-    if not own:
-        return None
-    shared = sorted(frozenset[str]().union(*(each for _, each in own)))
-    code = "trust.same_family" if len(own) == 1 else "trust.same_family_both"
-    return Message(code, model=own[0][0], families=shared)
-
-
-def shared_notes(
-    judges: Iterable[tuple[str, frozenset[str]]],
-    models: Iterable[str | None],
-    families: Families,
-    *,
-    code: str = "report.same_family",
-) -> Iterator[Message]:
-    """For several judges and models at once: which judge is of whose family."""
-    named = [name for name in dict.fromkeys(models) if name is not None]
-    for judge, own in dict.fromkeys(judges):
-        of_its = [name for name in named if own & families.of(name)]
-        if of_its:
-            shared = sorted(own & frozenset[str]().union(*map(families.of, of_its)))
-            yield Message(code, judge=judge, models=few(of_its), families=shared)
-
-
-def few(names: Sequence[str]) -> list[str]:
-    """The first of them, and how many more there are."""
-    more = len(names) - _NAMED_AT_MOST
-    shown = list(names[:_NAMED_AT_MOST])
-    return [*shown, Message("ranking.more_models", n=more)] if more > 0 else shown
 
 
 @dataclass(frozen=True, slots=True)

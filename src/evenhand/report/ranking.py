@@ -15,9 +15,9 @@ from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
 from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
-from evenhand.judges.families import Families, OwnFamilies
+from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
-from evenhand.report.families import judge_families, shared_notes
+from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
     JudgedRun,

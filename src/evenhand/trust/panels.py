@@ -17,10 +17,10 @@ from evenhand.contract import Locale
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.judges.families import Families, OwnFamilies
+from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
-from evenhand.report.families import judge_families, shared_notes
+from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run
 from evenhand.stats.juries.accuracy import LEARNED, MAJORITY, PLURALITY, choose_jury, usual_quorum
 from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
