@@ -56,8 +56,8 @@ COPIES = ("llmbar__GPT-4_Metrics_Reference", "llmbar__GPT-4_Vanilla")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel's figures, undecided as half; `hindsight` is the default's less the best member's, and
-    `right` the same with what is undecided as not right."""
+    """A panel's figures, undecided as half; `hindsight` is the default's less the best member's,
+    and `right` the same with what is undecided as not right."""
 
     judges: tuple[str, ...]
     votes: float | None
@@ -136,13 +136,13 @@ def panels(data: Path, path: Path, *, each: int, seed: int) -> Iterator[tuple[st
             for size in SIZES:
                 for _ in range(each):
                     drawn = rng.choice(len(runs), size, replace=False)
-                    yield f"{name}, {size} judges", tried(store, [runs[one] for one in drawn])
+                    yield name, tried(store, [runs[one] for one in drawn])
     for name, (sets, pattern, rules) in OTHERS.items():
         judges = [f"replay:{one}" for one in sorted((data / "judgments").glob(pattern))]
         judges += rules
         run = replay(data, path, name, sets, *judges)
         with open_store(path) as store:
-            yield f"{name}, {len(judges)} judges", tried(store, [run])
+            yield name, tried(store, [run])
 
 
 def tried(store: Store, runs: list[str]) -> Panel:
@@ -158,8 +158,9 @@ def points(values: list[float]) -> str:
 
 
 def print_table(found: dict[str, list[Panel]]) -> None:
-    heads = ("panels", "effective votes", "best member", "plurality", "majority", "learned")
-    heads += ("**default** (lowest)", "worse", "beyond interval", "without labels", "too high")
+    rules = ("plurality", "majority", "learned")
+    heads = ["panels", "effective votes", "best member", *rules, "**default** (lowest)"]
+    heads += ["worse", "beyond its interval", "label-free error", "too high"]
     print(f"| set | {' | '.join(heads)} |\n|---|" + "---|" * len(heads))
     for name, each in found.items():
         gains = [one.default[0] for one in each]
@@ -167,7 +168,7 @@ def print_table(found: dict[str, list[Panel]]) -> None:
             str(len(each)),
             f"{np.mean([one.votes for one in each if one.votes is not None]):.1f}",
             f"{100 * float(np.mean([one.best for one in each])):.1f} %",
-            *(points([one.gains[rule] for one in each]) for rule in heads[3:6]),
+            *(points([one.gains[rule] for one in each]) for rule in rules),
             f"**{points(gains)}** ({100 * min(gains):+.1f})",
             str(sum(gain < 0 for gain in gains)),
             str(sum(one.default[2] < 0 for one in each)),
