@@ -231,3 +231,22 @@ def test_a_list_that_holds_no_addresses_is_refused(directory: Path, given: str) 
 def test_a_list_of_addresses_too_comes_from_the_user_alone(directory: Path) -> None:
     with pytest.raises(SettingsError, match="sets base_url, which a file in the working directory"):
         load(directory, local='base_url = ["http://a/v1", "http://b/v1"]')
+
+
+def test_families_of_both_files_are_read_and_the_users_are_added(directory: Path) -> None:
+    settings = load(
+        directory,
+        local='[families]\n"acme-7b" = ["Llama", "acme"]\n',
+        user='[families]\nmine = "qwen"\nnobody = []\n',
+    )
+    assert settings.families == (
+        ("acme-7b", ("llama", "acme")),
+        ("mine", ("qwen",)),
+        ("nobody", ()),
+    )
+
+
+@pytest.mark.parametrize("wrong", ["families = 3", "[families]\nx = 1", '[families]\nx = [""]'])
+def test_families_that_are_no_names_are_refused(directory: Path, wrong: str) -> None:
+    with pytest.raises(SettingsError, match="names of models with their families"):
+        load(directory, local=wrong)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from evenhand.api_runs import rank as rank
     from evenhand.api_runs import run as run
     from evenhand.api_runs import run_sync as run_sync
+    from evenhand.api_runs import suggest_criteria as suggest_criteria
+    from evenhand.api_runs import suggest_criteria_sync as suggest_criteria_sync
     from evenhand.contract import Ballot as Ballot
     from evenhand.contract import Criterion as Criterion
     from evenhand.contract import Failure as Failure
@@ -143,6 +145,8 @@ _HOME = {
     "run_sync": "evenhand.api_runs",
     "RunOptions": "evenhand.runs",
     "RunSummary": "evenhand.runs",
+    "suggest_criteria": "evenhand.api_runs",
+    "suggest_criteria_sync": "evenhand.api_runs",
     "TokenLogprob": "evenhand.judges",
     "Traits": "evenhand.judges",
     "Unread": "evenhand.contract",

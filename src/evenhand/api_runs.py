@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from evenhand.trust.audit import Audit
     from evenhand.trust.calibration import CalibrationReport
     from evenhand.trust.correction import Corrections
+    from evenhand.trust.criteria import CriteriaSuggestion
 
 # One model's outputs: a file, a DataFrame, or rows.
 Outputs: TypeAlias = str | Path | ArrowStream | Iterable[Mapping[str, Any]]
@@ -201,6 +202,98 @@ def ab_sync(
     return in_background(work)
 
 
+async def suggest_criteria(
+    data: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
+    judge: str | Judge | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    prompts: int = 30,
+    pairs: int = 200,
+    columns: Mapping[str, str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> CriteriaSuggestion:
+    """Criteria that a judge suggests from a sample of prompts; where rows are pairs with labels, a
+    run tries them, and those that agree with people are kept. The same call again goes on.
+
+    Raises what the judge or the store stopped it with; a cap that was reached is in the run.
+    """
+    from evenhand.judging.criteria import ask_for_criteria
+    from evenhand.runs.criteria import read_criteria_data
+    from evenhand.trust.criteria import stored_criteria, suggestion
+
+    settings = load_settings()
+    options = _with_caps(options or RunOptions(), settings)
+    with open_prompt_rows(data) as source:
+        read = read_criteria_data(
+            source,
+            columns=columns,
+            bad_rows=options.bad_rows,
+            prompts=prompts,
+            pairs=pairs,
+            seed=seed,
+        )
+    async with _opened_plans(judge, config, settings) as plans:
+        plan = plans[0]
+        language = plan.config.language
+        made: dict[str, Any] = {"judge": plan.judge.name, "locale": language}
+        made |= {"seed": seed, "level": level}
+        if not read.rows:
+            found, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+            return suggestion(read, found, **made)
+        name = options.name or read.name(plan.judge, language)
+        with open_store(options.store or settings.store) as store:
+            known = None if options.fresh else stored_criteria(store, name)
+            if known is None:
+                known, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+            stop, sources = Stop(), read.pairs(known)
+            try:
+                summary = await judge_pairs(
+                    sources,
+                    plans,
+                    replace(options, name=name),
+                    store=store,
+                    stop=stop,
+                    observer=_listener(on_progress),
+                )
+            finally:
+                sources.close()
+            if summary.error is not None and stop.error is not None:
+                raise stop.error
+            return suggestion(read, known, store=store, run=summary.run, **made)
+
+
+def suggest_criteria_sync(
+    data: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
+    judge: str | Judge | None = None,
+    config: JudgeConfig | None = None,
+    *,
+    prompts: int = 30,
+    pairs: int = 200,
+    columns: Mapping[str, str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> CriteriaSuggestion:
+    """The same for code that is not async."""
+    work = suggest_criteria(
+        data,
+        judge,
+        config,
+        prompts=prompts,
+        pairs=pairs,
+        columns=columns,
+        seed=seed,
+        level=level,
+        options=options,
+        on_progress=on_progress,
+    )
+    return in_background(work)
+
+
 def open_prompt_rows(
     prompts: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
 ) -> Source:
@@ -312,9 +405,17 @@ def conclude(
     """What a run says of one side: win rate, parts, length, position. What `report` shows."""
     from evenhand.report.conclusions import conclude
 
-    limits = limits or _limits(load_settings().gate)
+    settings = load_settings()
     with _opened(store) as opened:
-        return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
+        return conclude(
+            opened,
+            run,
+            side=side,
+            ties=ties,
+            level=level,
+            limits=limits or _limits(settings.gate),
+            families=settings.families,
+        )
 
 
 def gate(
@@ -332,7 +433,8 @@ def gate(
     as [gate] of the config file says, else 0.5 and 0.05."""
     from evenhand.report.gate import gate_run
 
-    set_up = load_settings().gate
+    settings = load_settings()
+    set_up = settings.gate
     with _opened(store) as opened:
         return gate_run(
             opened,
@@ -343,6 +445,7 @@ def gate(
             ties=ties,
             limits=limits or _limits(set_up),
             max_inconsistent=first_given(max_inconsistent, set_up.max_inconsistent, None),
+            families=settings.families,
         )
 
 
@@ -367,7 +470,9 @@ def rank(
     from evenhand.report.ranking import rank_runs
 
     with _opened(store) as opened:
-        return rank_runs(opened, runs, options, judge=judge, tag=tag)
+        return rank_runs(
+            opened, runs, options, judge=judge, tag=tag, families=load_settings().families
+        )
 
 
 def audit(

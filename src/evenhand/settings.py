@@ -39,7 +39,8 @@ _LEAST_WHOLE |= {"rating_samples": 1}
 _PREPARED = ("metrics", "reference", "analysis")
 # Several addresses in one text. A comma inside an address is not before another scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
-_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE, "criteria", "gate", "prepare")
+_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
+_KNOWN += ("criteria", "gate", "prepare", "families")
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
 
@@ -81,6 +82,8 @@ class Settings:
     max_calls: int | None = None
     max_cost: float | None = None
     gate: GateSettings = GateSettings()
+    # Names of models, or parts of them, and their families: the later file's are added.
+    families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
@@ -150,6 +153,8 @@ def _with_table(
             _refuse_reach(path, name, value)
         if name == "gate":
             values[name] = _with_limits(settings.gate, f"{path}: {key}", value)
+        elif name == "families":
+            values[name] = (*settings.families, *_families(f"{path}: {key}", value))
         elif name == "criteria":
             values[name] = _criteria(f"{path}: {key}", value)
         else:
@@ -174,6 +179,24 @@ def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
             )
         values[name] = value
     return replace(gate, **values)
+
+
+def _families(where: str, table: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(table, dict):
+        raise SettingsError(Message("settings.families_needed", where=where, value=table))
+    entries = []
+    for name, value in table.items():
+        several = [value] if isinstance(value, str) else value
+        if (
+            not name.strip()
+            or not isinstance(several, list)
+            or not all(isinstance(each, str) and each.strip() for each in several)
+        ):
+            raise SettingsError(
+                Message("settings.families_needed", where=f"{where}.{name}", value=value)
+            )
+        entries.append((name.strip(), tuple(each.strip().lower() for each in several)))
+    return tuple(entries)
 
 
 def _criteria(where: str, value: object) -> tuple[Criterion, ...]:

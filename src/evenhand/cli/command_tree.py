@@ -29,6 +29,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("ab", "ab", "Have two models answer prompts, judge them, and conclude."),
         ("run", "run", "Judge a file of pairs, or two models' outputs; resumable."),
         ("prompt", "prompt", "Show exactly what a judge would be sent, in both passes."),
+        ("criteria", "criteria", "Suggest criteria for a data set, and try them."),
         ("plan", "plan", "Tell how many pairs a difference needs, and what they cost."),
     ),
     "Conclude": (

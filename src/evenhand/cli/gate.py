@@ -94,7 +94,8 @@ def gate(
     from evenhand.report.gate import gate_run
     from evenhand.settings import load_settings
 
-    set_up = load_settings().gate
+    settings = load_settings()
+    set_up = settings.gate
     min_win_rate = first_given(min_win_rate, set_up.min_win_rate, 0.5)
     alpha = first_given(alpha, set_up.alpha, 0.05)
     if max_inconsistent is None and not corrected:
@@ -130,6 +131,7 @@ def gate(
                 ties=counting.ties,
                 limits=limits,
                 max_inconsistent=max_inconsistent,
+                families=settings.families,
             )
     if junit is not None:
         from evenhand.report.gate import write_junit

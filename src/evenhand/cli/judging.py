@@ -126,10 +126,11 @@ def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
     if summary.stopped_by == "interrupt" or not judged:
         return []
     from evenhand.report.conclusions import conclude
+    from evenhand.settings import load_settings
     from evenhand.store import open_store
 
     with open_store(at, create=False) as store:
-        report = conclude(store, summary.run, parts=False)
+        report = conclude(store, summary.run, parts=False, families=load_settings().families)
     several = len(report.judges) > 1
     return [
         f"{each.judge}: {each.sentence}" if several else each.sentence

@@ -64,6 +64,13 @@ def jury(
         str | None,
         typer.Option("--use", metavar="NAME", help="A jury that was kept, by name or file.json."),
     ] = None,
+    recuse_family: Annotated[
+        bool,
+        typer.Option(
+            "--recuse-family",
+            help="No judge votes on a pair of which one of the two models is of its own family.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -92,6 +99,7 @@ def jury(
     was kept) or where the store failed.
     """
     from evenhand.cli.session import opened_store
+    from evenhand.settings import load_settings
     from evenhand.trust.jury import evaluate_jury, write_jury_rows
     from evenhand.trust.panels import open_jury, save_jury
 
@@ -106,6 +114,8 @@ def jury(
             quorum=quorum,
             use=saved,
             forced=force,
+            recuse_family=recuse_family,
+            families=load_settings().families,
             side=side,
             ties=ties,
             level=level,
@@ -251,15 +261,15 @@ def _show_judges(console: Console, report: JuryReport) -> None:
 
     weighted = any(each.weight is not None for each in report.judges)
     worth = any(each.worth is not None for each in report.judges)
-    abstained = any(each.abstained for each in report.judges)
-    columns = ["judge", "votes", "inconsistent", "invalid", *(["abstained"] if abstained else [])]
-    columns += ["not judged", "against the jury"]
+    every = ("abstained", "recused")
+    kinds = tuple(kind for kind in every if any(getattr(each, kind) for each in report.judges))
+    columns = ["judge", "votes", "inconsistent", "invalid", *kinds, "not judged"]
+    columns += ["against the jury"]
     columns += [*(["weight"] if weighted else []), *(["worth"] if worth else [])]
     table = table_of(*columns, left=("judge",))
     for each in report.judges:
         cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
-        if abstained:
-            cells.append(number(each.abstained))
+        cells += [number(getattr(each, kind)) for kind in kinds]
         cells += [number(each.not_judged), _plain_share(each.against.part, each.against.of)]
         if weighted:
             cells.append("" if each.weight is None else f"{each.weight:.2f}")

@@ -191,6 +191,7 @@ def rank(
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.data import open_source
     from evenhand.report.ranking import rank_file, rank_runs
+    from evenhand.settings import load_settings
 
     of_file = {"--map": columns, "--bad-rows": bad_rows}
     _belong(of_file, battles is not None, "command.belongs_to_battles")
@@ -222,7 +223,8 @@ def rank(
     else:
         with session.opened_store(store) as opened:
             names = runs or [session.named_or_latest(opened, None)]
-            ranked = rank_runs(opened, names, options, judge=judge, tag=tag)
+            families = load_settings().families
+            ranked = rank_runs(opened, names, options, judge=judge, tag=tag, families=families)
     if plot is not None and ranked.ranking is not None:
         from evenhand.report.charts.drawing import write_ranking_chart
 

@@ -84,6 +84,7 @@ def report(
     """
     from evenhand.report.conclusions import conclude
     from evenhand.report.manifest import manifest_of
+    from evenhand.settings import load_settings
 
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
@@ -97,6 +98,7 @@ def report(
             ties=counting.ties,
             level=level,
             limits=claiming.limits(counting),
+            families=load_settings().families,
         )
         manifest = manifest_of(opened, concluded.run)
         if html is not None:

@@ -36,11 +36,13 @@ def show(
 ) -> None:
     """Show one pair of a run whole, with every pass behind it."""
     from evenhand.report.records import report_pair
+    from evenhand.settings import load_settings
 
     with opened_store(store) as opened:
         # One name is the pair's: the run is then the latest.
         named = named_or_latest(opened, run if identifier is not None else None)
-        report = report_pair(opened, named, run if identifier is None else identifier)
+        wanted = run if identifier is None else identifier
+        report = report_pair(opened, named, wanted, families=load_settings().families)
     session.present(report, _show, as_json=as_json)
 
 

@@ -12,8 +12,15 @@ import numpy as np
 from evenhand.contract.codes import INVALID, TIE, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.judges.families import Families, OwnFamilies, shared_message
 from evenhand.messages import Message, Sentence, render
 from evenhand.report.abstentions import Abstentions, count_abstentions
+from evenhand.report.families import (
+    FamilyEffect,
+    effect_notes,
+    family_effects,
+    judge_families,
+)
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import (
     ConclusionLimits,
@@ -136,6 +143,7 @@ class Conclusions(Model):
     conclusions: tuple[Conclusion, ...]
     abstentions: tuple[Abstentions, ...] = ()
     ratings: tuple[RatingCounts, ...] = ()
+    family_effects: tuple[FamilyEffect, ...] = ()
     notes: tuple[Sentence, ...]
 
 
@@ -149,8 +157,10 @@ def conclude(
     level: float = 0.95,
     parts: bool = True,
     limits: ConclusionLimits | None = None,
+    families: OwnFamilies = (),
 ) -> Conclusions:
-    """What the run says of `side`; by its criteria and tags too, unless `parts` is False."""
+    """What the run says of `side`; by its criteria and tags too, unless `parts` is False.
+    `families` are the caller's own entries, as the settings have them."""
     if side not in get_args(Side):
         raise InputError(Message("report.side_b", side=side))
     if ties not in get_args(Ties):
@@ -165,9 +175,17 @@ def conclude(
     judges = store.run_judges(run.id)
     conclusions: list[Conclusion] = []
     allowed = (limits or ConclusionLimits()).checked()
+    of_models = Families(families)
+    models = {name: None for a, b, _ in survey.models for name in (a, b)}
+    kin = judge_families(store, run, judges, models, of_models)
     for judge in judges:
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
-        conclusions += reader.conclusions(parts=parts)
+        conclusions += reader.conclusions(parts=parts, kin=kin[judge.id], families=of_models)
+    measured = family_effects(
+        store, run, judges, kin, models=models, families=of_models, level=level
+    )
+    found = list(measured if parts else ())
+    effects = tuple(each for each in found if isinstance(each, FamilyEffect))
     abstentions = tuple(count_abstentions(store, run, level=level))
     rated = [RatingCounts.of(store, run, judge) for judge in judges]
     ratings = tuple([each for each in rated if each is not None])
@@ -188,12 +206,15 @@ def conclude(
         conclusions=tuple(conclusions),
         abstentions=abstentions,
         ratings=ratings,
+        family_effects=effects,
         notes=(
             *_notes(run, wanted, conclusions, skipped=tally.skipped_rows),
             *_grown(store, run, judges, conclusions),
             *_tested_parts(conclusions),
             *_abstained(abstentions),
             *(Message("report.rated_alone", **each.model_dump(by_alias=False)) for each in ratings),
+            *effect_notes(effects, level=level),
+            *(each for each in found if isinstance(each, Message)),
         ),
     )
 
@@ -230,7 +251,9 @@ class _Reader:
         self._limits = limits
         self._tally = tally
 
-    def conclusions(self, *, parts: bool) -> Iterator[Conclusion]:
+    def conclusions(
+        self, *, parts: bool, kin: frozenset[str], families: Families
+    ) -> Iterator[Conclusion]:
         wanted = self._wanted
         columns = self._store.outcome_columns(self._run.id, self._judge.id)
         criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
@@ -262,6 +285,7 @@ class _Reader:
                     one_order=rows.in_one_order(matchup),
                     position=position,
                     limits=self._limits,
+                    same_family=shared_message(kin, names, families),
                 )
             )
             yield Conclusion(

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained
 from evenhand.report.charts.labels import plain
 from evenhand.report.conclusions import (
@@ -85,6 +86,7 @@ def gate_run(
     ties: Ties = "half",
     limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
+    families: OwnFamilies = (),
 ) -> GateReport:
     """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha."""
     _threshold(min_win_rate)
@@ -94,7 +96,14 @@ def gate_run(
     level = round(1 - alpha, 12)
     allowed = limits or ConclusionLimits()
     conclusions = conclude(
-        store, name, side=side, ties=ties, level=level, parts=False, limits=allowed
+        store,
+        name,
+        side=side,
+        ties=ties,
+        level=level,
+        parts=False,
+        limits=allowed,
+        families=families,
     )
     return judge_gate(
         conclusions, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent

@@ -15,7 +15,9 @@ from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
 from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
+from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
+from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
     JudgedRun,
@@ -135,6 +137,7 @@ def rank_runs(
     *,
     judge: str | None = None,
     tag: str | None = None,
+    families: OwnFamilies = (),
 ) -> RunRanking:
     """One or several runs together; every judge's verdict counts, unless one is named."""
     options = options or RankOptions()
@@ -187,6 +190,7 @@ def rank_runs(
         notes=(
             *_notes(judged_runs, read, judge=judge),
             *_note_on_flips(flipped, counts.valid, options.inconsistent),
+            *_same_family(store, judged_runs, compared, Families(families)),
         ),
     )
 
@@ -325,6 +329,16 @@ def _notes(
         yield Message("report.models_not_named", n=read.unnamed)
     if read.against_itself:
         yield Message("report.against_itself", n=read.against_itself)
+
+
+def _same_family(
+    store: Store, judged_runs: Sequence[JudgedRun], compared: RankedVerdicts, families: Families
+) -> Iterator[Message]:
+    models, judges = compared.models, []
+    for judged in judged_runs:
+        kin = judge_families(store, judged.run, judged.judges, models, families)
+        judges += [(judge.name, kin[judge.id]) for judge in judged.judges]
+    return shared_notes(judges, models, families)
 
 
 def _note_on_flips(flipped: int, valid: int, inconsistent: Inconsistent) -> Iterator[str]:

@@ -24,7 +24,8 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.contract.model import Model
-from evenhand.messages import Sentence
+from evenhand.judges.families import Families, OwnFamilies, shared_message
+from evenhand.messages import Sentence, render
 from evenhand.report.lookup import find_item, find_run
 from evenhand.store import (
     FailedPass,
@@ -235,10 +236,24 @@ class JudgedPair(Model):
     replaced: tuple[StoredAnswer, ...]  # earlier tries, set aside by a retry
 
     @classmethod
-    def of(cls, judged: JudgedItem, pair: Pair, run: RunRecord) -> JudgedPair:
+    def of(
+        cls,
+        judged: JudgedItem,
+        pair: Pair,
+        run: RunRecord,
+        *,
+        models: tuple[str | None, str | None],
+        families: Families,
+    ) -> JudgedPair:
         judge, verdict = judged.judge, None
         if judged.settled is not None:
             verdict = explained(judged.settled, pair, judged.passes, judge=judge, run=run)
+            served = (getattr(each.made, "model", None) for each in judged.passes)
+            kin = families.of_judge(judge.name, filter(None, served))
+            shared = shared_message(kin, models, families)
+            if shared is not None and isinstance(verdict, Verdict):
+                note = render(shared, verdict.metadata.locale or "en")
+                verdict = verdict.model_copy(update={"notes": (*verdict.notes, note)})
         return cls.of_parts(
             judge,
             judge=judge.name,
@@ -265,19 +280,30 @@ class PairReport(Model):
 
 
 @of_run
-def report_pair(store: Store, run_name: str, name: str) -> PairReport:
-    """`name` is the pair's id, or its number."""
+def report_pair(
+    store: Store, run_name: str, name: str, *, families: OwnFamilies = ()
+) -> PairReport:
+    """`name` is the pair's id, or its number; `families` are the caller's own entries."""
     run = find_run(store, run_name)
-    return whole_pair(run, find_item(store, run, name))
+    return whole_pair(run, find_item(store, run, name), families=families)
 
 
-def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
-    item = whole.item
+def whole_pair(run: RunRecord, whole: ItemWhole, *, families: OwnFamilies = ()) -> PairReport:
+    item, known = whole.item, Families(families)
     with rows_read(f"of run {run.name!r}, pair {item.number},"):
         return PairReport.of_parts(
             item,
             whole,
             run=run.name,
             id=item.key,
-            judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
+            judges=tuple(
+                JudgedPair.of(
+                    judged,
+                    whole.pair,
+                    run,
+                    models=(item.model_a, item.model_b),
+                    families=known,
+                )
+                for judged in whole.judged
+            ),
         )

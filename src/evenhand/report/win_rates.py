@@ -288,6 +288,7 @@ def conclusion_messages(
     one_order: int,
     position: PositionBias,
     limits: ConclusionLimits,
+    same_family: Message | None = None,
 ) -> Iterator[Message]:
     """What is claimed, from how many prompts, how sure, and how far the judge can be trusted."""
     called = {"model": names[0], "against": names[1]}
@@ -309,6 +310,8 @@ def conclusion_messages(
         yield _trust(rate, position, pairs=both)
     if position.alarm is not None:
         yield _position_alarm(position, position.alarm)
+    if same_family is not None:
+        yield same_family
 
 
 def claim_message(rate: SideRate, names: tuple[str, str]) -> Message:

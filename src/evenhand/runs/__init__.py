@@ -4,7 +4,8 @@ In the order in which a run meets them: `options` and `plan` (what is to be done
 stored run that is), `sources` (rows become items), `estimate` and `budget` (what it takes and
 what it may), `stop_rules` and `stop` (when it ends), `executor` with `local`, `batch` and `ray`
 (who judges; `pacing`, `supply`, `writer` and `telemetry` serve them), `progress` and `summary`
-(what it shows and returns). `engine` runs through all of them.
+(what it shows and returns). `engine` runs through all of them. `criteria` reads the data that
+criteria are suggested from.
 """
 
 from __future__ import annotations

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
+from evenhand.judges.families import OwnFamilies
 from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
@@ -19,6 +21,7 @@ from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
+from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_index import (
     ABSTAINED,
@@ -108,10 +111,15 @@ def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Con
     given = dict(options or ReportOptions())
 
     def compute(store: Store, runs: Sequence[RunRecord]) -> Conclusions:
-        return conclude(store, runs[0].name, **given).model_copy(update={"store": _HERE})
+        concluded = conclude(store, runs[0].name, **given, families=own_families())
+        return concluded.model_copy(update={"store": _HERE})
 
     return Figure(
-        what="conclusions", runs=(run_id,), model=Conclusions, compute=compute, parameters=given
+        what="conclusions",
+        runs=(run_id,),
+        model=Conclusions,
+        compute=compute,
+        parameters=given | _of_families(),
     )
 
 
@@ -124,6 +132,7 @@ def ranking(request: RankRuns) -> Figure[RunRanking]:
             RankOptions(**options),
             judge=recorded_judge(store, runs, request.judge),
             tag=request.tag,
+            families=own_families(),
         ).model_copy(update={"store": None})
 
     return Figure(
@@ -131,8 +140,19 @@ def ranking(request: RankRuns) -> Figure[RunRanking]:
         runs=request.runs,
         model=RunRanking,
         compute=compute,
-        parameters=request.model_dump(mode="json", exclude={"runs"}),
+        parameters=request.model_dump(mode="json", exclude={"runs"}) | _of_families(),
     )
+
+
+@cache
+def own_families() -> OwnFamilies:
+    """`[families]` of the config files, read once."""
+    return load_settings().families
+
+
+def _of_families() -> dict[str, Any]:
+    """What tells a figure from the same one by other entries, where there are any."""
+    return {"families": own_families()} if own_families() else {}
 
 
 def audit(request: AuditRun) -> Figure[AuditReport]:

@@ -136,12 +136,16 @@ def jackknife(sums: Floats, figure: Figure) -> Jackknife | None:
     Deviations are from the figure of all clusters. None where the figure is undefined with or
     without a cluster.
     """
-    clusters = sums.shape[0]
     total = sums.sum(axis=0)
-    value = float(figure(total[np.newaxis, :])[0])
+    return left_out(float(figure(total[np.newaxis, :])[0]), figure(total - sums))
+
+
+def left_out(value: float, without: Floats) -> Jackknife | None:
+    """The same from the figure of all clusters, and what it is without each."""
+    clusters = without.size
     if clusters < 2 or not math.isfinite(value):
         return None
-    deviations = figure(total - sums) - value
+    deviations = without - value
     spread = float((deviations * deviations).sum())
     if not math.isfinite(spread):
         return None

@@ -16,6 +16,7 @@ import orjson
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B, WINNERS
 from evenhand.contract.model import Model
+from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence
 from evenhand.report.conclusions import GroupRate
 from evenhand.report.files import atomic_file
@@ -78,6 +79,7 @@ class JurorReport(Model):
     inconsistent: int
     invalid: int
     abstained: int
+    recused: int  # pairs it judged without a vote, one contestant being of its family
     not_judged: int
     against: EstimatedShare  # its votes that are not the jury's verdict
     weight: float | None
@@ -182,6 +184,7 @@ def report_jurors(
             inconsistent=int((own == INCONSISTENT).sum()),
             invalid=int((own == INVALID).sum()),
             abstained=int(panel.abstained[:, place].sum()),
+            recused=int((panel.recused[:, place] & (own != NOT_JUDGED)).sum()),
             not_judged=int((own == NOT_JUDGED).sum()),
             against=share_of_rows(
                 (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"
@@ -238,6 +241,8 @@ def evaluate_jury(
     quorum: int | None = None,
     use: SavedJury | None = None,
     forced: bool = False,
+    recuse_family: bool = False,
+    families: OwnFamilies = (),
     side: Side = "B",
     ties: Ties = "half",
     level: float = 0.95,
@@ -247,9 +252,21 @@ def evaluate_jury(
     Labels choose the rule, inside splits by prompt; without them it is the plurality. The quorum is
     how many whole votes a verdict takes: unless given, half of the seats for a majority, one for a
     learned jury, whose probabilities tell how much the votes say, and none for a plurality.
+
+    `recuse_family`: no judge votes on a pair of which one contestant is of its family. Where both
+    are, it does. `families` are the caller's own entries, as the settings have them.
     """
     confidence_level(level)
-    poll = poll_jury(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
+    poll = poll_jury(
+        store,
+        names,
+        weights=weights,
+        quorum=quorum,
+        use=use,
+        forced=forced,
+        recuse_family=recuse_family,
+        families=families,
+    )
     panel, saved, verdicts, outcomes = poll.panel, poll.saved, poll.verdicts, poll.outcomes
     votes, method = panel.votes, saved.jury.method
     chosen = use is None and (weights, quorum) == ("auto", None)

@@ -17,8 +17,10 @@ from evenhand.contract import Locale
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
+from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run
 from evenhand.stats.juries.accuracy import LEARNED, MAJORITY, PLURALITY, choose_jury, usual_quorum
 from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
@@ -49,7 +51,8 @@ class Panel:
 
     `outcomes` has a column a judge, with the codes of `store.columns`, and -1 where the judge has
     not judged the pair; `splits` has its half votes where it was inconsistent; `abstained` says
-    which wins and ties its calibration does not vouch for.
+    which wins and ties its calibration does not vouch for, `recused` on which pairs one of the two
+    contestants is of its family, where these take its vote.
     `labels` are the data's own, and the majority of people's votes where the data have none; -1 is
     none.
     """
@@ -63,6 +66,7 @@ class Panel:
     outcomes: Codes
     splits: Codes
     abstained: Mask
+    recused: Mask
     labels: Codes
     by_people: int
     planned: bool  # every run is whole, and none ended by looking at its verdicts
@@ -72,16 +76,16 @@ class Panel:
     def ballots(self) -> Codes:
         """0 A, 1 B, 2 TIE; 3 to 5 a half vote for each of two, where the orders differ; -1 none.
 
-        The one place where a judge's vote on a pair is taken out: here because it abstained.
+        The one place where a judge's vote on a pair is taken out: it abstained, or is recused.
         """
         given = np.where(self.outcomes <= TIE, self.outcomes, self.splits)
-        ballots: Codes = np.where(self.abstained, NO_VOTE, given).astype(np.int8)
+        ballots: Codes = np.where(self.abstained | self.recused, NO_VOTE, given).astype(np.int8)
         return ballots
 
     @property
     def votes(self) -> Codes:
         """0 A, 1 B, 2 TIE; -1 where the judge has no verdict that stands: it was inconsistent,
-        could not be read, abstained, or was not asked."""
+        could not be read, abstained, is recused, or was not asked."""
         return whole_votes(self.ballots)
 
     def columns(self, outcomes: Codes) -> OutcomeColumns:
@@ -106,6 +110,7 @@ class _JurorVerdicts:
     """A judge's verdicts by the numbers of the first run's items, ascending."""
 
     record: JudgeRecord
+    kin: frozenset[str]  # its families
     run: str
     numbers: Integers
     prompts: Integers
@@ -114,14 +119,23 @@ class _JurorVerdicts:
     abstained: Mask
 
 
-def read_panel(store: Store, names: Sequence[str]) -> Panel:
-    """All judges of the named runs, on the pairs of the first."""
+def read_panel(
+    store: Store,
+    names: Sequence[str],
+    *,
+    recuse_family: bool = False,
+    families: OwnFamilies = (),
+) -> Panel:
+    """All judges of the named runs, on the pairs of the first; `families` are the caller's own
+    entries, as the settings have them."""
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
     if not runs:
         raise InputError(Message("trust.no_run_named"))
     columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
+    known, every = Families(families), store.run_items(runs[0].id)
+    models = list(dict.fromkeys(name for item in every for name in (item.model_a, item.model_b)))
     for run in runs:
         tally = store.tally(run.id)
         planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
@@ -134,7 +148,8 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
             if any(column.record.id == record.id for column in columns):
                 notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
                 continue
-            columns.append(_juror_verdicts(store, runs[0], run, record))
+            kin = judge_families(store, run, [record], models, known)[record.id]
+            columns.append(_juror_verdicts(store, runs[0], run, record, kin))
     if not any(column.numbers.size for column in columns):
         raise InputError(Message("trust.nothing_judged_for_jury", name=runs[0].name))
     numbers = np.unique(np.concatenate([column.numbers for column in columns]))
@@ -149,23 +164,43 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
         splits[rows, place] = column.splits
         abstained[rows, place] = column.abstained
     judged = set(numbers.tolist())
-    items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
+    items = tuple(item for item in every if item.number in judged)
+    recused = np.zeros(outcomes.shape, dtype=np.bool_)
+    for place, column in enumerate(columns if recuse_family else ()):
+        recused[:, place] = _recused(column.kin, items, known)
+    titles = _titles(columns)
+    if not recuse_family:
+        sitting = zip(titles, (column.kin for column in columns), strict=True)
+        notes += shared_notes(sitting, models, known, code="trust.juror_same_family")
     own = [winner_code(item.label) for item in items]
     labels = fair_labels(store, runs[0].id, numbers, of_data=own)
     return Panel(
         run=runs[0],
         runs=tuple(run.name for run in runs),
         jurors=tuple(juror_of(column.record) for column in columns),
-        titles=_titles(columns),
+        titles=titles,
         items=items,
         prompts=prompts,
         outcomes=outcomes,
         splits=splits,
         abstained=abstained,
+        recused=recused,
         labels=labels.winners,
         by_people=int(labels.by_people.sum()),
         planned=planned,
         notes=tuple(notes),
+    )
+
+
+def _recused(kin: frozenset[str], items: Sequence[RunItem], families: Families) -> Mask:
+    """Where exactly one contestant is of the judge's family. Where both are, favouring the family
+    favours neither."""
+    return np.array(
+        [
+            bool(kin & families.of(item.model_a)) != bool(kin & families.of(item.model_b))
+            for item in items
+        ],
+        dtype=np.bool_,
     )
 
 
@@ -174,7 +209,7 @@ def juror_of(record: JudgeRecord) -> Juror:
 
 
 def _juror_verdicts(
-    store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord
+    store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord, kin: frozenset[str]
 ) -> _JurorVerdicts:
     columns = store.outcome_columns(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
@@ -194,6 +229,7 @@ def _juror_verdicts(
     splits = np.where(outcomes == INCONSISTENT, by_order, NO_VOTE).astype(np.int8)
     return _JurorVerdicts(
         record=record,
+        kin=kin,
         run=run.name,
         numbers=shared,
         prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
@@ -239,14 +275,16 @@ def _titles(columns: Sequence[_JurorVerdicts]) -> tuple[str, ...]:
 class SavedJury(Model):
     """`runs` are those whose judges and labels it was made of; they need not be there any more.
 
-    `quorum` is how many whole votes a verdict takes; 0 where half votes may decide. Format 1 has
-    no method by plurality or by a member, and reads as it did.
+    `quorum` is how many whole votes a verdict takes; 0 where half votes may decide. Judges have no
+    vote on pairs with one contestant of their family where `recuse_family` says so. Format 1 has no
+    method by plurality or by a member, and reads as it did.
     """
 
     format: Literal["evenhand jury 1", "evenhand jury 2"] = "evenhand jury 2"
     runs: tuple[str, ...]
     jurors: tuple[Juror, ...]
     quorum: int
+    recuse_family: bool = False
     jury: Jury
 
     def learned_on(self, runs: Sequence[str]) -> bool:
@@ -339,11 +377,16 @@ def poll_jury(
     quorum: int | None = None,
     use: SavedJury | None = None,
     forced: bool = False,
+    recuse_family: bool = False,
+    families: OwnFamilies = (),
 ) -> JuryPoll:
-    """All judges of the named runs on the pairs of the first; or a saved jury, and its judges."""
-    panel = read_panel(store, names)
+    """All judges of the named runs on the pairs of the first; or a saved jury, and its judges, who
+    recuse themselves where they did when it was made."""
+    recuse_family |= use is not None and use.recuse_family
+    panel = read_panel(store, names, recuse_family=recuse_family, families=families)
     if use is None:
         saved = _new_jury(panel, weights, quorum)
+        saved = saved.model_copy(update={"recuse_family": recuse_family})
     else:
         panel = _seated(panel, use, seats_of(use, panel.jurors, forced=forced))
         saved = use if quorum is None else use.model_copy(update={"quorum": quorum})
@@ -376,7 +419,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
     """The panel with a column for each seat of the jury, in its order."""
     outcomes = np.full((panel.outcomes.shape[0], len(seats)), NOT_JUDGED, dtype=np.int8)
     splits = np.full_like(outcomes, NO_VOTE)
-    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
+    abstained, recused = (np.zeros(outcomes.shape, dtype=np.bool_) for _ in range(2))
     jurors, titles = list(saved.jurors), [seat.judge for seat in saved.jurors]
     notes = list(panel.notes)
     for place, taken in enumerate(seats):
@@ -388,6 +431,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         outcomes[:, place] = panel.outcomes[:, taken]
         splits[:, place] = panel.splits[:, taken]
         abstained[:, place] = panel.abstained[:, taken]
+        recused[:, place] = panel.recused[:, taken]
         jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
     left = [title for place, title in enumerate(panel.titles) if place not in seats]
     if left:
@@ -399,6 +443,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         outcomes=outcomes,
         splits=splits,
         abstained=abstained,
+        recused=recused,
         notes=tuple(notes),
     )
 

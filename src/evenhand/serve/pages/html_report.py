@@ -43,6 +43,7 @@ from evenhand.serve.pages.rendering import (
     environment,
     words,
 )
+from evenhand.settings import load_settings
 from evenhand.store import Store
 from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.findings import Findings, assess_audit
@@ -111,7 +112,12 @@ def _ranking(store: Store, conclusions: Conclusions) -> RunRanking | None:
     if len(models - {None}) < _SEVERAL:
         return None
     try:
-        return rank_runs(store, [conclusions.run], RankOptions(level=conclusions.level))
+        return rank_runs(
+            store,
+            [conclusions.run],
+            RankOptions(level=conclusions.level),
+            families=load_settings().families,
+        )
     except InputError:
         return None  # nothing that could be ranked yet
 

@@ -23,7 +23,7 @@ from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
 from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
-from evenhand.serve.reports import totals
+from evenhand.serve.reports import own_families, totals
 from evenhand.serve.run_status import MOST_DIGITS, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
@@ -178,7 +178,7 @@ def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: bool) 
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     rendered = not raw
     return ShownPair(
-        report=whole_pair(run, whole),
+        report=whole_pair(run, whole, families=own_families()),
         votes=tuple(votes),
         prompt=show_text(pair.prompt, rendered=rendered),
         context=None if pair.context is None else show_text(pair.context, rendered=rendered),

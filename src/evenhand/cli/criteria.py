@@ -1,0 +1,198 @@
+"""`evenhand criteria suggest`: criteria from a sample of prompts, chosen by labels."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import session
+from evenhand.cli.command_tree import CommandTree
+from evenhand.cli.figures import counted, interval, number, percent
+from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
+from evenhand.cli.terminal import one_line, show_facts, show_notes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.contract import Criterion
+    from evenhand.runs import RunSummary
+    from evenhand.trust.criteria import CriteriaSuggestion, CriterionAgreement
+
+criteria = typer.Typer(cls=CommandTree, no_args_is_help=True, rich_markup_mode=None)
+
+
+@criteria.callback()
+def of_data_set() -> None:
+    """Suggest criteria for a data set, and try them."""
+
+
+@criteria.command("suggest")
+@grouped
+def suggest(
+    *,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Prompts, or pairs with labels (A, B or TIE).")
+    ],
+    columns: opt.ColumnMap = None,
+    bad_rows: opt.OnBadRows = "stop",
+    judge: opt.JudgeName = None,
+    base_url: opt.BaseUrl = None,
+    prompts: Annotated[
+        int, typer.Option("--prompts", min=1, max=500, help="How many prompts the judge is shown.")
+    ] = 30,
+    pairs: Annotated[
+        int,
+        typer.Option(
+            "--pairs", min=1, help="The most labelled pairs to judge, drawn by whole prompts."
+        ),
+    ] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sample and of the halves.")] = 0,
+    level: opt.Level = 0.95,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the criteria too, as JSON."),
+    ] = None,
+    force: opt.Overwrite = False,
+    name: opt.RunName = None,
+    limits: RunLimits,
+    locale: opt.LocaleName = None,
+    judging: JudgeChoices,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Suggest criteria from a sample of prompts, and keep those that agree with labels.
+
+    One call suggests them. Where rows have labels, one run judges these pairs by all of them, is
+    estimated and asked about as every run, and goes on with the same command. Exit codes as of
+    evenhand run.
+    """
+    from evenhand.cli.inputs import data_path, mapped_columns
+    from evenhand.cli.judging import exit_code_of, watched
+    from evenhand.cli.progress import show_summary
+    from evenhand.data import open_source
+    from evenhand.judging.criteria import ask_for_criteria
+    from evenhand.report.files import atomic_file
+    from evenhand.runs import JudgePlan
+    from evenhand.runs.criteria import read_criteria_data
+    from evenhand.store import open_store
+    from evenhand.trust.criteria import stored_criteria, suggestion
+
+    config = judging.config(judge, base_url=base_url, locale=locale)
+    with open_source(data_path(data)) as source:
+        read = read_criteria_data(
+            source,
+            columns=mapped_columns(columns),
+            bad_rows=bad_rows,
+            prompts=prompts,
+            pairs=pairs,
+            seed=seed,
+        )
+    asked = open_judge(config)
+    options = limits.options(name or (read.name(asked, config.language) if read.rows else None))
+
+    async def work() -> tuple[tuple[Criterion, ...], RunSummary | None]:
+        async with session.opened(asked, quiet=as_json):
+            known = None
+            if read.rows and not options.fresh:
+                with open_store(options.store) as store:
+                    known = stored_criteria(store, str(options.name))
+            found = known or (await ask_for_criteria(asked, read.prompts, config))[0]
+            if not read.rows:
+                return found, None
+            sources = read.pairs(found)
+            try:
+                summary = await watched(
+                    sources,
+                    [JudgePlan(asked, config)],
+                    options,
+                    as_json=as_json,
+                    confirm_above=limits.asks_above,
+                )
+            finally:
+                sources.close()
+            return found, summary
+
+    found, summary = session.run_async(work())
+    of_run: dict[str, Any] = {"judge": asked.name, "locale": config.language, "seed": seed}
+    if summary is None:
+        result = suggestion(read, found, level=level, **of_run)
+    else:
+        with open_store(options.store, create=False) as store:
+            result = suggestion(read, found, level=level, store=store, run=summary.run, **of_run)
+    if output is not None:
+        listed = [each.model_dump(mode="json", exclude_none=True) for each in result.usable]
+        with atomic_file(output.expanduser(), overwrite=force) as stream:
+            stream.write(json.dumps(listed, ensure_ascii=False, indent=2).encode() + b"\n")
+    session.present(result, show_suggestion, as_json=as_json)
+    if summary is not None:
+        if summary.stopped_by is not None and not as_json:
+            show_summary(session.out(), session.err(), summary)
+        raise typer.Exit(exit_code_of(summary))
+
+
+def show_suggestion(console: Console, found: CriteriaSuggestion) -> None:
+    from rich.text import Text
+
+    shown = f"{number(found.prompts)} of {counted(found.prompts_in_all, 'prompt')}"
+    tried = ""
+    if found.run is not None:
+        tried = f"; tried on {counted(found.labels, 'labelled pair')} in run {found.run}"
+    console.print(
+        Text(one_line(f"criteria by {found.judge} from {shown}{tried}"), "bold"), soft_wrap=True
+    )
+    console.print()
+    for each in found.criteria:
+        described = f"{each.name}: {each.description}" if each.description else each.name
+        facts: list[tuple[str, str]] = [(each.status, described)]
+        facts += [("", line) for line in _reasons(each.reason, each.unseen, found.level)]
+        show_facts(console, ((name, one_line(line)) for name, line in facts), width=10)
+    if found.usable:
+        console.print()
+        for line in config_lines(found.usable):
+            console.print(Text(line), soft_wrap=True)
+        console.print()
+        for line in option_lines(found.usable):
+            console.print(Text(line), soft_wrap=True)
+    show_notes(console, found.notes, apart=True)
+
+
+def _reasons(reason: str | None, unseen: CriterionAgreement | None, level: float) -> Iterator[str]:
+    if reason is not None:
+        yield reason
+    if unseen is None:
+        return
+    own, pairs = unseen.agreement, counted(unseen.pairs, "pair")
+    if own.value is None or own.low is None or own.high is None:
+        yield f"on unseen prompts: {own.reason}"
+        return
+    longer = "" if unseen.longer is None else f"; the longer answer: {unseen.longer:.2f}"
+    yield (
+        f"agrees with people on {own.value:.2f} ({interval(own.low, own.high)}, {percent(level)}) "
+        f"of {pairs} of unseen prompts{longer}"
+    )
+
+
+def config_lines(criteria: tuple[Criterion, ...]) -> Iterator[str]:
+    """For evenhand.toml; a text in JSON, escaped throughout, is one in TOML."""
+    yield "criteria = ["
+    for each in criteria:
+        fields = each.model_dump(mode="json", exclude_none=True)
+        inner = ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items())
+        yield f"  {{ {inner} }},"
+    yield "]"
+
+
+def option_lines(criteria: tuple[Criterion, ...]) -> Iterator[str]:
+    """For the command line: those whose names can be written there."""
+    from evenhand.contract import read_criteria
+    from evenhand.contract.pair import criterion_in
+
+    for each in criteria:
+        text = f"{each.name}: {each.description}" if each.description else each.name
+        if read_criteria([criterion_in(text)]) == (each,):
+            yield f"-c {shlex.quote(text)}"

@@ -1,0 +1,141 @@
+"""Criteria for a data set, suggested by a judge that is shown a sample of its prompts: what it is
+asked, and how its answer is read.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+from evenhand.contract import Criterion, Locale, Usage, criterion_key, read_pair
+from evenhand.errors import InputError, JudgeUnreadable
+from evenhand.judges import ChatMessage, Judge, JudgeCall, Segment, ask_with_retries
+from evenhand.judging.answers.json_answer import find_objects
+from evenhand.judging.ballots import add_usage
+from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
+from evenhand.prompts import marker_of
+from evenhand.prompts.template import words_for
+
+# Of a prompt that long the rest rarely says what an answer needs, and a sample has many.
+_LONGEST_PROMPT = 2000
+_MOST_CRITERIA = 8
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 60, 400
+# An answer is read only so far; eight criteria take a few thousand characters.
+_LONGEST_ANSWER = 100_000
+_LONGEST_SHOWN = 10_000  # of an answer that the judge is shown again
+_NO_PAIR = {"response_a": "", "response_b": ""}
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "criteria": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
+                "required": ["name", "description"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["criteria"],
+    "additionalProperties": False,
+}
+
+
+async def ask_for_criteria(
+    judge: Judge, prompts: Sequence[str], config: JudgeConfig
+) -> tuple[tuple[Criterion, ...], Usage]:
+    """What the judge suggests, and what that took; one answer that cannot be read is asked for
+    again, as often as the config allows."""
+    if not judge.traits.needs_prompt:
+        raise InputError(Message("judging.suggests_no_criteria", judge=judge.name))
+    shown = tuple(map(_shortened, prompts))
+    pair = read_pair({"prompt": "\n".join(shown), **_NO_PAIR}, criteria_needed=False)
+    messages = suggestion_messages(shown, config.language)
+    call = JudgeCall(pair, "original", 1, messages, answer_schema=SCHEMA)
+    usages: list[Usage] = []
+    for _ in range(1 + config.repairs_allowed):
+        completion = await ask_with_retries(judge, call, config.retry_policy)
+        usages.append(completion.usage)
+        criteria = read_suggestion(completion.text)
+        if criteria:
+            return criteria, add_usage(usages)
+        call = replace(call, messages=(*messages, *_complaint(completion.text, config.language)))
+    raise JudgeUnreadable(Message("judging.criteria_unread", judge=judge.name))
+
+
+def suggestion_messages(prompts: Sequence[str], locale: Locale) -> tuple[ChatMessage, ...]:
+    """Every prompt behind a fence, whose code is in none of them."""
+    source = files("evenhand.prompts").joinpath(locale, "criteria.txt").read_text("utf-8")
+    system, _, user = source.removeprefix("=== system ===\n").partition("=== user ===\n")
+    before, _, after = user.strip("\n").partition("{prompts}\n")
+    pair = read_pair({"prompt": "\n".join(prompts), **_NO_PAIR}, criteria_needed=False)
+    marker, words = marker_of(pair), words_for(locale)
+    opens = words.fence["open"].format(marker=marker, name=words.names["prompt"]) + "\n"
+    closes = "\n" + words.fence["close"].format(marker=marker) + "\n"
+    fenced = [
+        part
+        for prompt in prompts
+        for part in (Segment(opens), Segment(prompt, judged=True), Segment(closes))
+    ]
+    asked = (Segment(before.replace("{marker}", marker)), *fenced, Segment(after))
+    return (
+        ChatMessage("system", (Segment(system.strip("\n")),)),
+        ChatMessage("user", asked),
+    )
+
+
+def _complaint(answer: str, locale: Locale) -> tuple[ChatMessage, ...]:
+    words = words_for(locale)
+    kind = "malformed" if answer.strip() else "empty"
+    request = words.repair.replace("{complaint}", words.complaints[kind])
+    return (
+        ChatMessage("assistant", (Segment(answer[:_LONGEST_SHOWN], judged=True),)),
+        ChatMessage("user", (Segment(request),)),
+    )
+
+
+def _shortened(prompt: str) -> str:
+    return prompt if len(prompt) <= _LONGEST_PROMPT else prompt[:_LONGEST_PROMPT] + " …"
+
+
+def read_suggestion(text: str) -> tuple[Criterion, ...]:
+    """The criteria that an answer names, the first of each name, as many as are useful; none where
+    it names none."""
+    found = [each.value for each in find_objects(text[:_LONGEST_ANSWER]).found if each.value]
+    listed = [value["criteria"] for value in found if isinstance(value.get("criteria"), list)]
+    # The last one counts, as with verdicts; a list alone is found as its objects.
+    entries = listed[-1] if listed else found
+    criteria: dict[str, Criterion] = {}
+    for name, description in _entries(entries):
+        criteria.setdefault(
+            criterion_key(name), Criterion(name=name, description=description or None)
+        )
+        if len(criteria) == _MOST_CRITERIA:
+            break
+    return tuple(criteria.values())
+
+
+def _entries(entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    for entry in entries:
+        parts: Sequence[Any] = ()
+        if isinstance(entry, str):
+            parts = entry.replace("：", ":", 1).partition(":")[::2]
+        elif isinstance(entry, dict):
+            parts = [entry.get(each) for each in ("name", "description")]
+        name, description = map(_line, parts or ("", ""))
+        if name and len(name) <= _LONGEST_NAME:
+            yield name, description[:_LONGEST_DESCRIPTION]
+
+
+def _line(value: Any) -> str:
+    """One line without control characters and halves of surrogate pairs."""
+    if not isinstance(value, str):
+        return ""
+    kept = (" " if each.isspace() else each for each in value)
+    return " ".join("".join(c for c in kept if unicodedata.category(c)[0] != "C").split())

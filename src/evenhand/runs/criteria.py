@@ -1,0 +1,177 @@
+"""The data that criteria are suggested from: a sample of its prompts and, where rows have labels,
+the pairs that the criteria are tried on, parted by prompt.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evenhand.contract import Criterion
+from evenhand.contract.pair import drawn_order
+from evenhand.data import BadRow, ReadOptions, Record, Source, read_pairs
+from evenhand.data.prompts import read_prompts
+from evenhand.errors import DataError
+from evenhand.judges import Judge
+from evenhand.judges.protocol import identity_of
+from evenhand.messages import Message
+from evenhand.runs.options import BadRows
+from evenhand.runs.plan import digest
+from evenhand.runs.sources import PairFiles, given_pairs
+from evenhand.stats.seeded_order import order_key
+
+# A tag for each half, so that a run's reports can be read by half too.
+Half = Literal["choosing", "unseen"]
+HALVES: tuple[Half, Half] = ("choosing", "unseen")
+PROMPTS_SHOWN, PAIRS_JUDGED = 30, 200
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaData:
+    """`prompts` are shown to the judge, drawn from `prompts_in_all`; where there are labels, from
+    the choosing half alone. `rows` are labelled pairs, drawn by whole prompts from `labelled`."""
+
+    title: str
+    prompts: tuple[str, ...]
+    prompts_in_all: int
+    rows: tuple[Mapping[str, Any], ...]
+    labelled: int
+    notes: tuple[str, ...]
+
+    def name(self, judge: Judge, locale: str) -> str:
+        """Of the run that tries the criteria: the same for the same data and judge, so that it is
+        found again before the judge is asked for criteria anew."""
+        known = [judge.name, dict(identity_of(judge)), locale, list(self.prompts), *self.rows]
+        return f"criteria-{self.title}-{digest(known)[:8]}"
+
+    def pairs(self, criteria: tuple[Criterion, ...]) -> PairFiles:
+        return given_pairs(self.rows, ReadOptions(criteria=criteria))
+
+
+def half_of(cluster: str, *, seed: int) -> Half:
+    return HALVES[order_key(cluster, seed=seed) & 1]
+
+
+def read_criteria_data(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    bad_rows: BadRows = "stop",
+    prompts: int = PROMPTS_SHOWN,
+    pairs: int = PAIRS_JUDGED,
+    seed: int = 0,
+) -> CriteriaData:
+    """Prompts alone are enough; labels (A, B or TIE) need pairs."""
+    mapped = dict(columns or {})
+    labelled, count, notes = _labelled(source, mapped, bad_rows, most=pairs, seed=seed)
+    texts: dict[str, int] = {}
+    skipped = 0
+    for row in read_prompts(source, mapped):
+        if isinstance(row, BadRow):
+            skipped += 1
+            if bad_rows == "stop" and not labelled:
+                raise DataError(_refusal(row))
+            continue
+        if not labelled or half_of(row.cluster or row.text, seed=seed) == "choosing":
+            texts.setdefault(row.text, order_key(row.text, seed=seed))
+    if not texts:
+        raise DataError(Message("data.file_without_prompts", name=source.name))
+    if skipped and not labelled:
+        notes = (*notes, Message("runs.rows_left_out", n=skipped))
+    return CriteriaData(
+        title=source.stem,
+        prompts=tuple(heapq.nsmallest(prompts, texts, key=texts.__getitem__)),
+        prompts_in_all=len(texts),
+        rows=tuple(_row(each, half_of(_cluster(each), seed=seed)) for each in labelled),
+        labelled=count,
+        notes=notes,
+    )
+
+
+def _labelled(
+    source: Source, columns: Mapping[str, str], bad_rows: BadRows, *, most: int, seed: int
+) -> tuple[list[Record], int, tuple[str, ...]]:
+    """Those of the prompts that come first in the seed's order, and how many there are."""
+    drawn = _Drawn(most, seed)
+    refused: BadRow | None = None
+    found = skipped = 0
+    try:
+        for row in _rows(source, columns):
+            if isinstance(row, BadRow):
+                refused = refused or row
+                skipped += 1
+                continue
+            found += 1
+            if row.label in ("A", "B", "TIE"):
+                drawn.add(row)
+    except DataError as error:  # no table of pairs at all
+        return [], 0, (Message("runs.no_pairs_for_criteria", reason=error.message),)
+    if refused is not None and not found:
+        return [], 0, (Message("runs.no_pairs_for_criteria", reason=refused.message),)
+    if refused is not None and bad_rows == "stop":
+        raise DataError(_refusal(refused))
+    notes = (Message("runs.rows_left_out", n=skipped),) if skipped else ()
+    return drawn.records, drawn.count, notes
+
+
+def _refusal(row: BadRow) -> Message:
+    return Message("runs.message_bad", message=row.message, bad=Message("runs.remedy_bad_row"))
+
+
+def _rows(source: Source, columns: Mapping[str, str]) -> Iterable[Record | BadRow]:
+    return read_pairs((source,), ReadOptions(columns=columns, criteria_needed=False))
+
+
+def _cluster(record: Record) -> str:
+    return record.cluster or record.pair.prompt
+
+
+class _Drawn:
+    """Whole prompts, first in the seed's order, until there are `most` pairs; no more than twice as
+    many are held."""
+
+    def __init__(self, most: int, seed: int) -> None:
+        self._most = most
+        self._seed = seed
+        self._held: list[tuple[int, int, Record]] = []
+        self.count = 0
+
+    def add(self, record: Record) -> None:
+        self.count += 1
+        self._held.append((order_key(_cluster(record), seed=self._seed), self.count, record))
+        if len(self._held) > 2 * self._most + 1000:
+            self._held = list(self._first())
+
+    def _first(self) -> Iterator[tuple[int, int, Record]]:
+        self._held.sort(key=lambda each: each[:2])
+        for place, each in enumerate(self._held):
+            if place >= self._most and each[0] != self._held[place - 1][0]:
+                return
+            yield each
+
+    @property
+    def records(self) -> list[Record]:
+        return [each[2] for each in self._first()]
+
+
+def _row(record: Record, half: Half) -> dict[str, Any]:
+    """The pair as a row of data, without criteria of its own."""
+    pair = record.pair
+    fields: dict[str, Any] = {
+        "id": record.key,
+        "prompt": pair.prompt,
+        "response_a": pair.response_a,
+        "response_b": pair.response_b,
+        "context": pair.context,
+        "reference": pair.reference,
+        "allow_tie": pair.allow_tie,
+        "swap_positions": None if drawn_order(pair) else pair.swap_positions,
+        "label": record.label,
+        "model_a": record.model_a,
+        "model_b": record.model_b,
+        "tags": [*record.tags, half],
+        "cluster": record.cluster,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,75 @@
+"""Judges who do not vote on pairs with a contestant of their own family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evenhand.store import Store
+from evenhand.trust.jury import JurorReport, evaluate_jury
+from evenhand.trust.panels import open_jury, save_jury
+from judged_runs import judged_run
+
+GPT, CLAUDE, QWEN = "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "openai:qwen2.5-72b"
+# The first judge prefers its own, the others do not; in the last pair both are of its family.
+MODELS: list[tuple[str | None, str | None]] = [
+    ("gpt-4o", "llama-3-70b"),
+    ("mistral-7b", "gpt-4o"),
+    ("mistral-7b", "llama-3-70b"),
+]
+MODELS += [("gpt-4o", "o3-mini"), (None, "gpt-4o")]
+SAID = {GPT: "ABABB", CLAUDE: "BABBA", QWEN: "BABBA"}
+
+
+def by_judge(reports: tuple[JurorReport, ...]) -> dict[str, JurorReport]:
+    return {each.judge.judge: each for each in reports}
+
+
+def test_a_judge_has_no_vote_where_one_contestant_is_of_its_family(store: Store) -> None:
+    judged_run(store, "run", SAID, models=MODELS)
+    sitting = evaluate_jury(store, ["run"], weights="plurality", recuse_family=True)
+    # Pairs 1, 2 and 5 have one of its family; in pair 4 both are, and in pair 3 neither.
+    assert sitting.poll.panel.votes[:, 0].tolist() == [-1, -1, 0, 1, -1]
+    assert sitting.poll.panel.votes[:, 1].tolist() == [1, 0, 1, 1, 0]
+    judges = by_judge(sitting.report.judges)
+    assert (judges[GPT].recused, judges[GPT].votes) == (3, 2)
+    assert judges[CLAUDE].recused == judges[QWEN].recused == 0
+    assert sitting.poll.saved.recuse_family
+
+
+def test_without_it_every_judge_votes_and_a_note_says_who_may_favour_whom(store: Store) -> None:
+    judged_run(store, "run", SAID, models=MODELS)
+    report = evaluate_jury(store, ["run"], weights="plurality").report
+    assert [each.recused for each in report.judges] == [0, 0, 0]
+    (note,) = [note for note in report.notes if "family" in note]
+    assert note.startswith(f"{GPT} is of the family of gpt-4o and o3-mini (gpt)")
+
+
+def test_recusal_changes_the_jurys_verdict(store: Store) -> None:
+    """Two judges of one family outvote the third, but for pairs of their own."""
+    said = {GPT: "AAAA", "openai:o3": "AAAA", QWEN: "BBBB"}
+    models = [("gpt-4o", "llama-3-70b")] * 2 + [("mistral-7b", "llama-3-70b")] * 2
+    judged_run(store, "run", said, models=models)
+    every = evaluate_jury(store, ["run"], weights="plurality").report.counts
+    assert (every.wins_a, every.wins_b) == (4, 0)
+    recused = evaluate_jury(store, ["run"], weights="plurality", recuse_family=True).report.counts
+    assert (recused.wins_a, recused.wins_b) == (2, 2)
+    # A majority takes two votes, and one judge is left for the first two pairs.
+    short = evaluate_jury(store, ["run"], weights="majority", recuse_family=True).report.counts
+    assert (short.wins_a, short.no_quorum) == (2, 2)
+
+
+def test_own_entries_recuse_too(store: Store) -> None:
+    judged_run(store, "run", SAID, models=[("in-house", "llama-3-70b")] * 5)
+    entries = (("in-house", ("claude",)),)
+    sitting = evaluate_jury(store, ["run"], recuse_family=True, families=entries)
+    assert by_judge(sitting.report.judges)[CLAUDE].recused == 5
+
+
+def test_a_saved_jury_recuses_as_it_did(store: Store, tmp_path: Path) -> None:
+    judged_run(store, "run", SAID, models=MODELS)
+    judged_run(store, "later", SAID, models=MODELS, keys=[f"l{n}" for n in range(5)])
+    made = evaluate_jury(store, ["run"], weights="plurality", recuse_family=True).poll.saved
+    saved = open_jury(save_jury(made, tmp_path / "jury.json"))
+    assert saved.recuse_family
+    later = evaluate_jury(store, ["later"], use=saved).report
+    assert by_judge(later.judges)[GPT].recused == 3
