@@ -281,8 +281,8 @@ def _without_null_inside(schema: Schema) -> Schema:
 
 
 def compare_schema() -> Schema:
-    """Of pairwiseCompare: the contract's output, rule by rule. Its words are in the contract, and so
-    is what lies behind a verdict: each pass, and what was written beside them."""
+    """Of pairwiseCompare: the contract's output, rule by rule. Its words are in the contract, like
+    what lies behind a verdict: each pass, and what was written beside them."""
     schema = tools.slim_schema(tools.output_schema(), described=False)
     defined = schema["$defs"]
     defined |= {name: {"type": "object"} for name in ("Artefact", "Pass", "Rating")}
