@@ -53,7 +53,7 @@ def test_answers_are_kept_and_what_lacks_one_is_asked_anew(store: Store) -> None
     batch = intend(store, begun, "n", asked(1, 2))
     store.batches.opened(batch, "b")
     store.batches.receive(batch, [(1, '{"one":1}'), (4, '{"four":4}')])
-    assert store.batches.lacking(batch) == {2, 3}
+    assert store.batches.lacking(batch) == {2: 1, 3: 2}  # and their pairs
     assert store.batches.count_came(begun.run_id, begun.judge_id) == 2
     assert store.batches.finish(batch) == 2
     assert store.batches.unfinished(begun.run_id) == []

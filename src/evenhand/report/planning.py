@@ -18,8 +18,9 @@ from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
-from evenhand.runs.estimate import Estimate, Range, estimate
-from evenhand.runs.plan import JudgePlan
+from evenhand.runs.estimate import NOTHING, ArtefactCounter, Range, estimate
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan, apply_price
 from evenhand.runs.sources import Sources
 from evenhand.stats.rates.position_bias import UNREAD
 from evenhand.stats.stopping.planning import (
@@ -127,11 +128,20 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
 def cost_by_data(sources: Sources, plans: Sequence[JudgePlan], *, price: Price | None) -> CallCost:
     """From the first pairs of the data; how much a judge says is a range."""
     sample = _sample(sources)
-    whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    counter = ArtefactCounter()
+    for pair in sample:
+        counter.add(pair)
+    whole = NOTHING
     passes = 0
     for plan in plans:
-        model = plan.judge.name.partition(":")[2] or None
-        whole += estimate(len(sample), sample, plan.judge, plan.config, model=model, price=price)
+        whole += estimate(
+            len(sample),
+            sample,
+            plan.judge,
+            plan.config,
+            prices=apply_price(plan, RunOptions(price=price)),
+            artefacts=counter.counts,
+        )
         passes += sum(len(pair.orders) for pair in sample) * plan.config.samples_per_order
     pairs = "1 pair" if len(sample) == 1 else f"{len(sample)} pairs"
     return CallCost(

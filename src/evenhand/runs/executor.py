@@ -12,6 +12,7 @@ from evenhand.errors import InputError
 from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.prices import Price
+from evenhand.judges.registry import writer_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.batch.requests import counted_requests
@@ -35,6 +36,7 @@ class RunJudge:
     count: JudgeCounts
     supply: Supply
     writer: str = ""  # whose artefacts it takes for its own: `JudgePlan.writer`
+    writing_price: Price | None = None  # of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,10 @@ def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptio
     """What the chosen one cannot do, before anything is read."""
     if options.batch:
         for plan in judges:
+            writer = writer_of(plan.judge)
+            if writer is not plan.judge:
+                names = {"name": plan.judge.name, "writer": writer.name}
+                raise InputError(Message("runs.batch_one_writer", **names))
             refuse_without_batches(plan.judge)
     if options.executor == "ray":
         from evenhand.runs.ray.executor import refuse_what_ray_cannot

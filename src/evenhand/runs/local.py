@@ -40,12 +40,19 @@ class GatedJudge:
     """One attempt a question, at its turn and within the budget."""
 
     def __init__(
-        self, judge: Judge, gate: CallGate, budget: Budget, *, price: Price | None
+        self,
+        judge: Judge,
+        gate: CallGate,
+        budget: Budget,
+        *,
+        price: Price | None,
+        writing_price: Price | None = None,
     ) -> None:
         self._judge = judge
         self._gate = gate
         self._budget = budget
         self._price = price
+        self._writing_price = writing_price
         self.name: str = judge.name
         self.traits: Traits = judge.traits
 
@@ -76,7 +83,8 @@ class GatedJudge:
         usage = completion.usage
         cost = usage.cost_usd  # of a writer with a price of its own
         if cost is None:
-            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=self._price)
+            price = self._price if call.artefact is None else self._writing_price
+            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=price)
         if cost is not None:
             usage = usage.model_copy(update={"cost_usd": cost})
             completion = replace(completion, usage=usage)
@@ -178,7 +186,13 @@ class JudgeQueue:
         self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
         usual = run_judge.config.retry_policy
         self._judge = PatientJudge(
-            GatedJudge(judge, self.gate, context.budget, price=run_judge.price),
+            GatedJudge(
+                judge,
+                self.gate,
+                context.budget,
+                price=run_judge.price,
+                writing_price=run_judge.writing_price,
+            ),
             self.gate,
             self._health,
             retry=replace(
