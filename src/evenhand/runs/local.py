@@ -21,7 +21,7 @@ from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, a
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
-from evenhand.judging.preparation import Artefacts
+from evenhand.judging.preparation import Artefacts, ArtefactsFailed, obtain, wanted_before
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunContext, RunJudge
@@ -377,6 +377,20 @@ class JudgeQueue:
         self._health.proven = True
 
 
+class PreparingQueue(JudgeQueue):
+    """Has everything written that is written before the judging, and judges nothing: for those who
+    judge elsewhere. What cannot be written is theirs to report."""
+
+    async def _settled(self, work: WorkItem) -> None:
+        pair, config = work.pair, self._config
+        identical = pair.response_a == pair.response_b and not config.ask_identical
+        if identical or not work.lacks_passes(config.samples_per_order):
+            return
+        with contextlib.suppress(ArtefactsFailed):
+            wanted = wanted_before(pair, config, self._judge)
+            await obtain(wanted, self._judge, config, self._artefacts)
+
+
 class _StoredPasses:
     """The store's passes of one pair, and the way for new ones into it."""
 
@@ -400,10 +414,17 @@ class _StoredPasses:
 
 
 class LocalExecutor:
-    def __init__(self, context: RunContext, *, paces: Sequence[Pace] | None = None) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        *,
+        paces: Sequence[Pace] | None = None,
+        queue: type[JudgeQueue] = JudgeQueue,
+    ) -> None:
         """`paces`: of each judge, where the options' are not to be kept by this process alone."""
         self._context = context
         self._paces = paces
+        self._queue = queue
         self._queues: list[JudgeQueue] = []
 
     @property
@@ -439,7 +460,7 @@ class LocalExecutor:
         # Judges that have another model write for them share what it writes.
         shared = {judge.writer: Artefacts(judge.writer, answers) for judge in run_judges}
         self._queues = [
-            JudgeQueue(
+            self._queue(
                 run_id,
                 run_judge,
                 context,
