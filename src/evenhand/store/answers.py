@@ -33,6 +33,9 @@ class AnswerSpending(NamedTuple):
     cost_usd: float | None
 
 
+NOTHING_SPENT = AnswerSpending(0, 0, 0, 0.0)
+
+
 class AnswerStore:
     """Every call is a transaction of its own."""
 

@@ -183,29 +183,27 @@ class WorkStore(Database):
     def count_pending_texts(self, run_id: int, judge_id: int) -> tuple[int, int, int]:
         """Of the pairs without a verdict: how many different prompts they have, prompts without a
         reference, and responses. Where models have no names, two responses a pair."""
-        # Rows of one cluster share their prompt_key, and differ in their prompts or contexts.
-        prompt = (items.c.prompt_key, func.length(pairs.c.prompt), func.length(pairs.c.context))
-        pending = (
-            select(*prompt)
-            .join(pairs, pairs.c.id == items.c.pair_id)
-            .where(items.c.run_id == bindparam("run"), _has_no_verdict)
-        )
+        asked = {"run": run_id, "judge": judge_id}
+        pending = items.c.run_id == bindparam("run"), _has_no_verdict
+        of_pair = select(pairs.c.prompt, pairs.c.context).join(items, items.c.pair_id == pairs.c.id)
+        prompts = of_pair.where(*pending).distinct()
         sides = [
-            pending.add_columns(items.c[f"model_{side}"], items.c[f"length_{side}"])
+            select(items.c.prompt_key, items.c[f"model_{side}"], items.c[f"length_{side}"])
             for side in "ab"
         ]
-        unnamed = pending.where(or_(items.c.model_a.is_(None), items.c.model_b.is_(None)))
-        asked = {"run": run_id, "judge": judge_id}
+        unnamed = or_(items.c.model_a.is_(None), items.c.model_b.is_(None))
         with self._reading() as connection:
 
             def count(query: Select[Any] | CompoundSelect[Any]) -> int:
                 counted = select(func.count()).select_from(query.subquery())
                 return connection.execute(counted, asked).scalar_one()
 
-            without = pending.where(pairs.c.reference.is_(None))
-            named = not count(unnamed.limit(1))
-            responses = count(union(*sides)) if named else 2 * count(pending)
-            return count(pending.distinct()), count(without.distinct()), responses
+            every, without = count(prompts), count(prompts.where(pairs.c.reference.is_(None)))
+            keys = count(select(items.c.prompt_key).where(*pending).distinct())
+            # Different prompts of one cluster share their key, which then says too little.
+            if keys == every and not count(select(literal(1)).where(*pending, unnamed).limit(1)):
+                return every, without, count(union(*[side.where(*pending) for side in sides]))
+            return every, without, 2 * count(select(items.c.number).where(*pending))
 
     def write(
         self,
