@@ -70,9 +70,11 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_ranking
 	$(BIN)/python -m scripts.verify_adaptive
 	$(BIN)/python -m scripts.verify_rank_store
+	$(BIN)/python -m scripts.verify_preparation
 	$(BIN)/python -m scripts.verify_calibration
 	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
+	$(BIN)/python -m scripts.verify_juries
 	$(BIN)/python -m scripts.verify_trust_speed
 	EVENHAND_EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py
 	$(BIN)/python -m scripts.verify_scale

@@ -34,8 +34,8 @@ class Figure:
 
 
 @lru_cache(maxsize=64)
-def judgments(data: Path, name: str) -> tuple[Recording, ...]:
-    return tuple(ReplayJudge(data / "judgments" / f"{name}.jsonl.gz").recordings())
+def judgments(data: Path, name: str, folder: str = "judgments") -> tuple[Recording, ...]:
+    return tuple(ReplayJudge(data / folder / f"{name}.jsonl.gz").recordings())
 
 
 @lru_cache(maxsize=64)
@@ -75,6 +75,21 @@ LLMBAR: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("PaLM2_CoT", (("natural", "73.0"),)),
     ("Falcon_CoT", (("natural", "57.0"),)),
 )
+# What the judge wrote before it judged: the recorded answers show what that was worth to it, with
+# its authors' prompts; they say nothing of ours.
+SUBSETS = ("natural", "neighbor", "gptinst")
+PROCEDURES: tuple[tuple[str, tuple[str, str, str]], ...] = (
+    ("GPT-4__Vanilla", ("95.5", "78.7", "86.4")),
+    ("GPT-4__Metrics", ("93.0", "83.2", "89.7")),
+    ("GPT-4__Reference", ("95.5", "80.6", "87.5")),
+    ("GPT-4__Metrics_Reference", ("96.0", "85.4", "89.7")),
+    ("PaLM2__Vanilla", ("83.0", "62.7", "73.4")),
+    ("PaLM2__Metrics", ("81.0", "67.2", "75.5")),
+    ("PaLM2__Reference", ("85.5", "66.0", "74.5")),
+    ("PaLM2__Metrics_Reference", ("86.5", "69.8", "77.2")),
+    ("Falcon__Vanilla", ("74.0", "50.4", "50.0")),
+    ("Falcon__Metrics_Reference", ("62.5", "51.5", "49.5")),
+)
 POSITION_BIAS = (
     ("mtbench_pos__gpt-4-0613", "81.54"),
     ("mtbench_pos__gpt-3.5-turbo-1106", "69.59"),
@@ -97,6 +112,17 @@ def figures(data: Path) -> Iterator[Figure]:
         for subset, figure in subsets:
             truth = labels(data, f"llmbar_{subset}")
             theirs, ours = compare("llmbar", judgments(data, f"llmbar__{judge}"), truth)
+            yield Figure(
+                f"llmbar {judge} {subset}, accuracy %",
+                figure,
+                f"{theirs['accuracy']:.1f}",
+                f"{ours['accuracy']:.1f}",
+            )
+    for judge, published in PROCEDURES:
+        for subset, figure in zip(SUBSETS, published, strict=True):
+            truth = labels(data, f"llmbar_{subset}")
+            recordings = judgments(data, f"llmbar__{judge}", "procedures")
+            theirs, ours = compare("llmbar", recordings, truth)
             yield Figure(
                 f"llmbar {judge} {subset}, accuracy %",
                 figure,

@@ -192,13 +192,13 @@ def _pass_key(entry: dict[str, Any]) -> tuple[str, int]:
     return entry["order"], entry["sample"]
 
 
-def _artefact_key(entry: dict[str, Any]) -> tuple[str, str]:
-    return entry["kind"], entry["response"] or ""
+def _artefact_key(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["kind"], entry["response"] or "", entry["text"]
 
 
 _SORTED: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
     "passes": _pass_key,
-    "preparation": _artefact_key,
+    "artefacts": _artefact_key,
 }
 
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from evenhand.contract import ConfidenceSource, Locale, Outcome, Winner
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Settled, Store
-from store_values import failure, item, win
+from store_values import decided, failure, item, win
 
 # A, B and T win or tie; I is inconsistent, X invalid, and . not judged yet.
 _WINNERS: dict[str, Winner] = {"A": "A", "B": "B", "T": "TIE", "I": "TIE"}
+# Inconsistent, with what was said in each order.
+_ORDERS: dict[str, tuple[Winner, Winner]] = {"V": ("A", "B"), "P": ("A", "TIE"), "Q": ("TIE", "B")}
 LETTER_CODES = {"A": 0, "B": 1, "T": 2, "I": -1, "X": -1, ".": -1}
 
 
@@ -101,6 +103,9 @@ def _settled(
 ) -> Settled:
     if letter == "X":
         return failure([])
+    if letter in _ORDERS:
+        first, second = _ORDERS[letter]
+        return decided(Outcome.INCONSISTENT, "TIE", first=first, second=second)
     judged = win(_WINNERS[letter], [], Outcome.INCONSISTENT if letter == "I" else None)
     if confidences is None:
         return judged

@@ -433,8 +433,8 @@ def correct(
     labels_are_random: bool = False,
     seed: int = 0,
 ) -> Corrections:
-    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "majority"
-    or a saved one, in the judge's place."""
+    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "plurality",
+    "majority" or a saved one, in the judge's place."""
     from evenhand.trust.correction import correct_run
 
     with _opened(store) as opened:

@@ -80,7 +80,7 @@ async def test_both_orders_are_shown_what_was_written_behind_the_fence() -> None
 
 async def test_the_verdict_tells_what_was_written_and_what_it_took() -> None:
     verdict = await compare(PAIR, always(written="1. Right?"), prepared("metrics", "analysis"))
-    told = [(each.kind, each.response, each.text) for each in verdict.metadata.preparation]
+    told = [(each.kind, each.response, each.text) for each in verdict.metadata.artefacts]
     assert told == [
         ("metrics", None, "1. Right?"),
         ("analysis", "A", "1. Right?"),
@@ -88,9 +88,9 @@ async def test_the_verdict_tells_what_was_written_and_what_it_took() -> None:
     ]
     # Three texts, each counted as a request at least, and two passes of none.
     assert verdict.metadata.usage.requests == 3
-    assert "preparation" in verdict.model_dump(mode="json")["metadata"]
+    assert "artefacts" in verdict.model_dump(mode="json")["metadata"]
     plain = await compare(PAIR, always(), prepared())
-    assert "preparation" not in plain.model_dump(mode="json")["metadata"]
+    assert "artefacts" not in plain.model_dump(mode="json")["metadata"]
 
 
 async def test_pairs_of_one_prompt_share_what_is_of_the_prompt_and_of_a_response() -> None:
@@ -128,7 +128,7 @@ async def test_what_came_to_nothing_is_left_out_and_said(
 ) -> None:
     judge = ScriptedJudge(lambda call: completion if call.artefact else answer_json("A"))
     verdict = await compare(PAIR, judge, prepared("metrics"))
-    assert [each.outcome for each in verdict.metadata.preparation] == [outcome]
+    assert [each.outcome for each in verdict.metadata.artefacts] == [outcome]
     assert any("(metrics) came to nothing" in note for note in verdict.notes)
     assert all("half of" not in text_of(call) for call in of_kind(judge, None))
 
@@ -177,7 +177,7 @@ async def test_what_failed_for_once_is_asked_for_by_the_next_pair() -> None:
     failures = iter([True])
 
     def answer(call: JudgeCall) -> str:
-        if call.artefact and next(failures, False):
+        if call.artefact is not None and next(failures, False):
             raise JudgeUnreachable("gone")
         return "1. Right?" if call.artefact else answer_json("A")
 

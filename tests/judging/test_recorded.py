@@ -71,8 +71,8 @@ def test_every_published_figure_is_reproduced_to_the_printed_digit(
     assert {one.name: one.authors for one in figures} == {
         one.name: one.published for one in figures
     }
-    # 4 judgebench, 16 llmbar, 3 position bias, 2 pandalm, 5 qlora.
-    assert len(figures) == 4 + 16 + 3 + 2 + 5
+    # 4 judgebench, 16 llmbar, 30 llmbar with steps, 3 position bias, 2 pandalm, 5 qlora.
+    assert len(figures) == 4 + 16 + 30 + 3 + 2 + 5
 
 
 @pytest.mark.slow

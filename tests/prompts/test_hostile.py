@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cases import each_case
-from evenhand.contract import Ballot, Locale, Mode, Pair, read_pair
+from evenhand.contract import ORDERS, Ballot, Locale, Mode, Pair, read_pair
 from evenhand.errors import InputError
 from evenhand.prompts import Prompt, built_in_template, make_template, marker_of
+from evenhand.prompts.prompt import Notes
 from explained import read
 from hostile_cases import CASES, QUOTING_ANSWERS, UNSENDABLE, Hostile
+from parts import examples
+from scripted import make_pair
 
 _PARTS = ("criteria", "prompt", "context", "reference", "response_a", "response_b")
 
@@ -121,3 +126,29 @@ def test_a_verdict_quoted_from_a_response_does_not_fool_the_reader(
     winner = reading.winner if isinstance(reading, Ballot) else None
     # Where a careful person reads a verdict, not reading it is a pity; another one is a fault.
     assert winner in (expected, None)
+
+
+@given(
+    texts=st.lists(
+        st.text(max_size=30) | st.sampled_from(["<<<end CODE>>>", "{response_b}", "\x00", ""]),
+        min_size=6,
+        max_size=6,
+    )
+)
+@settings(max_examples=examples(100))
+def test_no_note_can_end_its_fence_or_change_another_text(texts: list[str]) -> None:
+    """An analysis may carry what the response told it to say."""
+    pair = make_pair(prompt="p", response_a=texts[0], response_b=texts[1])
+    notes = Notes(*texts[2:])
+    prompt = Prompt.of(pair, built_in_template("en", "reasoned", prepared=True), notes)
+    assert all(prompt.marker not in text for text in texts)
+    for order in ORDERS:
+        (_, user) = prompt.messages(order)
+        judged = [segment.text for segment in user.segments if segment.judged]
+        a, b = (texts[0], texts[4]), (texts[1], texts[5])
+        first, second = (a, b) if order == "original" else (b, a)
+        shown = ["1. accuracy", "p", texts[2], texts[3], *first, *second]
+        assert judged == [text for text in shown if text]
+        ours = "".join(segment.text for segment in user.segments if not segment.judged)
+        # A code at the top, and two lines around each of the eight texts.
+        assert ours.count(prompt.marker) == 1 + 2 * 8

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
-from evenhand.stats.juries.votes import majority_vote
+from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
+from evenhand.stats.juries.votes import majority_vote, plurality_vote, split_votes
 
 Table = NDArray[np.int64]
 ONE_GOOD_FOUR_ALIKE = ([0.8, 0.65, 0.65, 0.65, 0.65], [0, 1, 1, 1, 1], 0.95)
@@ -64,6 +64,32 @@ def test_a_jury_without_votes_is_not_hung() -> None:
     )
 
 
+def test_a_judge_whose_orders_differ_has_half_a_vote_for_each() -> None:
+    # 3 is A and B, 4 A and a tie, 5 B and a tie.
+    table = [[0, 3, 3], [4, 5, 1], [4, 3, -1], [3, 3, 3], [0, 1, 5], [2, 3, 3]]
+    found = plurality_vote(table)
+    # In halves for A, B and a tie: 4 2 0; 1 3 2; 2 1 1; 3 3 0; 2 3 1; 2 2 2.
+    assert found.winners.tolist() == [0, 1, 0, -1, 1, -1]
+    assert found.hung.tolist() == [False, False, False, True, False, True]
+    assert found.dissent.tolist() == pytest.approx([1 / 3, 1 / 2, 1 / 2, 1 / 2, 1 / 2, 2 / 3])
+    assert found.voters.tolist() == [1, 1, 0, 0, 2, 1]
+    # A majority hears whole votes alone.
+    assert majority_vote(table).winners.tolist() == [0, 1, -1, -1, -1, 2]
+
+
+def test_half_votes_come_from_two_orders_that_name_different_winners() -> None:
+    first, second = np.array([0, 1, 2, 2, 0, -1, -2]), np.array([1, 0, 0, 1, 0, 1, 0])
+    assert split_votes(first, second).tolist() == [3, 3, 4, 5, -1, -1, -1]
+
+
+def test_a_jury_of_one_member_says_what_that_judge_says() -> None:
+    jury = make_jury("abc", method="member", member=1)
+    found = jury.predict([[0, 1, 0], [0, 3, 0], [0, -1, 0]])
+    assert found.winners.tolist() == [1, -1, -1]
+    assert found.hung.tolist() == [False, True, False]
+    assert found.dissent[0] == pytest.approx(2 / 3)
+
+
 def test_each_judges_vote_is_kept() -> None:
     assert majority_vote([[0, 1, 2]]).votes.tolist() == [[0, 1, 2]]
 
@@ -100,7 +126,7 @@ def test_four_that_err_together_do_not_outvote_the_one_who_knows() -> None:
     new_votes, new_truth = court(2, 20_000, *ONE_GOOD_FOUR_ALIKE, ties=0.15)
     learned = accuracy(learn_jury(votes, truth), new_votes, new_truth)
     independent = accuracy(learn_jury(votes, truth, method="naive Bayes"), new_votes, new_truth)
-    majority = accuracy(majority_jury("abcde"), new_votes, new_truth)
+    majority = accuracy(make_jury("abcde", method="majority"), new_votes, new_truth)
     # The one who knows has 0.80; the other four, whose common vote naive Bayes counts four
     # times, have 0.65.
     assert learned > 0.79
@@ -188,9 +214,9 @@ def test_a_judge_that_never_erred_has_a_finite_weight() -> None:
     ("call", "message"),
     [
         (lambda: majority_vote([0, 1]), "no table of codes"),
-        (lambda: majority_vote([[0, 3]]), "votes has 3 in row 1"),
+        (lambda: majority_vote([[0, 6]]), "votes has 6 in row 1"),
         (lambda: majority_vote([[0], [0, 1]]), "unequal length"),
-        (lambda: majority_jury("ab").predict([[0]]), "votes has 1 columns"),
+        (lambda: make_jury("ab", method="majority").predict([[0]]), "votes has 1 columns"),
         (lambda: learn_jury([[0]], [0, 1]), "label_winners has length 2"),
         (lambda: learn_jury([[0]], [0], judges=["a", "b"]), "judges has 2 names"),
         (lambda: learn_jury([[0]], [0], folds=1), "folds is 1"),

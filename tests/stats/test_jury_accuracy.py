@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.stats.juries.jury import LITTLE, jury_accuracy, learn_jury
+from evenhand.stats.estimates import EstimatedValue
+from evenhand.stats.juries.accuracy import (
+    LITTLE,
+    JuryAccuracy,
+    RuleAccuracy,
+    choose_jury,
+    half_credit,
+    jury_accuracy,
+)
+from evenhand.stats.juries.jury import learn_jury
 from evenhand.stats.juries.votes import Winners
 
 
@@ -17,14 +26,20 @@ def world(pairs: int, *accuracies: float, seed: int = 0) -> tuple[Winners, Winne
     return votes.astype(np.int8), labels.astype(np.int8)
 
 
+def rule(found: JuryAccuracy, name: str) -> RuleAccuracy:
+    return next(each for each in found.rules if each.rule == name)
+
+
 def test_the_majority_and_each_judge_are_counted() -> None:
     votes = [[0, 0, 1], [0, 1, -1], [1, 1, 1], [2, 2, 0], [-1, -1, -1], [0, 0, 0]]
     labels = [0, 0, 1, 0, 1, -1]
     found = jury_accuracy(np.array(votes), labels, judges=("x", "y", "z"))
     # Five have a label. Majority: right, hung, right, wrong, no votes. x: rows 1, 2, 3 are right;
     # y: rows 1 and 3; z: rows 3 and 4.
-    parts = {rule.rule: (rule.accuracy.part, rule.accuracy.of) for rule in found.rules}
-    assert parts == {"majority": (2, 5), "x": (3, 5), "y": (2, 5), "z": (2, 5)}
+    parts = {each.rule: (each.accuracy.part, each.accuracy.of) for each in found.rules}
+    expected = {"plurality": (2, 5), "majority": (2, 5), "x": (3, 5), "y": (2, 5), "z": (2, 5)}
+    assert parts == expected
+    assert found.choice_reason == "not enough data: 4 labels; at least 20 are needed"
     assert found.worth is None
     assert found.reason == "not enough data: 4 labels; at least 40 are needed"
 
@@ -32,18 +47,106 @@ def test_the_majority_and_each_judge_are_counted() -> None:
 def test_a_jury_without_its_quorum_is_not_right() -> None:
     votes = np.array([[0, -1, -1], [0, 0, -1]])
     told = [
-        jury_accuracy(votes, [0, 0], judges=("x", "y", "z"), quorum=quorum).rules[0].accuracy.part
+        rule(
+            jury_accuracy(votes, [0, 0], judges=("x", "y", "z"), quorum={"majority": quorum}),
+            "majority",
+        )
         for quorum in (1, 2, 3)
     ]
-    assert told == [2, 1, 0]
+    assert [each.accuracy.part for each in told] == [2, 1, 0]
+    assert [each.decided.part for each in told] == [2, 1, 0]
+    assert [each.quorum for each in told] == [1, 2, 3]
+
+
+def test_no_rule_is_shown_under_another_ones_quorum() -> None:
+    # Of three judges one votes on each pair, and is right on all but every tenth.
+    labels = np.arange(100) % 2
+    votes = np.full((100, 3), -1)
+    votes[np.arange(100), np.arange(100) % 3] = np.where(np.arange(100) % 10, labels, 1 - labels)
+    found = jury_accuracy(votes, labels, judges=("x", "y", "z"))
+    shown = {name: rule(found, name).accuracy.part for name in ("majority", "plurality", "learned")}
+    assert shown == {"majority": 0, "plurality": 90, "learned": 90}
+
+
+def test_what_is_undecided_counts_half_for_every_rule() -> None:
+    # Labels A x 20, B x 10, tie x 10; x says A on all, y a tie on all, z nothing.
+    labels = np.array([0] * 20 + [1] * 10 + [2] * 10)
+    votes = np.tile([0, 2, -1], (40, 1))
+    found = jury_accuracy(votes, labels, judges=("x", "y", "z"))
+    # x: 20 right of 40. y: a tie is half on 30 pairs with a winner, right on 10: 15 + 10 of 40.
+    # z: half of 40. Plurality: A against a tie is hung on all 40.
+    shown = {each.rule: each.half_credit.value for each in found.rules}
+    assert (shown["x"], shown["y"], shown["z"]) == (0.5, 25 / 40, 0.5)
+    assert shown["plurality"] == 0.5
+    assert half_credit([0, 2, -1, 1], [0, 0, 0, 0]).tolist() == [1.0, 0.5, 0.5, 0.0]
+    # y is the best in all but by chance the folds, so that it has no gain over itself.
+    assert rule(found, "best member").picks == {"y": 5}
+    assert rule(found, "y").gain == EstimatedValue(value=0, low=0, high=0, reason=None)
+    gain = rule(found, "plurality").gain
+    assert gain is not None
+    assert gain.value == pytest.approx(0.5 - 25 / 40)
+
+
+def test_the_best_member_is_not_the_luckiest() -> None:
+    # Twenty coins on 36 pairs: the luckiest is right on 60 to 75 %, each on new pairs on half.
+    found, luckiest = [], []
+    for seed in range(30):
+        votes, labels = world(36, *[0.5] * 20, seed=seed)
+        tried = jury_accuracy(votes, labels, judges=[str(place) for place in range(20)])
+        found.append(rule(tried, "best member").half_credit.value or 0)
+        luckiest.append(max(each.half_credit.value or 0 for each in tried.rules[-20:]))
+    # The mean of 30 shares of 36 coins has the standard error 0.5 / sqrt(1080) = 0.015.
+    assert abs(float(np.mean(found)) - 0.5) < 4 * 0.5 / np.sqrt(1080)
+    assert float(np.mean(luckiest)) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "method"),
+    [
+        ((0.95, 0.5, 0.5), {"member", "learned"}),
+        ((0.75,) * 5, {"plurality", "majority", "learned"}),
+    ],
+)
+def test_labels_choose_a_rule_that_suits_the_judges(
+    accuracies: tuple[float, ...], method: set[str]
+) -> None:
+    votes, labels = world(1000, *accuracies)
+    jury = choose_jury(votes, labels, judges=[str(place) for place in range(len(accuracies))])
+    assert jury.method in method
+    assert jury.labels == 1000
+    assert jury.member in (None, 0)
+    # Five that are right on 75 % are together right on 90 %: sum of C(5, k) .75^k .25^(5-k), k > 2.
+    fresh, truth = world(20_000, *accuracies, seed=9)
+    right = float((jury.predict(fresh).winners == truth).mean())
+    assert right > {3: 0.94, 5: 0.88}[len(accuracies)]
+
+
+def test_too_few_labels_choose_nothing_and_plurality_is_taken() -> None:
+    votes, labels = world(19, 0.9, 0.6, 0.6)
+    jury = choose_jury(votes, labels, judges=tuple("xyz"))
+    assert (jury.method, jury.labels) == ("plurality", 0)
+    assert jury.reason == "not enough data: 19 labels; at least 20 are needed"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chosen_rule_is_not_worse_than_the_best_member_beyond_its_interval(seed: int) -> None:
+    # One good judge among coins that are never undecided: a majority throws its knowledge away.
+    votes, labels = world(200, 0.9, 0.5, 0.5, 0.5, seed=seed)
+    found = jury_accuracy(votes, labels, judges=tuple("wxyz"))
+    chosen, majority = rule(found, "chosen").gain, rule(found, "majority").gain
+    assert chosen is not None
+    assert majority is not None
+    assert chosen.high is not None
+    assert chosen.high >= 0
+    assert majority.high is not None
+    assert majority.high < -0.05
 
 
 def test_a_learned_jury_is_as_right_on_new_prompts_as_it_says() -> None:
     votes, labels = world(4_000, 0.8, 0.65, 0.55)
     fresh, truth = world(200_000, 0.8, 0.65, 0.55, seed=1)
-    found = jury_accuracy(votes, labels, judges=("x", "y", "z")).rules[0]
+    found = rule(jury_accuracy(votes, labels, judges=("x", "y", "z")), "learned")
     really = float((learn_jury(votes, labels).predict(fresh).winners == truth).mean())
-    assert found.rule == "learned"
     assert found.accuracy.low is not None
     assert found.accuracy.high is not None
     assert found.accuracy.low < really < found.accuracy.high
@@ -72,7 +175,8 @@ def test_labels_of_noise_teach_nothing() -> None:
     rng = np.random.default_rng(5)
     votes = rng.integers(0, 2, (200, 8)).astype(np.int8)
     labels = rng.integers(0, 2, 200)
-    learned = jury_accuracy(votes, labels, judges=tuple("abcdefgh")).rules[0]
+    tried = jury_accuracy(votes, labels, judges=tuple("abcdefgh"))
+    learned = rule(tried, "learned")
     assert learned.accuracy.low is not None
     assert learned.accuracy.low < 0.5
     assert learned.log_loss is not None
@@ -92,7 +196,7 @@ def test_rows_of_a_prompt_are_never_learned_from_and_tried_on(fields: int) -> No
         labels = rng.integers(0, 2, 60)[prompts]
         for known, found in ((prompts, together), (None, apart)):
             tried = jury_accuracy(votes, labels, judges=tuple("abcdef"), prompts=known)
-            found.append(tried.rules[0].accuracy.part / 1200)
+            found.append(rule(tried, "learned").accuracy.part / 1200)
     # The mean of so many shares of 60 coins has this standard error.
     assert abs(float(np.mean(together)) - 0.5) < 4 * 0.5 / np.sqrt(fields * 60)
     assert float(np.mean(apart)) > 0.58
@@ -103,12 +207,17 @@ def test_a_single_judge_has_no_worth_without_itself() -> None:
     found = jury_accuracy(votes, labels, judges=("x",))
     assert found.worth == ()
     # A jury of one judge that is mostly right says what it says.
-    assert found.rules[0].accuracy.part == found.rules[2].accuracy.part
+    assert rule(found, "learned").accuracy.part == rule(found, "x").accuracy.part
 
 
-def test_too_many_judges_are_tried_by_their_majority_alone() -> None:
+def test_too_many_judges_are_tried_without_learned_weights() -> None:
     votes, labels = world(100, *[0.7] * 32)
     found = jury_accuracy(votes, labels, judges=[str(place) for place in range(32)])
-    assert found.rules[0].rule == "majority"
+    assert [each.rule for each in found.rules[:4]] == [
+        "chosen",
+        "best member",
+        "plurality",
+        "majority",
+    ]
     assert found.worth is None
-    assert found.reason == "32 judges are too many to learn from; at most 31 are tried"
+    assert found.reason == "32 judges are too many to learn from; at most 22 are tried"

@@ -12,7 +12,7 @@ from store_values import Begun, begin, item, read_pass, win
 def asked(*pair_ids: int) -> list[RequestAsked]:
     """The first request of both passes of each."""
     both = ("original", "swapped")
-    return [RequestAsked(pair, order, 1, 1) for pair in pair_ids for order in both]  # type: ignore[arg-type]
+    return [RequestAsked(pair, order, 1, 1) for pair in pair_ids for order in both]
 
 
 def intend(store: Store, begun: Begun, nonce: str, requests: list[RequestAsked]) -> int:

@@ -214,7 +214,7 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
     saved = evaluate_jury(store, ["run"], weights="learned").poll.saved
     save_jury(saved, tmp_path / "it.json")
-    with pytest.raises(InputError, match="was learned on labels of run 'run'"):
+    with pytest.raises(InputError, match="was learned or chosen by labels of run 'run'"):
         correct_run(store, "run", jury=str(tmp_path / "it.json"))
     with pytest.raises(InputError, match="both judge x and jury majority are given"):
         correct_run(store, "run", judge="x", jury="majority")

@@ -46,7 +46,7 @@ THREE = {
 
 def test_the_largest_group_wins_and_the_rest_is_no_tie(store: Store) -> None:
     judged_run(store, "run", THREE)
-    sitting = evaluate_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"], weights="majority")
     # q5 has A, B and a tie; q6 has A against B; q7 one vote of the two that half of three takes.
     assert sitting.poll.outcomes.tolist() == [0, 0, 1, 2, HUNG, HUNG, NO_QUORUM, 0]
     counts = sitting.report.counts
@@ -61,13 +61,13 @@ def test_the_win_rate_counts_a_hung_jury_half_and_leaves_out_one_without_quorum(
     store: Store,
 ) -> None:
     judged_run(store, "run", {judge: said[:7] for judge, said in THREE.items()})
-    rate = evaluate_jury(store, ["run"], side="A").report.rates[0].jury
+    rate = evaluate_jury(store, ["run"], weights="majority", side="A").report.rates[0].jury
     # A, A, B, tie, hung, hung: (1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6; the seventh is left out.
     assert rate.rate == pytest.approx(3.5 / 6)
     assert (rate.counts.inconsistent, rate.counts.invalid) == (2, 1)
     same = win_rate([0, 0, 1, 2, 3, 3, 4], prompts=list("abcdefg"))
     assert (rate.low, rate.high, rate.worst_case) == (same.low, same.high, same.worst_case)
-    turned = evaluate_jury(store, ["run"]).report.rates[0].jury
+    turned = evaluate_jury(store, ["run"], weights="majority").report.rates[0].jury
     assert turned.rate == pytest.approx(2.5 / 6)
 
 
@@ -259,9 +259,10 @@ def test_weights_are_those_of_the_same_votes_and_labels(store: Store) -> None:
     assert sitting.poll.outcomes.tolist() == verdicts.winners.tolist()
     assert sitting.report.quorum == 1
     assert [each.weight for each in sitting.report.judges] == list(same.weights or ())
-    assert [rule.rule for rule in sitting.report.accuracy] == ["learned", "majority", "x", "y", "z"]
+    shown = [rule.rule for rule in sitting.report.accuracy]
+    assert shown == ["chosen", "best member", "learned", "plurality", "majority", "x", "y", "z"]
     right = sum(own == label for own, label in zip(said["x"], labels, strict=True))
-    assert sitting.report.accuracy[2].accuracy.part == right
+    assert sitting.report.accuracy[5].accuracy.part == right
 
 
 def test_a_copy_and_a_coin_are_redundant_and_a_good_judge_is_not(store: Store) -> None:
@@ -394,7 +395,7 @@ def test_a_jury_that_is_not_there_is_refused_by_its_name() -> None:
 
 def test_rows_keep_every_vote_and_its_dissent(store: Store, tmp_path: Path) -> None:
     judged_run(store, "run", THREE, labels="A......B")
-    sitting = evaluate_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"], weights="majority")
     assert write_jury_rows(sitting, tmp_path / "rows.jsonl") == 8
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert [row["outcome"] for row in rows] == (
@@ -411,6 +412,113 @@ def test_rows_keep_every_vote_and_its_dissent(store: Store, tmp_path: Path) -> N
     assert rows[0]["probability"] is None
 
 
+def test_without_labels_no_pair_is_lost_for_lack_of_votes(store: Store) -> None:
+    # V is A and B, P is A and a tie, Q is a tie and B.
+    judged_run(store, "run", {"x": "AVPVX", "y": "VVQPX", "z": "XXVQA"})
+    sitting = evaluate_jury(store, ["run"])
+    # In halves for A, B and a tie: 3 1 0; 2 2 0; 2 2 2; 2 2 2; 2 0 0.
+    assert sitting.poll.outcomes.tolist() == [0, HUNG, HUNG, HUNG, 0]
+    report = sitting.report
+    assert (report.weights, report.quorum, report.chosen_by_labels) == ("plurality", 0, False)
+    assert report.gain.value is None
+    assert report.gain.reason == (
+        "unknown without labels: votes do not show whether a jury is better than its best judge "
+        "(not enough data: 0 labels; at least 20 are needed)"
+    )
+    first = next(iter(jury_rows(sitting)))["votes"]
+    assert [(each["vote"], each["halfVotes"]) for each in first] == [
+        ("A", None),
+        (None, ("A", "B")),
+        (None, None),
+    ]
+    # A quorum counts verdicts that stand, as it always has.
+    counts = evaluate_jury(store, ["run"], quorum=1).report.counts
+    assert (counts.wins_a, counts.no_quorum) == (2, 3)
+
+
+def test_an_order_that_leans_one_way_may_decide(store: Store) -> None:
+    judged_run(store, "run", {"x": "PQ", "y": "VV"})
+    # In halves: 2 1 1, and 1 2 1; nobody has a whole vote.
+    sitting = evaluate_jury(store, ["run"])
+    assert sitting.poll.outcomes.tolist() == [0, 1]
+    assert sitting.poll.verdicts.voters.tolist() == [0, 0]
+
+
+def test_labels_choose_the_rule_and_its_gain_is_shown(store: Store, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    labels = some_labels(rng, 300)
+    said = {"x": letters(rng, labels, 0.9), "y": letters(rng, labels, 0.5), "z": "A" * 300}
+    judged_run(store, "run", said, labels=labels)
+    sitting = evaluate_jury(store, ["run"])
+    report = sitting.report
+    assert report.chosen_by_labels
+    assert report.weights in ("member", "learned")
+    right = sum(own == label for own, label in zip(said["x"], labels, strict=True))
+    rules = {rule.rule: rule for rule in report.accuracy}
+    assert rules["best member"].picks == {"x": 5}
+    assert rules["best member"].half_credit.value == pytest.approx(right / 300)
+    assert report.gain == rules["chosen"].gain
+    assert report.gain.high is not None
+    assert report.gain.high >= 0
+    assert report.effective_votes.value is not None
+    # It was chosen by this run's labels, which must not correct it.
+    assert sitting.poll.saved.learned_on(["run"])
+    assert open_jury(save_jury(sitting.poll.saved, tmp_path / "it.json")) == sitting.poll.saved
+
+
+def test_a_majority_is_as_good_as_its_own_figures_and_no_better(store: Store) -> None:
+    rng = np.random.default_rng(6)
+    labels = some_labels(rng, 100)
+    # y and z have no verdict on half of the pairs, on which x alone is no quorum.
+    gone = "".join("." if place % 2 else "A" for place in range(100))
+    said = {"x": letters(rng, labels, 0.9), "y": gone, "z": gone}
+    judged_run(store, "run", said, labels=labels)
+    rules = {rule.rule: rule for rule in evaluate_jury(store, ["run"]).report.accuracy}
+    assert (rules["majority"].decided.part, rules["majority"].quorum) == (50, 2)
+    assert rules["plurality"].decided.part == 100
+    assert rules["learned"].decided.part == 100
+
+
+V1_JURY = {
+    "format": "evenhand jury 1",
+    "runs": ["elsewhere"],
+    "jurors": [{"judge": name, "promptVersion": "v1", "locale": "en"} for name in "xyz"],
+    "quorum": 2,
+    "jury": {
+        "judges": ["x", "y", "z"],
+        "method": "majority",
+        "weights": None,
+        "tieWeights": None,
+        "tieLevel": None,
+        "ties": True,
+        "penalty": None,
+        "labels": 0,
+        "prompts": 0,
+        "folds": 0,
+        "seed": 0,
+        "scores": [],
+        "reason": None,
+    },
+}
+
+
+def test_a_jury_that_an_earlier_evenhand_saved_votes_as_it_did(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "old.json").write_text(json.dumps(V1_JURY))
+    judged_run(store, "run", {"x": "AAP", "y": "AVV", "z": "BVQ"})
+    sitting = evaluate_jury(store, ["run"], use=open_jury(tmp_path / "old.json"))
+    assert sitting.poll.outcomes.tolist() == [0, NO_QUORUM, NO_QUORUM]
+
+
+@pytest.mark.parametrize("change", [{"method": "member"}, {"method": "member", "member": 3}])
+def test_a_member_that_has_no_seat_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    told = {**V1_JURY, "jury": {**V1_JURY["jury"], **change}}  # type: ignore[dict-item]
+    (tmp_path / "jury.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match="its seats, weights and quorum do not fit"):
+        open_jury(tmp_path / "jury.json")
+
+
 def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
     saved = learned(store)
     for row in jury_rows(evaluate_jury(store, ["taught"], use=saved)):
@@ -423,14 +531,14 @@ def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
 @given(
     st.integers(1, 4).flatmap(
         lambda judges: st.lists(
-            st.text("ABTIX.", min_size=judges, max_size=judges), min_size=1, max_size=12
+            st.text("ABTIX.VPQ", min_size=judges, max_size=judges), min_size=1, max_size=12
         )
     )
 )
 def test_exchanging_a_and_b_exchanges_the_verdicts(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str]
 ) -> None:
-    mirror = str.maketrans("AB", "BA")
+    mirror = str.maketrans("ABPQ", "BAQP")
     columns = {f"judge {place}": "".join(own) for place, own in enumerate(zip(*rows, strict=True))}
     if all(set(said) == {"."} for said in columns.values()):
         return

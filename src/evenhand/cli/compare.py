@@ -16,7 +16,7 @@ from evenhand.cli.terminal import one_line, plain, show_hanging
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.contract import Failure, Pair, Usage, Verdict, Winner
+    from evenhand.contract import Artefact, Failure, Pair, Usage, Verdict, Winner
 
 
 @grouped
@@ -136,6 +136,19 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     for note in verdict.notes:
         show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
+    for artefact in meta.artefacts:
+        _show_artefact(console, artefact)
+
+
+def _show_artefact(console: Console, artefact: Artefact) -> None:
+    from rich.text import Text
+
+    name = artefact.kind + ("" if artefact.response is None else f" of {artefact.response}")
+    by = "" if artefact.model is None else f"  {one_line(artefact.model)}"
+    ended = "" if artefact.outcome == "answered" else f", {artefact.outcome}: not used"
+    console.print(Text.assemble("\n", (name, "bold"), ended, (by, "dim")))
+    if artefact.text.strip():
+        console.print(plain(artefact.text, indent=2))
 
 
 def _show_criteria(console: Console, verdict: Verdict) -> None:

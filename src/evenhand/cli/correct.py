@@ -40,8 +40,8 @@ def correct(
         typer.Option(
             "--jury",
             metavar="NAME",
-            help="The verdicts of all judges of the run together: majority, or a jury that was "
-            "kept by evenhand jury --save and not learned on this run.",
+            help="The verdicts of all judges of the run together: plurality, majority, or a jury "
+            "that was kept by evenhand jury --save and not learned on this run.",
         ),
     ] = None,
     side: opt.SideOption = "B",

@@ -24,6 +24,8 @@ from evenhand.messages import Message
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evenhand.stats.estimates import EstimatedValue
+    from evenhand.stats.juries.accuracy import RuleAccuracy
     from evenhand.trust.jury import JuryRate, JuryReport
 
 
@@ -36,11 +38,13 @@ def jury(
         ),
     ],
     weights: Annotated[
-        Literal["majority", "learned"] | None,
+        Literal["auto", "plurality", "majority", "learned"] | None,
         typer.Option(
             "--weights",
-            help="majority: each judge has one vote; learned: votes count by what labels have "
-            "taught. Default: majority.",
+            help="plurality: each judge has one vote, half for each order where they differ; "
+            "majority: verdicts that stand, with a quorum; learned: votes count by what labels "
+            "have taught. Default: auto, which labels choose from these and the best judge; "
+            "without labels, plurality.",
         ),
     ] = None,
     quorum: Annotated[
@@ -48,8 +52,8 @@ def jury(
         typer.Option(
             "--quorum",
             min=1,
-            help="How many votes a verdict takes. Default: half of the judges for a majority, 1 "
-            "with learned weights.",
+            help="How many votes a verdict takes; without --weights, of a majority. Default: half "
+            "of the judges for a majority, 1 with learned weights, none for plurality.",
         ),
     ] = None,
     save: Annotated[
@@ -98,7 +102,7 @@ def jury(
         sitting = evaluate_jury(
             opened,
             names,
-            weights=weights or "majority",
+            weights=weights or "auto",
             quorum=quorum,
             use=saved,
             forced=force,
@@ -125,11 +129,6 @@ def jury(
 
 # A jury as a person reads it: its verdicts, then how right it is, then its judges.
 
-_WEIGHTS = {
-    "majority": "the largest group of votes wins",
-    "learned": "votes count by weights learned from labels",
-    "naive Bayes": "votes count by each judge's own accuracy",
-}
 # More pairs of judges than these are a matter for --json.
 _PAIRS_AT_MOST = 15
 
@@ -140,8 +139,10 @@ def show_jury(console: Console, report: JuryReport) -> None:
     judges = counted(len(report.judges), "judge")
     head = f"jury of {judges}, run {' and '.join(report.runs)}"
     console.print(Text(one_line(head), "bold"))
-    quorum = counted(report.quorum, "vote")
-    console.print(Text(f"{_WEIGHTS[report.weights]}; a verdict takes {quorum}"), soft_wrap=True)
+    console.print(Text(one_line(report.rule)), soft_wrap=True)
+    if report.chosen_by_labels:
+        line = "chosen by labels from one judge, plurality, majority and learned weights"
+        console.print(Text(line), soft_wrap=True)
     counts = report.counts
     console.print(
         Text(
@@ -180,17 +181,69 @@ def _show_accuracy(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
     console.print()
+    _show_gain(console, report)
     if not report.accuracy:
-        console.print(Text("no pair has a label: how right the jury is cannot be told", "dim"))
         return
     labels = counted(report.labels, "labelled pair")
-    console.print(Text(f"right on {labels}, the learned jury on prompts it had not seen", "bold"))
-    table = table_of("", " ", left=("", " "), header=False)
+    line = f"by {labels}; what is learned or chosen, on prompts that had no part in it"
+    console.print()
+    console.print(Text(line, "bold"), soft_wrap=True)
+    left = ("rule", "right")
+    table = table_of("rule", "decided", "right", "undecided as half", "less best judge", left=left)
     for rule in report.accuracy:
-        table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
+        decided = _plain_share(rule.decided.part, rule.decided.of)
+        gain = "" if rule.gain is None else _points(rule.gain)
+        cells = [decided, share(rule.accuracy), _percent(rule.half_credit.value), gain]
+        table.add_row(Text(one_line(_named(rule))), *cells)
     print_table(console, table)
     if report.accuracy_reason is not None:
         console.print(Text(f"learned weights: {report.accuracy_reason}", "dim"))
+
+
+def _show_gain(console: Console, report: JuryReport) -> None:
+    from rich.text import Text
+
+    gain, together, free = report.gain, report.effective_votes, report.label_free.jury
+    shown = _points(gain)
+    if gain.value is not None:
+        shown += " points, undecided pairs as half"
+    lines = [f"gain over the best judge: {shown}"]
+    judges = len(report.judges)
+    if together.value is None:
+        lines.append(f"effective votes: {together.reason}")
+    else:
+        lines.append(
+            f"effective votes: {together.value:.1f} ({together.low:.1f} to {together.high:.1f}) "
+            f"of {judges}"
+        )
+    if gain.value is None:
+        shown = free.reason or ""
+        if free.value is not None:
+            ends = f"{_percent(free.low)} to {_percent(free.high)}"
+            shown = f"{_percent(free.value)} ({ends}); {report.label_free.error}"
+        lines.append(f"right if judges erred independently, undecided as half: {shown}")
+    for line in lines:
+        console.print(Text(one_line(line)), soft_wrap=True)
+
+
+def _named(rule: RuleAccuracy) -> str:
+    if len(rule.picks) == 1:
+        return f"{rule.rule} ({next(iter(rule.picks))})"
+    if rule.picks:
+        folds = ", ".join(f"{name} in {n}" for name, n in rule.picks.items())
+        return f"{rule.rule} ({folds} of {sum(rule.picks.values())} folds)"
+    return f"{rule.rule}, quorum {rule.quorum}" if rule.quorum > 1 else rule.rule
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def _points(gain: EstimatedValue) -> str:
+    if gain.value is None or gain.low is None or gain.high is None:
+        return gain.reason or "not enough data"
+    value, low, high = (f"{100 * each:+.1f}" for each in (gain.value, gain.low, gain.high))
+    return f"{value} ({low} to {high})"
 
 
 def _show_judges(console: Console, report: JuryReport) -> None:

@@ -270,6 +270,14 @@ ColumnMap = Annotated[
         help="Which column is which field, e.g. prompt=question. Repeatable.",
     ),
 ]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="SPELLING=VERDICT",
+        help="What a spelling means, e.g. 0=TIE; A, B, TIE or skipped. Repeatable.",
+    ),
+]
 OnBadRows = Annotated[
     Literal["stop", "skip"],
     typer.Option(

@@ -24,6 +24,7 @@ def prompt(
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     template: opt.TemplateFile = None,
+    prepare: opt.Prepare = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show exactly what a judge would be sent, in both passes. Nothing is sent.
@@ -33,10 +34,12 @@ def prompt(
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
     from evenhand.judges import Traits, traits_of
+    from evenhand.judging.preparation import wanted_before
     from evenhand.prompts import Prompt, answer_schema
 
     pair = gather_pair(texts)
-    config = JudgeChoices(mode=mode, template=template).config(judge, locale=locale)
+    choices = JudgeChoices(mode=mode, template=template, prepare=prepare)
+    config = choices.config(judge, locale=locale)
     if config.judge is not None:
         _refuse_what_cannot_be_opened(config)
     traits = traits_of(config.judge)
@@ -58,6 +61,18 @@ def prompt(
     questions = filled.questions() if letters else ("",)
     requests: list[dict[str, Any]] = [
         {
+            "artefact": request.kind,
+            "response": request.side,
+            "messages": [
+                {"role": message.role, "content": message.text}
+                for message in request.call().messages
+            ],
+        }
+        for request in wanted_before(pair, config, config.prepare or ())
+    ]
+    written = len(requests)
+    requests += [
+        {
             "pass": order,
             "messages": [
                 {"role": message.role, "content": message.text}
@@ -78,9 +93,13 @@ def prompt(
     # The whole is asked about first, then each criterion by its number.
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
     for index, request in enumerate(requests):
-        which = f" · {asked[index % len(questions)]}" if letters else ""
+        if index < written:
+            which = f"{request['artefact']} {request['response'] or ''}".strip()
+        else:
+            which = f"{request['pass']} pass"
+            which += f" · {asked[(index - written) % len(questions)]}" if letters else ""
         for message in request["messages"]:
-            heading = f"──── {request['pass']} pass{which} · {message['role']} ────"
+            heading = f"──── {which} · {message['role']} ────"
             body = clean(message["content"]) if sys.stdout.isatty() else message["content"]
             session.write_text(f"{heading}\n{body}\n")
     session.write_text(f"──── {filled.template.version} ────")

@@ -295,11 +295,14 @@ class MeanProbabilities(Model):
     tie: float
 
 
+ArtefactKind = Literal["metrics", "reference", "analysis", "rating"]
+
+
 class Artefact(Model):
     """What a judge, or another model, wrote for the judging: `response` says of which response;
     null where it is of the prompt alone. Only what was `answered` is used."""
 
-    kind: Literal["metrics", "reference", "analysis", "rating"]
+    kind: ArtefactKind
     response: Literal["A", "B"] | None = None
     outcome: Literal["answered", "truncated", "refused", "empty", "failed"]
     text: str = ""
@@ -340,9 +343,9 @@ class Metadata(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    # What was written before the judging, and what a rating of each response says of an
+    # What was written beside the verdict, and what a rating of each response says of an
     # inconsistent pair; left out of the JSON where nothing was asked for.
-    preparation: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
+    artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
     by_rating: Rating | None = Field(default=None, exclude_if=lambda value: value is None)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()

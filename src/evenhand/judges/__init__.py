@@ -1,10 +1,11 @@
 """The judges, behind one door: `open_judge("openai:…")`.
 
 `protocol` says what a judge is, `registry` which module opens it and with what options, `retry`
-when it is asked again, `prices` what a call costs, `redaction` keeps secrets out of texts. The
-judges: `openai` (by `chat_completions` over a `transport`), `fleet`, `providers`
-(pydantic-ai), `local` (with `llama_server` and `embedded_model`), `replay`, `baseline`, `function`;
-`batch` has the providers' batch APIs. Each is imported only when a judge of it is opened.
+when it is asked again, `prepared` has another model write for it, `prices` what a call costs,
+`redaction` keeps secrets out of texts. The judges: `openai` (by `chat_completions` over a
+`transport`), `fleet`, `providers` (pydantic-ai), `local` (with `llama_server` and
+`embedded_model`), `replay`, `baseline`, `function`; `batch` has the providers' batch APIs. Each is
+imported only when a judge of it is opened.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
-from evenhand.contract import Mode, Order, Pair, Usage, Winner
-from evenhand.prompts.preparation import ArtefactKind
+from evenhand.contract import ArtefactKind, Mode, Order, Pair, Usage, Winner
 from evenhand.prompts.template import ChatMessage, Segment
 
 __all__ = [

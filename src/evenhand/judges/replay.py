@@ -55,6 +55,7 @@ class _Recorded:
     model: str | None
     finish: Finish
     scores: tuple[float, float] | None
+    number: int  # of the repetition
     round: int
     line: int
 
@@ -71,7 +72,7 @@ class Recording(NamedTuple):
 
     id: str
     order: Order
-    sample: int
+    repetition: int  # as the file counts them
     raw: str | None
     verdict_as_shown: Winner | None
     finish: Finish
@@ -128,10 +129,15 @@ class ReplayJudge(ClosedOnExit):
     def recordings(self) -> Iterator[Recording]:
         """All of them, by pair and order as they first come in the file."""
         for (pair_id, order), samples in self._passes.items():
-            for sample, recorded in enumerate(samples, start=1):
+            for each in samples:
                 yield Recording(
-                    pair_id, order, sample, recorded.raw, recorded.verdict_as_shown, recorded.finish
+                    pair_id, order, each.number, each.raw, each.verdict_as_shown, each.finish
                 )
+
+    @property
+    def repetitions(self) -> int:
+        """The most recordings that a pass has."""
+        return max(map(len, self._passes.values()), default=0)
 
     def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
         samples = self._passes.get((pair_id, order))
@@ -171,13 +177,15 @@ def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, l
         artefacts |= dict(_artefacts_of(record, where=f"{path}, line {line}"))
         if "pass" not in record:
             continue
-        key, number = (record["id"], cast("Order", record["pass"])), _sample_number(record)
+        key = (str(record["id"]), cast("Order", record["pass"]))
+        number = _sample_number(record)
         recorded = _Recorded(
             raw=record.get("raw"),
             verdict_as_shown=record.get("verdict_as_shown"),
             model=record.get("model"),
             finish=_FINISH.get(record.get("finish_reason"), "other"),
             scores=_two_scores(record, where=f"{path}, line {line}"),
+            number=number,
             round=record.get("round") or 1,
             line=line,
         )
@@ -201,7 +209,7 @@ def _artefacts_of(
 ) -> Iterator[tuple[_ArtefactKey, list[Completion]]]:
     """`steps`: metrics and reference as texts, analysis by response; `rating` by response, a score
     or a list of them."""
-    pair_id, model = record["id"], record.get("model")
+    pair_id, model = str(record["id"]), record.get("model")
 
     def written(value: object) -> list[Completion]:
         ends: object = None
@@ -298,7 +306,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "id": ((str,), "a string"),
+    "id": ((str, int), "a string or a whole number"),
     "pass": ((str,), "original or swapped"),
     "raw": ((str, type(None)), "a string or null"),
     "verdict_as_shown": ((str, type(None)), "A, B, TIE or null"),

@@ -106,9 +106,10 @@ async def _judge(
         decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))
     if config.rates_inconsistent and decision.outcome is Outcome.INCONSISTENT:
         try:
-            decision = replace(decision, by_rating=await rate(pair, case.judge, config, artefacts))
+            rating, ratings = await rate(pair, case.judge, config, artefacts)
         except ArtefactsFailed as failed:
             return _failed(case, failed.error, passes, requests=failed.requests)
+        decision, prepared = replace(decision, by_rating=rating), (*prepared, *ratings)
     taken_ms = milliseconds_since(case.started)
     return Judged(decision, passes, config.samples_per_order, taken_ms, prepared)
 

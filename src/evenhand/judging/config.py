@@ -16,7 +16,6 @@ from evenhand.judges.protocol import Judge, OpenJudge, Traits
 from evenhand.judges.registry import (
     JudgeName,
     JudgeOptions,
-    PreparedJudge,
     open_judge,
     traits_of,
 )
@@ -180,6 +179,8 @@ class JudgeConfig(JudgeOptions):
         judge = open_judge(self.judge, self)
         if self.prepare_with is None or not self.writes:
             return judge
+        from evenhand.judges.prepared import PreparedJudge
+
         writer = self.writer or replace(self, judge=self.prepare_with)
         return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
 

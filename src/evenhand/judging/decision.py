@@ -232,4 +232,4 @@ class Judged:
     passes: tuple[PassResult, ...]
     samples: int = 1
     time_ms: float = 0
-    preparation: tuple[Artefact, ...] = ()  # written before them, in the caller's labels
+    artefacts: tuple[Artefact, ...] = ()  # written beside them, in the caller's labels

@@ -64,7 +64,7 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
     decision = judged.decision
     passes = in_contract(pair, judged.passes)
     prose = _prose(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
-    if decision.by_rating is not None or judged.preparation:
+    if decision.by_rating is not None or judged.artefacts:
         prose["notes"] = (*prose["notes"], *_notes_on_writing(judged, context.locale))
     return Verdict(
         winner=decision.winner,
@@ -84,22 +84,26 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
             probabilities=decision.probabilities,
             criteria=tuple([criterion.to_contract() for criterion in decision.criteria]),
             by_rating=decision.by_rating,
-            **_of_preparation(judged, passes),
+            **_of_artefacts(judged, passes),
         ),
     )
 
 
-def _of_preparation(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
-    if not judged.preparation:
+def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
+    if not judged.artefacts:
         return {}
-    usage = add_usage([*(p.usage for p in passes), *(a.usage for a in judged.preparation)])
-    return {"preparation": judged.preparation, "usage": usage}
+    usage = add_usage([*(p.usage for p in passes), *(a.usage for a in judged.artefacts)])
+    return {"artefacts": judged.artefacts, "usage": usage}
 
 
 def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
     """What was prepared in vain, and what the ratings say: the better one first, so that a verdict
     and its mirror image differ in the labels alone."""
-    unused = [each.kind for each in judged.preparation if each.outcome != "answered"]
+    unused = [
+        each.kind
+        for each in judged.artefacts
+        if each.outcome != "answered" and each.kind != "rating"
+    ]
     for kind in dict.fromkeys(unused):
         yield say(locale, "not_prepared", kind=kind)
     rating = judged.decision.by_rating

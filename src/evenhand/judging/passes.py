@@ -23,6 +23,7 @@ from evenhand.judging.preparation import (
     Artefacts,
     ArtefactsFailed,
     gather_each,
+    in_contract,
     notes_of,
     obtain,
     wanted_before,
@@ -142,12 +143,13 @@ async def make_passes(
 
 
 async def _prepare(case: Case, artefacts: Artefacts) -> tuple[Case, tuple[Artefact, ...]]:
-    requests = wanted_before(case.pair, case.config, case.judge)
+    kinds = case.config.prepares(case.judge.traits)
+    requests = wanted_before(case.pair, case.config, kinds)
     try:
         made = await obtain(requests, case.judge, case.config, artefacts)
     except ArtefactsFailed as failed:
         raise PassesFailed([failed.error], (), requests=failed.requests) from None
-    prepared = tuple([each.to_contract(text) for each, text in zip(requests, made, strict=True)])
+    prepared = in_contract(requests, made)
     if case.prompt is None:
         return case, prepared
     prompt = Prompt.of(case.pair, case.prompt.template, notes_of(prepared))

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import orjson
 
-from evenhand.contract import Artefact, Pair, Rating, Usage, Winner
+from evenhand.contract import Artefact, ArtefactKind, Pair, Rating, Usage, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
 from evenhand.judges.prices import cost_usd
@@ -24,7 +24,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.prompts.preparation import (
     OF_RESPONSE,
     RATING_SCHEMA,
-    ArtefactKind,
+    PrepareKind,
     artefact_messages,
     artefact_texts,
     artefact_version,
@@ -129,25 +129,31 @@ class ArtefactRequest:
             artefact_of=self.side,
         )
 
-    def to_contract(self, made: GeneratedAnswer) -> Artefact:
+    def to_contract(self, made: GeneratedAnswer, *, written_here: bool) -> Artefact:
+        """What it took stands with the pair for which it was written, and is counted once."""
         return Artefact(
             kind=self.kind,
             response=self.side,
             outcome=made.outcome,
             text=made.text,
             model=made.model,
-            usage=made.usage,
+            usage=made.usage if written_here else _NOTHING,
         )
+
+
+_NOTHING = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
 
 
 def response_of(pair: Pair, side: Side) -> str:
     return pair.response_a if side == "A" else pair.response_b
 
 
-def wanted_before(pair: Pair, config: JudgeConfig, judge: Judge) -> list[ArtefactRequest]:
+def wanted_before(
+    pair: Pair, config: JudgeConfig, kinds: Sequence[PrepareKind]
+) -> list[ArtefactRequest]:
     """What is written before this pair is judged. A caller's reference needs none beside it."""
     wanted: list[ArtefactRequest] = []
-    for kind in config.prepares(judge.traits):
+    for kind in kinds:
         if kind == "analysis":
             wanted += [ArtefactRequest(kind, pair, config, "A")]
             wanted += [ArtefactRequest(kind, pair, config, "B")]
@@ -180,14 +186,15 @@ class Artefacts:
 
     async def get(
         self, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
-    ) -> GeneratedAnswer:
+    ) -> tuple[GeneratedAnswer, bool]:
+        """The text, and whether it was written just now."""
         key = request.key(self.writer)
         known = self._known.get(key)
         if known is not None:
-            return await _shared(known)
+            return await _shared(known), False
         future = self._known[key] = asyncio.get_running_loop().create_future()
         try:
-            made = await self._made(key, request, judge, retry)
+            made, written = await self._made(key, request, judge, retry)
         except BaseException as error:
             # What may pass is asked again by the next pair; what will not is the same for all.
             if not isinstance(error, JudgeError) or error.retryable:
@@ -198,20 +205,20 @@ class Artefacts:
         future.set_result(made)
         if len(self._known) > _REMEMBERED:
             self._forget_oldest()
-        return made
+        return made, written
 
     async def _made(
         self, key: str, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
-    ) -> GeneratedAnswer:
+    ) -> tuple[GeneratedAnswer, bool]:
         if self._keeper is not None:
             found = (await self._keeper.find([key])).get(key)
             if found is not None and found.outcome != "failed":
-                return found
+                return found, False
         made = await write(key, request, judge, retry)
         if self._keeper is not None:
             # Before anybody goes on with it: a kill loses no more than is in flight.
             await self._keeper.add(made)
-        return made
+        return made, True
 
     def _forget_oldest(self) -> None:
         for key in [key for key, future in self._known.items() if future.done()][:_REMEMBERED]:
@@ -283,6 +290,17 @@ async def gather_each(
     return settled
 
 
+def in_contract(
+    wanted: Sequence[ArtefactRequest], made: Sequence[tuple[GeneratedAnswer, bool]]
+) -> tuple[Artefact, ...]:
+    return tuple(
+        [
+            request.to_contract(answer, written_here=written)
+            for request, (answer, written) in zip(wanted, made, strict=True)
+        ]
+    )
+
+
 class ArtefactsFailed(Exception):
     """What was to be written could not be; the requests of all that failed are counted."""
 
@@ -294,7 +312,7 @@ class ArtefactsFailed(Exception):
 
 async def obtain(
     wanted: Sequence[ArtefactRequest], judge: Judge, config: JudgeConfig, artefacts: Artefacts
-) -> list[GeneratedAnswer]:
+) -> list[tuple[GeneratedAnswer, bool]]:
     """All of them, or the first failure, told from the side that shows nothing of A and B."""
     if not wanted:
         return []
@@ -308,7 +326,7 @@ async def obtain(
     if failed:
         first = min(failed, key=lambda error: error.message)
         raise ArtefactsFailed(first, sum(error.requests for error in failed))
-    return [each for each in made if isinstance(each, GeneratedAnswer)]
+    return [each for each in made if not isinstance(each, BaseException)]
 
 
 def notes_of(prepared: Sequence[Artefact]) -> Notes:
@@ -349,16 +367,19 @@ def read_score(text: str) -> float | None:
     return score if low <= score <= high else None
 
 
-async def rate(pair: Pair, judge: Judge, config: JudgeConfig, artefacts: Artefacts) -> Rating:
+async def rate(
+    pair: Pair, judge: Judge, config: JudgeConfig, artefacts: Artefacts
+) -> tuple[Rating, tuple[Artefact, ...]]:
     """Both responses scored alone. Where the judge will not score one, there is no winner; where it
     cannot be reached, the pair has failed and can be tried again."""
     wanted = ratings_of(pair, config)
     try:
-        return rating_of(wanted, await obtain(wanted, judge, config, artefacts))
+        made = await obtain(wanted, judge, config, artefacts)
     except ArtefactsFailed as failed:
         if failed.error.retryable:
             raise
-        return Rating(winner=None, unread=len(wanted))
+        return Rating(winner=None, unread=len(wanted)), ()
+    return rating_of(wanted, [answer for answer, _ in made]), in_contract(wanted, made)
 
 
 def rating_of(requests: Sequence[ArtefactRequest], made: Sequence[GeneratedAnswer]) -> Rating:

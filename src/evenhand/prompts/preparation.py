@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
-from evenhand.contract import Locale, Pair
+from evenhand.contract import ArtefactKind, Locale, Pair
 from evenhand.errors import TemplateError
 from evenhand.messages import Message
 from evenhand.prompts.prompt import (
@@ -33,7 +33,6 @@ from evenhand.prompts.template import (
     words_for,
 )
 
-ArtefactKind = Literal["metrics", "reference", "analysis", "rating"]
 ARTEFACT_KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
 # What may be written before judging; a rating is asked for after it, of inconsistent pairs.
 PrepareKind = Literal["metrics", "reference", "analysis"]

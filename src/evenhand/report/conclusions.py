@@ -98,6 +98,27 @@ class Conclusion(Model):
         return self.model or self.side, self.against or other
 
 
+class RatingCounts(Model):
+    """Of a judge's inconsistent pairs, which response scored more when each was scored alone. No
+    win rate counts them: the pairs stay inconsistent."""
+
+    judge: str
+    rated: int
+    a: int
+    b: int
+    tie: int
+    without: int  # where one response has no score
+
+    @classmethod
+    def of(cls, store: Store, run: RunRecord, judge: JudgeRecord) -> RatingCounts | None:
+        winners = [winner for _, winner in store.ratings(run.id, judge.id)]
+        if not winners:
+            return None
+        a, b, tie, without = (winners.count(each) for each in ("A", "B", "TIE", None))
+        rated = len(winners)
+        return cls(judge=judge.name, rated=rated, a=a, b=b, tie=tie, without=without)
+
+
 class Conclusions(Model):
     run: str
     store: str
@@ -114,6 +135,7 @@ class Conclusions(Model):
     level: float
     conclusions: tuple[Conclusion, ...]
     abstentions: tuple[Abstentions, ...] = ()
+    ratings: tuple[RatingCounts, ...] = ()
     notes: tuple[Sentence, ...]
 
 
@@ -147,6 +169,8 @@ def conclude(
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
         conclusions += reader.conclusions(parts=parts)
     abstentions = tuple(count_abstentions(store, run, level=level))
+    rated = [RatingCounts.of(store, run, judge) for judge in judges]
+    ratings = tuple([each for each in rated if each is not None])
     return Conclusions(
         run=run.name,
         store=store.address,
@@ -163,11 +187,13 @@ def conclude(
         level=level,
         conclusions=tuple(conclusions),
         abstentions=abstentions,
+        ratings=ratings,
         notes=(
             *_notes(run, wanted, conclusions, skipped=tally.skipped_rows),
             *_grown(store, run, judges, conclusions),
             *_tested_parts(conclusions),
             *_abstained(abstentions),
+            *(Message("report.rated_alone", **each.model_dump(by_alias=False)) for each in ratings),
         ),
     )
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from evenhand.contract import Mode, Pair, Usage
+from evenhand.contract import ArtefactKind, Mode, Pair, Usage
 from evenhand.judges import Judge
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.judges.registry import writer_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import ArtefactRequest, ratings_of, wanted_before
 from evenhand.prompts import Prompt
-from evenhand.prompts.preparation import ArtefactKind
 from evenhand.runs.plan import AppliedPrice, model_of
 
 # Measured orders of magnitude for current tokenizers: English runs at about four characters a
@@ -224,8 +223,9 @@ def _estimate_artefacts(
         return Estimate(0, calls, inputs.times(calls), outputs.times(calls), cost)
 
     whole = NOTHING
-    for kind in config.prepares(judge.traits):
-        whole += taken(kind, counts.of(kind), lambda pair: wanted_before(pair, config, judge))
+    kinds = config.prepares(judge.traits)
+    for kind in kinds:
+        whole += taken(kind, counts.of(kind), lambda pair: wanted_before(pair, config, kinds))
     if config.rates_inconsistent:
         calls = counts.of("rating") * config.ratings_each
         most = taken("rating", calls, lambda pair: ratings_of(pair, config))

@@ -11,8 +11,8 @@ from typing import Protocol
 from evenhand.errors import InputError
 from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
-from evenhand.judges.registry import writer_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.batch.requests import counted_requests

@@ -387,7 +387,7 @@ class PreparingQueue(JudgeQueue):
         if identical or not work.lacks_passes(config.samples_per_order):
             return
         with contextlib.suppress(ArtefactsFailed):
-            wanted = wanted_before(pair, config, self._judge)
+            wanted = wanted_before(pair, config, config.prepares(self._judge.traits))
             await obtain(wanted, self._judge, config, self._artefacts)
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.errors import InputError
 from evenhand.judges import Judge
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
-from evenhand.judges.registry import writer_of
-from evenhand.judging.config import JudgeConfig
+from evenhand.judging.config import JudgeConfig, OnInconsistent
 from evenhand.messages import Message
+from evenhand.prompts.preparation import PrepareKind
 from evenhand.runs.options import RunOptions
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
@@ -50,7 +51,7 @@ class JudgePlan:
             settings["fresh"] = salt
         kinds = self.config.prepares(self.judge.traits)
         if kinds:  # only then: runs from before keep their fingerprints
-            settings["prepare"] = {"kinds": kinds, "writer": self.writer(salt=salt)}
+            settings |= {"prepare": ",".join(kinds), "writer": self.writer(salt=salt)}
         locale = self.config.language if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
@@ -60,8 +61,19 @@ class JudgePlan:
     def writer(self, *, salt: str | None = None) -> str:
         """Who writes what is written beside the verdicts, by all that it depends on."""
         identity = identity_of(self.judge)
-        by = identity.get("prepare_with") or {"judge": self.judge.name, **identity}
+        by = identity.get("prepare_with") or [self.judge.name, dict(identity)]
         return digest([by, *([salt] if salt else [])])
+
+    def writing(
+        self, prepare: tuple[PrepareKind, ...] | None, on_inconsistent: OnInconsistent | None
+    ) -> JudgePlan:
+        """The same with what a client asks for; None: as it is."""
+        config = self.config
+        if prepare is not None:
+            config = replace(config, prepare=prepare)
+        if on_inconsistent is not None:
+            config = replace(config, on_inconsistent=on_inconsistent)
+        return self if config is self.config else replace(self, config=config)
 
     def asking_identical(self) -> JudgePlan:
         """The same, also of identical responses."""

@@ -8,7 +8,7 @@ from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.data import BadRow
 from evenhand.errors import DataError
-from evenhand.judges.registry import writer_of
+from evenhand.judges.prepared import writer_of
 from evenhand.judging.preparation import wanted_before
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
@@ -110,7 +110,7 @@ def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:
     writer = writer_of(plan.judge).name
     asked = [
         _request(writer, each.call().messages, artefact=each.kind)
-        for each in wanted_before(pair, plan.config, plan.judge)
+        for each in wanted_before(pair, plan.config, plan.config.prepares(plan.judge.traits))
     ]
     mode = plan.config.mode_for(plan.judge)
     filled = Prompt.of(pair, plan.config.template_for(mode))

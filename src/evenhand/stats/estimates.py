@@ -44,26 +44,37 @@ def estimate_share(
     part: Floats, rest: Floats, *, independent: bool, level: float, unit: str
 ) -> EstimatedShare:
     """From each prompt's counts of the part and of the rest."""
-    some, others = float(part.sum()), float(rest.sum())
-    interval = None
-    reason = _too_few_counts(part + rest, independent=independent, unit=unit)
-    if reason is None:
-        effect, critical = 1.0, normal_quantile(level)
-        if not independent:
-            present = part + rest > 0
-            spread = score_spread(part[present], 0 * part[present], rest[present])
-            # Counts are divided by the design effect, as Korn and Graubard (1998) do.
-            effect = spread.design_effect
-            critical = student_quantile(level, spread.degrees)
-        interval = score_interval(some / effect, 0.0, others / effect, critical=critical)
+    score = estimate_score(part, 0 * part, rest, independent=independent, level=level, unit=unit)
+    some = float(part.sum())
     return EstimatedShare(
         part=int(some),
-        of=int(some + others),
-        value=some / (some + others) if interval else None,
-        low=interval[0] if interval else None,
-        high=interval[1] if interval else None,
-        reason=reason,
+        of=int(some + float(rest.sum())),
+        value=score.value,
+        low=score.low,
+        high=score.high,
+        reason=score.reason,
     )
+
+
+def estimate_score(
+    wins: Floats, halves: Floats, losses: Floats, *, independent: bool, level: float, unit: str
+) -> EstimatedValue:
+    """The share of wins, where halves count half, from each prompt's counts."""
+    sizes = wins + halves + losses
+    reason = _too_few_counts(sizes, independent=independent, unit=unit)
+    if reason is not None:
+        return EstimatedValue.missing(reason)
+    effect, critical = 1.0, normal_quantile(level)
+    if not independent:
+        present = sizes > 0
+        spread = score_spread(wins[present], halves[present], losses[present])
+        # Counts are divided by the design effect, as Korn and Graubard (1998) do.
+        effect = spread.design_effect
+        critical = student_quantile(level, spread.degrees)
+    won, half, lost = (float(each.sum()) for each in (wins, halves, losses))
+    low, high = score_interval(won / effect, half / effect, lost / effect, critical=critical)
+    value = (won + half / 2) / (won + half + lost)
+    return EstimatedValue(value=value, low=low, high=high, reason=None)
 
 
 def share_of_rows(

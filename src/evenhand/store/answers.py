@@ -45,15 +45,8 @@ class AnswerStore:
 
     def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
         """Those that are there."""
-        found: dict[str, GeneratedAnswer] = {}
         with self._reading() as connection:
-            for some in in_slices(keys):
-                query = select(answers).where(answers.c.key.in_(some))
-                for row in connection.execute(query).mappings():
-                    values = {name: row[name] for name in GeneratedAnswer.__slots__}
-                    values["error"] = None if row["error"] is None else from_text(row["error"])
-                    found[row["key"]] = GeneratedAnswer(**values)
-        return found
+            return find_answers(connection, keys)
 
     def add(self, run_id: int, made: Sequence[GeneratedAnswer]) -> None:
         with self._writing() as connection:
@@ -91,3 +84,14 @@ def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
         values = {name: getattr(each, name) for name in GeneratedAnswer.__slots__}
         values["error"] = None if each.error is None else to_text(each.error)
         connection.execute(statement, values | {"run_id": run_id})
+
+
+def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+    found: dict[str, GeneratedAnswer] = {}
+    for some in in_slices(keys):
+        query = select(answers).where(answers.c.key.in_(some))
+        for row in connection.execute(query).mappings():
+            values = {name: row[name] for name in GeneratedAnswer.__slots__}
+            values["error"] = None if row["error"] is None else from_text(row["error"])
+            found[row["key"]] = GeneratedAnswer(**values)
+    return found

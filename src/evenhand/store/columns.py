@@ -24,9 +24,9 @@ from sqlalchemy import (
     tuple_,
 )
 
-from evenhand.contract import Outcome
+from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.errors import StoreError
+from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
 from evenhand.store.database import Database
 from evenhand.store.records import (
@@ -221,6 +221,18 @@ class ColumnStore(Database):
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
 
+    def ratings(self, run_id: int, judge_id: int) -> list[tuple[int, Winner | None]]:
+        """Of inconsistent pairs whose responses were scored alone: the pair, who scored more."""
+        query = select(verdicts.c.number, verdicts.c.body).where(
+            verdicts.c.run_id == run_id,
+            verdicts.c.judge_id == judge_id,
+            verdicts.c.outcome == str(Outcome.INCONSISTENT),
+            verdicts.c.body.like('%"by_rating"%'),
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query.order_by(verdicts.c.number)).all()
+        return [(number, orjson.loads(body)["by_rating"]["winner"]) for number, body in rows]
+
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
@@ -245,12 +257,13 @@ class ColumnStore(Database):
             columns = PassColumns()
             answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
             for part in answer.partitions(10_000):
-                number, prompt_key, order, sample, winner = zip(*part, strict=True)
+                number, prompt_key, order, sample, winner, reason = zip(*part, strict=True)
                 columns.number.extend(number)
                 columns.prompt_key.extend(prompt_key)
                 columns.order.extend(0 if each == "original" else 1 for each in order)
                 columns.sample.extend(sample)
                 columns.winner.extend(map(WINNERS.__getitem__, winner))
+                columns.not_recorded.extend(each == NotRecorded.kind for each in reason)
             return columns
 
 
@@ -343,6 +356,7 @@ _PASSES = (
         passes.c.shown_order,
         passes.c.sample,
         passes.c.winner,
+        passes.c.reason,
     )
     .join_from(items, passes, passes.c.pair_id == items.c.pair_id)
     .where(items.c.run_id == bindparam("run"), passes.c.judge_id == bindparam("judge"))

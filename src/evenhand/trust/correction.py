@@ -70,8 +70,8 @@ def correct_run(
     labels_are_random: bool = False,
     seed: int = 0,
 ) -> Corrections:
-    """`jury` is "majority" or a saved one, in the judge's place; `seed` is that of the draw;
-    `labels_are_random` the user's word for labels that do not say how their pairs were drawn."""
+    """`jury` is "plurality", "majority" or a saved one, in the judge's place; `seed` is that of the
+    draw; `labels_are_random` the user's word for labels that do not say how they were drawn."""
     if side not in get_args(Side):
         raise InputError(Message("trust.side_unknown", side=side))
     confidence_level(level)

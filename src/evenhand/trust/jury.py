@@ -9,21 +9,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
 
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, WINNERS
+from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B, WINNERS
 from evenhand.contract.model import Model
-from evenhand.messages import Sentence
+from evenhand.messages import Message, Sentence
 from evenhand.report.conclusions import GroupRate
 from evenhand.report.files import atomic_file
 from evenhand.report.win_rates import RateOptions, Side, SideRate, matchups, side_rate
 from evenhand.stats.agreement.labels import agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
-from evenhand.stats.juries.jury import LITTLE, JuryAccuracy, RuleAccuracy, jury_accuracy
-from evenhand.stats.juries.votes import JuryVerdicts
+from evenhand.stats.juries.accuracy import (
+    CHOSEN,
+    LITTLE,
+    MAJORITY,
+    THIS_JURY,
+    JuryAccuracy,
+    RuleAccuracy,
+    jury_accuracy,
+)
+from evenhand.stats.juries.independence import (
+    LabelFreeAccuracy,
+    effective_votes,
+    label_free_accuracy,
+)
+from evenhand.stats.juries.jury import JuryMethod
+from evenhand.stats.juries.votes import SPLIT_A_B, SPLIT_A_TIE, SPLIT_B_TIE, JuryVerdicts
 from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import Store
@@ -94,10 +108,17 @@ class JuryRate(Model):
 
 
 class JuryReport(Model):
+    """`weights` is the rule in use, and `member` the judge that decides where the rule is one
+    judge. `gain` is of this jury over its best member, which is chosen on other prompts, with what
+    is undecided as half for both."""
+
     run: str
     runs: tuple[str, ...]
     store: str
-    weights: Literal["majority", "learned", "naive Bayes"]
+    weights: JuryMethod
+    member: str | None
+    rule: Sentence
+    chosen_by_labels: bool
     quorum: int
     pairs: int
     counts: JuryCounts
@@ -109,6 +130,9 @@ class JuryReport(Model):
     labels: int
     accuracy: tuple[RuleAccuracy, ...]
     accuracy_reason: Sentence | None
+    gain: EstimatedValue
+    effective_votes: EstimatedValue
+    label_free: LabelFreeAccuracy
     judges: tuple[JurorReport, ...]
     between: tuple[JurorAgreement, ...]
     notes: tuple[Sentence, ...]
@@ -210,7 +234,7 @@ def evaluate_jury(
     store: Store,
     names: Sequence[str],
     *,
-    weights: Weights = "majority",
+    weights: Weights = "auto",
     quorum: int | None = None,
     use: SavedJury | None = None,
     forced: bool = False,
@@ -220,26 +244,28 @@ def evaluate_jury(
 ) -> JuryResult:
     """All judges of the named runs on the pairs of the first; or a saved jury, and its judges only.
 
-    The quorum is how many votes a verdict takes. Unless told, a majority takes half of the seats,
-    and a learned jury one vote: its probabilities tell how much the votes say.
+    Labels choose the rule, inside splits by prompt; without them it is the plurality. The quorum is
+    how many whole votes a verdict takes: unless given, half of the seats for a majority, one for a
+    learned jury, whose probabilities tell how much the votes say, and none for a plurality.
     """
     confidence_level(level)
     poll = poll_jury(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
     panel, saved, verdicts, outcomes = poll.panel, poll.saved, poll.verdicts, poll.outcomes
-    votes = panel.votes
+    votes, method = panel.votes, saved.jury.method
+    chosen = use is None and (weights, quorum) == ("auto", None)
+    winners = np.where(outcomes <= TIE, outcomes, NO_WINNER)
     checked = jury_accuracy(
-        votes,
+        panel.ballots,
         panel.labels,
         judges=panel.titles,
         prompts=panel.prompts,
-        quorum=saved.quorum,
+        quorum={THIS_JURY if use else method: saved.quorum},
+        given=None if use is None else winners,
         level=level,
     )
-    rules, notes = checked.rules, list(panel.notes)
-    if use is not None:
-        rules = (_own_accuracy(panel, outcomes, level), *rules)
-        if use.learned_on(panel.runs):
-            notes.append("the jury was learned on labels of this run, so its own accuracy flatters")
+    notes = list(panel.notes)
+    if use is not None and use.learned_on(panel.runs):
+        notes.append(Message("trust.jury_learned_here"))
     wanted = RateOptions(side, ties, level, planned=panel.planned)
     between = tuple(juror_agreement(panel, votes, level))
     return JuryResult(
@@ -248,7 +274,10 @@ def evaluate_jury(
             run=panel.run.name,
             runs=panel.runs,
             store=store.address,
-            weights=saved.jury.method,
+            weights=method,
+            member=None if saved.jury.member is None else panel.titles[saved.jury.member],
+            rule=_rule_sentence(saved, panel.titles),
+            chosen_by_labels=chosen and saved.jury.labels > 0,
             quorum=saved.quorum,
             pairs=outcomes.size,
             counts=_counts(verdicts, outcomes),
@@ -258,8 +287,13 @@ def evaluate_jury(
             level=level,
             rates=tuple(_rates(panel, outcomes, store.survey(panel.run.id), wanted)),
             labels=checked.labels,
-            accuracy=rules if checked.labels else (),
+            accuracy=checked.rules if checked.labels else (),
             accuracy_reason=checked.reason,
+            gain=_gain(checked, THIS_JURY if use else CHOSEN if chosen else method),
+            effective_votes=effective_votes(
+                votes, panel.labels, prompts=panel.prompts, level=level
+            ),
+            label_free=label_free_accuracy(votes, winners, prompts=panel.prompts, level=level),
             judges=tuple(report_jurors(panel, saved, outcomes, checked, between, level)),
             between=between,
             notes=tuple(notes),
@@ -312,16 +346,30 @@ def _rates(
         )
 
 
-def _own_accuracy(panel: Panel, outcomes: Codes, level: float) -> RuleAccuracy:
-    known = panel.labels >= 0
-    right = outcomes[known] == panel.labels[known]
-    share = share_of_rows(right, panel.prompts[known], level=level, unit="labelled pair")
-    return RuleAccuracy(rule="this jury", accuracy=share, log_loss=None)
+def _gain(checked: JuryAccuracy, rule: str) -> EstimatedValue:
+    own = next((each for each in checked.rules if each.rule == rule), None)
+    if own is None or own.gain is None:
+        return EstimatedValue.missing(Message("trust.gain_unknown", reason=checked.choice_reason))
+    return own.gain
+
+
+def _rule_sentence(saved: SavedJury, titles: Sequence[str]) -> Message:
+    jury = saved.jury
+    if jury.member is not None:
+        return Message("trust.jury_member", judge=titles[jury.member])
+    if jury.weights is not None:
+        return Message("trust.jury_weighted", n=saved.quorum)
+    if jury.method == MAJORITY:
+        return Message("trust.jury_majority", n=saved.quorum)
+    if saved.quorum:
+        return Message("trust.jury_plurality_quorum", n=saved.quorum)
+    return Message("trust.jury_plurality")
 
 
 _OUTCOMES = {0: "win", 1: "win", TIE: "tie", HUNG: "hung", NO_QUORUM: "noQuorum"}
 # Of one judge; -1, the last, where it has not judged the pair.
 _JUDGED = ("win", "win", "tie", "inconsistent", "invalid", None)
+_HALVES = {SPLIT_A_B: ("A", "B"), SPLIT_A_TIE: ("A", "TIE"), SPLIT_B_TIE: ("B", "TIE")}
 _LINES_AT_ONCE = 10_000
 
 
@@ -355,7 +403,7 @@ def jury_rows(result: JuryResult) -> Iterator[dict[str, Any]]:
         verdicts.voters.tolist(),
         chances,
         panel.outcomes.tolist(),
-        panel.votes.tolist(),
+        panel.ballots.tolist(),
         panel.abstained.tolist(),
         panel.labels.tolist(),
         strict=True,
@@ -378,7 +426,8 @@ def jury_rows(result: JuryResult) -> Iterator[dict[str, Any]]:
             "votes": [
                 {
                     **juror,
-                    "vote": WINNERS[vote] if vote >= 0 else None,
+                    "vote": WINNERS[vote] if 0 <= vote <= TIE else None,
+                    "halfVotes": _HALVES.get(vote),
                     "outcome": _JUDGED[own],
                     "abstained": abstained,
                 }

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.stats.columns import Floats
 from evenhand.stats.correction.labels import LabelDraw, doubts_of_confidence, draw_labels
+from evenhand.stats.juries.accuracy import PLURALITY
 from evenhand.stats.seeded_order import order_key
 from evenhand.store import Draw, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.store.records import PairStanding
-from evenhand.trust.panels import MAJORITY, predictions_of
+from evenhand.trust.panels import predictions_of
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -177,7 +178,7 @@ def vote_queue(store: Store, run: RunRecord, *, seed: int = 0) -> VoteQueue:
 
 
 def _by_doubt(store: Store, run: RunRecord, *, seed: int) -> VoteQueue:
-    jury = MAJORITY if len(store.run_judges(run.id)) > 1 else None
+    jury = PLURALITY if len(store.run_judges(run.id)) > 1 else None
     columns = predictions_of(store, run.name, jury=jury).columns
     queue = label_queue(store, run.id, columns, seed=seed)
     order = queue.draw.queue[:_KEPT]

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Locale
-from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, winner_code
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
 from evenhand.report.lookup import find_run
-from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
-from evenhand.stats.juries.votes import JuryVerdicts
+from evenhand.stats.juries.accuracy import LEARNED, MAJORITY, PLURALITY, choose_jury, usual_quorum
+from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
+from evenhand.stats.juries.votes import NO_VOTE, JuryVerdicts, split_votes, whole_votes
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.saved_files import SavedFiles
@@ -47,7 +48,8 @@ class Panel:
     """A row for each pair of the first run that at least one judge has judged.
 
     `outcomes` has a column a judge, with the codes of `store.columns`, and -1 where the judge has
-    not judged the pair; `abstained` says which wins and ties its calibration does not vouch for.
+    not judged the pair; `splits` has its half votes where it was inconsistent; `abstained` says
+    which wins and ties its calibration does not vouch for.
     `labels` are the data's own, and the majority of people's votes where the data have none; -1 is
     none.
     """
@@ -59,6 +61,7 @@ class Panel:
     items: tuple[RunItem, ...]
     prompts: Integers
     outcomes: Codes
+    splits: Codes
     abstained: Mask
     labels: Codes
     by_people: int
@@ -66,12 +69,20 @@ class Panel:
     notes: tuple[Sentence, ...]
 
     @property
+    def ballots(self) -> Codes:
+        """0 A, 1 B, 2 TIE; 3 to 5 a half vote for each of two, where the orders differ; -1 none.
+
+        The one place where a judge's vote on a pair is taken out: here because it abstained.
+        """
+        given = np.where(self.outcomes <= TIE, self.outcomes, self.splits)
+        ballots: Codes = np.where(self.abstained, NO_VOTE, given).astype(np.int8)
+        return ballots
+
+    @property
     def votes(self) -> Codes:
         """0 A, 1 B, 2 TIE; -1 where the judge has no verdict that stands: it was inconsistent,
         could not be read, abstained, or was not asked."""
-        given = (self.outcomes <= TIE) & ~self.abstained
-        votes: Codes = np.where(given, self.outcomes, NO_WINNER).astype(np.int8)
-        return votes
+        return whole_votes(self.ballots)
 
     def columns(self, outcomes: Codes) -> OutcomeColumns:
         """As a judge's own, for what reads those."""
@@ -99,6 +110,7 @@ class _JurorVerdicts:
     numbers: Integers
     prompts: Integers
     outcomes: Codes
+    splits: Codes
     abstained: Mask
 
 
@@ -128,11 +140,13 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
     numbers = np.unique(np.concatenate([column.numbers for column in columns]))
     prompts = np.zeros(numbers.size, dtype=np.int64)
     outcomes = np.full((numbers.size, len(columns)), NOT_JUDGED, dtype=np.int8)
+    splits = np.full_like(outcomes, NO_VOTE)
     abstained = np.zeros(outcomes.shape, dtype=np.bool_)
     for place, column in enumerate(columns):
         rows = np.searchsorted(numbers, column.numbers)
         prompts[rows] = column.prompts
         outcomes[rows, place] = column.outcomes
+        splits[rows, place] = column.splits
         abstained[rows, place] = column.abstained
     judged = set(numbers.tolist())
     items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
@@ -146,6 +160,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
         items=items,
         prompts=prompts,
         outcomes=outcomes,
+        splits=splits,
         abstained=abstained,
         labels=labels.winners,
         by_people=int(labels.by_people.sum()),
@@ -175,12 +190,15 @@ def _juror_verdicts(
         rows = place[judged]
         shared = np.asarray(ours, dtype=np.int64)[judged]
     outcomes = np.asarray(columns.outcome, dtype=np.int8)
+    by_order = split_votes(np.asarray(columns.first_winner), np.asarray(columns.second_winner))
+    splits = np.where(outcomes == INCONSISTENT, by_order, NO_VOTE).astype(np.int8)
     return _JurorVerdicts(
         record=record,
         run=run.name,
         numbers=shared,
         prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
         outcomes=outcomes[rows],
+        splits=splits[rows],
         abstained=_abstained(store, run, record, numbers, outcomes)[rows],
     )
 
@@ -219,17 +237,21 @@ def _titles(columns: Sequence[_JurorVerdicts]) -> tuple[str, ...]:
 
 
 class SavedJury(Model):
-    """`runs` are those whose judges and labels it was made of; they need not be there any more."""
+    """`runs` are those whose judges and labels it was made of; they need not be there any more.
 
-    format: Literal["evenhand jury 1"] = "evenhand jury 1"
+    `quorum` is how many whole votes a verdict takes; 0 where half votes may decide. Format 1 has
+    no method by plurality or by a member, and reads as it did.
+    """
+
+    format: Literal["evenhand jury 1", "evenhand jury 2"] = "evenhand jury 2"
     runs: tuple[str, ...]
     jurors: tuple[Juror, ...]
     quorum: int
     jury: Jury
 
     def learned_on(self, runs: Sequence[str]) -> bool:
-        """Whether labels of one of these runs have taught its weights."""
-        return self.jury.weights is not None and bool(set(self.runs) & set(runs))
+        """Whether labels of one of these runs have taught its weights or chosen its rule."""
+        return self.jury.labels > 0 and bool(set(self.runs) & set(runs))
 
 
 _FILES = SavedFiles(SavedJury, "jury", "juries", make="saved.make_jury")
@@ -282,7 +304,9 @@ def _check(saved: SavedJury, path: Path) -> None:
     jury, seats = saved.jury, len(saved.jurors)
     weights = [each for each in (jury.weights, jury.tie_weights) if each is not None]
     fits = len(jury.judges) == seats and all(len(each) == seats for each in weights)
-    if not fits or not 1 <= saved.quorum <= max(seats, 1) or not seats:
+    fits &= (jury.member is None) != (jury.method == "member")
+    fits &= jury.member is None or 0 <= jury.member < seats
+    if not fits or not 0 <= saved.quorum <= seats or not seats:
         raise InputError(Message("trust.jury_malformed", path=path, make=Message(_FILES.make)))
 
 
@@ -291,7 +315,8 @@ def _described(juror: Juror) -> str:
     return f"{juror.judge} [{', '.join(details)}]" if details else juror.judge
 
 
-Weights = Literal["majority", "learned"]
+# auto: chosen by labels, and plurality where there are none, or too few.
+Weights = Literal["auto", "plurality", "majority", "learned"]
 
 # A jury's own outcomes on the codes of a judge's: in a rate a hung jury counts as a pair on which
 # one judge contradicts itself does, and one that lacks votes as a pair without a verdict.
@@ -310,7 +335,7 @@ def poll_jury(
     store: Store,
     names: Sequence[str],
     *,
-    weights: Weights = "majority",
+    weights: Weights = "auto",
     quorum: int | None = None,
     use: SavedJury | None = None,
     forced: bool = False,
@@ -322,35 +347,35 @@ def poll_jury(
     else:
         panel = _seated(panel, use, seats_of(use, panel.jurors, forced=forced))
         saved = use if quorum is None else use.model_copy(update={"quorum": quorum})
-    _check_quorum(saved.quorum, len(saved.jurors))
-    verdicts = saved.jury.predict(panel.votes)
+    if quorum is not None and not 1 <= quorum <= len(saved.jurors):
+        raise InputError(Message("trust.quorum_outside", quorum=quorum, seats=len(saved.jurors)))
+    verdicts = saved.jury.predict(panel.ballots)
     return JuryPoll(panel, saved, verdicts, _outcomes(verdicts, saved.quorum))
 
 
 def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
-    if weights == "majority":
-        jury = majority_jury(panel.titles)
-    else:
+    if weights == "auto" and quorum is not None:
+        weights = MAJORITY  # the rule that has always had a quorum
+    if weights == "auto":
+        jury = choose_jury(panel.ballots, panel.labels, judges=panel.titles, prompts=panel.prompts)
+    elif weights == LEARNED:
         jury = learn_jury(panel.votes, panel.labels, judges=panel.titles, prompts=panel.prompts)
         if jury.reason is not None:
             raise InputError(Message("trust.weights_not_learned", reason=jury.reason))
-    usual = (len(panel.jurors) + 1) // 2 if weights == "majority" else 1
+    else:
+        jury = make_jury(panel.titles, method=weights)
     return SavedJury(
         runs=panel.runs,
         jurors=panel.jurors,
-        quorum=usual if quorum is None else quorum,
+        quorum=usual_quorum(jury.method, len(panel.jurors)) if quorum is None else quorum,
         jury=jury,
     )
-
-
-def _check_quorum(quorum: int, seats: int) -> None:
-    if not 1 <= quorum <= seats:
-        raise InputError(Message("trust.quorum_outside", quorum=quorum, seats=seats))
 
 
 def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Panel:
     """The panel with a column for each seat of the jury, in its order."""
     outcomes = np.full((panel.outcomes.shape[0], len(seats)), NOT_JUDGED, dtype=np.int8)
+    splits = np.full_like(outcomes, NO_VOTE)
     abstained = np.zeros(outcomes.shape, dtype=np.bool_)
     jurors, titles = list(saved.jurors), [seat.judge for seat in saved.jurors]
     notes = list(panel.notes)
@@ -361,6 +386,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         if jurors[place] != panel.jurors[taken]:
             notes.append(f"{panel.titles[taken]} sits for {saved.jury.judges[place]}, by force")
         outcomes[:, place] = panel.outcomes[:, taken]
+        splits[:, place] = panel.splits[:, taken]
         abstained[:, place] = panel.abstained[:, taken]
         jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
     left = [title for place, title in enumerate(panel.titles) if place not in seats]
@@ -371,6 +397,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         jurors=tuple(jurors),
         titles=tuple(titles),
         outcomes=outcomes,
+        splits=splits,
         abstained=abstained,
         notes=tuple(notes),
     )
@@ -379,11 +406,9 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
 def _outcomes(verdicts: JuryVerdicts, quorum: int) -> Codes:
     # Winners' codes are those of the outcomes: 0 A, 1 B, 2 tie.
     decided = np.where(verdicts.hung, HUNG, verdicts.winners)
-    outcomes: Codes = np.where(verdicts.voters < quorum, NO_QUORUM, decided).astype(np.int8)
+    short = (verdicts.voters < quorum) | (decided == NO_VOTE)
+    outcomes: Codes = np.where(short, NO_QUORUM, decided).astype(np.int8)
     return outcomes
-
-
-MAJORITY = "majority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +426,8 @@ class Predictions:
 def predictions_of(
     store: Store, name: str, *, judge: str | None = None, jury: str | None = None
 ) -> Predictions:
-    """`jury` is "majority", or the name or file of a saved one; else the run's judge."""
+    """`jury` is "plurality" or "majority", or the name or file of a saved one; else the run's
+    judge."""
     run = find_run(store, name)
     if jury is not None:
         if judge is not None:
@@ -421,15 +447,20 @@ def predictions_of(
     )
 
 
+_BY = {PLURALITY: "plurality", MAJORITY: "majority", "member": "its best member"}
+
+
 def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
-    use = None if jury == MAJORITY else open_jury(jury)
+    rules: tuple[Weights, ...] = (PLURALITY, MAJORITY)
+    rule = next((each for each in rules if each == jury), None)
+    use = open_jury(jury) if rule is None else None
     if use is not None and use.learned_on([run.name]):
         raise InputError(Message("trust.jury_learned_on_these_labels", jury=jury, name=run.name))
-    voted = poll_jury(store, [run.name], use=use)
-    jurors = len(voted.saved.jurors)
+    voted = poll_jury(store, [run.name], weights=rule or "auto", use=use)
+    jurors, method = len(voted.saved.jurors), voted.saved.jury.method
     return Predictions(
         run=run,
-        judge=f"a jury of {jurors}, by {'weights' if use and use.jury.weights else 'majority'}",
+        judge=f"a jury of {jurors}, by {_BY.get(method, 'weights')}",
         prompt_version=None,
         locale=None,
         columns=_jury_columns(voted),
@@ -442,8 +473,7 @@ def _jury_columns(voted: JuryPoll) -> OutcomeColumns:
     votes that the largest group has."""
     verdicts, panel = voted.verdicts, voted.panel
     sure = 1.0 - verdicts.dissent if verdicts.probability is None else verdicts.probability
-    decided = (verdicts.voters > 0) & (voted.outcomes <= TIE)
-    confidence = np.where(decided, sure, np.nan)
+    confidence = np.where(voted.outcomes <= TIE, sure, np.nan)
     return replace(
         panel.columns(voted.outcomes),
         confidence=array("d", confidence.tolist()),

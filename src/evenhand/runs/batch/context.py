@@ -9,12 +9,11 @@ import contextlib
 import time
 from dataclasses import dataclass
 
-from evenhand.contract import Usage
+from evenhand.contract import ArtefactKind, Usage
 from evenhand.errors import CapReached, JudgeError
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
-from evenhand.prompts.preparation import ArtefactKind
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import ARTEFACT_TOKENS, TOKENIZERS_HIGH, output_tokens
 from evenhand.runs.executor import RunJudge

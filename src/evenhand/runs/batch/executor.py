@@ -94,7 +94,7 @@ class BatchSettler:
         )
         await page.look_up(
             works,
-            self._run_judge.judge,
+            self._run_judge.judge.traits,
             begun=lambda work: bool(work.passes) or work.pair_id in open_requests,
         )
         artefacts = Artefacts(self._run_judge.writer, page)

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from evenhand.contract import ArtefactKind
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLimits, Draft
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, ratings_of, wanted_before
-from evenhand.prompts.preparation import ArtefactKind
 from evenhand.runs.estimate import Estimate, tokens_of
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAsked, artefact_number
@@ -74,13 +74,14 @@ class PageArtefacts:
         self.made: list[GeneratedAnswer] = []  # from answers that have come; to be stored
 
     async def look_up(
-        self, works: Sequence[WorkItem], judge: Judge, *, begun: Callable[[WorkItem], bool]
+        self, works: Sequence[WorkItem], traits: Traits, *, begun: Callable[[WorkItem], bool]
     ) -> None:
         """What these pairs will ask for, at once. Who has `begun` may come to be rated."""
         config, needed = self._config, list[ArtefactRequest]()
+        kinds = config.prepares(traits)
         for work in works:
-            if config.prepare and work.lacks_passes(config.samples_per_order):
-                needed += wanted_before(work.pair, config, judge)
+            if kinds and work.lacks_passes(config.samples_per_order):
+                needed += wanted_before(work.pair, config, kinds)
             if config.rates_inconsistent and begun(work):
                 needed += ratings_of(work.pair, config)
         await self.find([each.key(self._writer) for each in needed])

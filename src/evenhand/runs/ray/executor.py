@@ -12,8 +12,9 @@ from functools import partial
 from yarl import URL
 
 from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.redaction import shown_url
-from evenhand.judges.registry import JudgeName, writer_of
+from evenhand.judges.registry import JudgeName
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge

@@ -1,3 +1,3 @@
-"""Several judges as one: what their votes come to (`votes`), and how to learn and check their
-weights (`jury`).
+"""Several judges as one: what their votes come to (`votes`), how weights are learned (`jury`),
+which rule suits them and how right it is (`accuracy`), how far they are one judge (`independence`).
 """

@@ -162,6 +162,12 @@ def _softmax(levels: Floats) -> Floats:
 
 
 VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
+# A judge whose two orders differ has half a vote for each of what it said.
+SPLIT_A_B, SPLIT_A_TIE, SPLIT_B_TIE = 3, 4, 5
+# Half votes for A, B and a tie, by code; no vote, -1, is the last.
+_HALVES = np.array(
+    [[2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0], [1, 0, 1], [0, 1, 1], [0, 0, 0]], dtype=np.intp
+)
 # Chances that differ by less are the same: a vote that is decided by rounding is hung.
 SAME_CHANCE = 1e-9
 
@@ -172,7 +178,8 @@ class JuryVerdicts:
 
     A hung jury, whose largest groups are equal, has not found the answers equal: it is no tie.
     `dissent` is the share of the votes that were not cast for the winner (or, hung, for the
-    largest group). `chances` are of A, B and a tie, where labels have taught them.
+    largest group). `voters` are judges with a whole vote. `chances` are of A, B and a tie, where
+    labels have taught them.
     """
 
     winners: Winners
@@ -184,18 +191,39 @@ class JuryVerdicts:
     chances: Floats | None
 
 
+def whole_votes(codes: Winners) -> Winners:
+    """Without the half votes."""
+    return np.where(codes <= VOTE_TIE, codes, NO_VOTE).astype(np.int8)
+
+
+def split_votes(first: Any, second: Any) -> Winners:
+    """The half votes of a judge by what it said in each order; -1 where they are the same, or one
+    of them is not known."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    split = (low >= 0) & (low != high)
+    return np.where(split, low + high + 2, NO_VOTE).astype(np.int8)
+
+
 def majority_vote(votes: Any) -> JuryVerdicts:
-    """The largest group of the votes cast wins; unread judges have no vote, a tie is a vote."""
+    """The largest group of whole votes wins; a tie is a vote, a half is none."""
+    return _largest_group(whole_votes(vote_table(votes)))
+
+
+def plurality_vote(votes: Any) -> JuryVerdicts:
+    """The largest group of votes wins, half votes among them."""
+    return _largest_group(vote_table(votes))
+
+
+def member_vote(votes: Any, member: int) -> JuryVerdicts:
+    """What one judge says; it hangs where its orders differ. The others' votes are dissent."""
     codes = vote_table(votes)
-    counts = _counts(codes)
-    largest = counts.max(axis=1)
-    hung = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
-    winners = np.where(hung | (largest == 0), NO_VOTE, counts.argmax(axis=1)).astype(np.int8)
-    return _verdicts(codes, winners, hung, None)
+    own = codes[:, member]
+    return _verdicts(codes, whole_votes(own), own > VOTE_TIE, None)
 
 
-def weighted_vote(codes: Winners, model: VoteModel) -> JuryVerdicts:
+def weighted_vote(votes: Winners, model: VoteModel) -> JuryVerdicts:
     """The class with the best chance wins; classes with the same chance are a hung jury."""
+    codes = whole_votes(votes)
     chances = class_chances(codes, model)
     largest = chances.max(axis=1)
     voted = (codes >= 0).any(axis=1)
@@ -205,13 +233,20 @@ def weighted_vote(codes: Winners, model: VoteModel) -> JuryVerdicts:
     return _verdicts(codes, winners, hung, chances)
 
 
+def _largest_group(codes: Winners) -> JuryVerdicts:
+    halves = _HALVES[codes].sum(axis=1)
+    largest = halves.max(axis=1)
+    hung = ((halves == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
+    winners = np.where(hung | (largest == 0), NO_VOTE, halves.argmax(axis=1)).astype(np.int8)
+    return _verdicts(codes, winners, hung, None)
+
+
 def _verdicts(
     codes: Winners, winners: Winners, hung: NDArray[np.bool_], chances: Floats | None
 ) -> JuryVerdicts:
-    counts = _counts(codes)
-    voters = counts.sum(axis=1)
+    halves = _HALVES[codes].sum(axis=1)
     own = np.where(
-        winners >= 0, counts[np.arange(winners.size), np.maximum(winners, 0)], counts.max(axis=1)
+        winners >= 0, halves[np.arange(winners.size), np.maximum(winners, 0)], halves.max(axis=1)
     )
     probability = None
     if chances is not None:
@@ -219,16 +254,12 @@ def _verdicts(
     return JuryVerdicts(
         winners=winners,
         hung=hung,
-        dissent=1.0 - own / np.maximum(voters, 1),
-        voters=voters,
+        dissent=1.0 - own / np.maximum(halves.sum(axis=1), 1),
+        voters=(whole_votes(codes) >= 0).sum(axis=1),
         votes=codes,
         probability=probability,
         chances=chances,
     )
-
-
-def _counts(codes: Winners) -> NDArray[np.intp]:
-    return np.stack([(codes == vote).sum(axis=1) for vote in (VOTE_A, VOTE_B, VOTE_TIE)], axis=1)
 
 
 def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
@@ -242,5 +273,5 @@ def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
         raise InputError(Message("stats.votes_columns", judges=judges, columns=table.shape[1]))
     if table.shape[1] == 0:
         raise InputError(Message("stats.votes_empty"))
-    code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=VOTE_TIE)
+    code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=SPLIT_B_TIE)
     return table.astype(np.int8, copy=False)

@@ -1,0 +1,226 @@
+"""Is a jury of recorded judges as right as its best member, and what is known without labels?
+
+    python -m scripts.verify_juries [--panels 10] [--seed 0] [DATA_DIR]
+
+Judges are replayed into a store. Panels of 3, 4 and 5 of them are drawn, so many of each size, and
+each goes through what `evenhand jury` does: rules are learned and chosen inside splits by prompt,
+and compared with what is undecided as half. Prints the table of docs/calibration.md. Exits 1 where
+a default is worse than its best member by more than its interval, or where the error that evenhand
+reports of the estimate without labels is not the one measured here. Run by `make verify`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from scripts.verify_calibrated_runs import _labelled_rows
+from scripts.verify_calibration import DATA
+
+import evenhand
+from evenhand.runs.options import RunOptions
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.stats.juries.independence import (
+    MEAN_ERROR,
+    PANELS_TRIED,
+    TOO_HIGH,
+    label_free_accuracy,
+)
+from evenhand.store import Store, open_store
+from evenhand.trust.jury import JuryReport, evaluate_jury
+from evenhand.trust.panels import poll_jury
+
+SIZES = (3, 4, 5)
+LLMBAR = {
+    "LLMBar Natural": ("llmbar_natural",),
+    "LLMBar adversarial": ("llmbar_neighbor", "llmbar_gptinst"),
+}
+# Sets with one panel each.
+OTHERS = {
+    "LLMBar's MT-Bench and LLMEval": (
+        ("llmbar_processed_llmeval2", "llmbar_processed_mtbench"),
+        "llmbar_processed__*",
+        (),
+    ),
+    # Two judges are recorded; the third is a rule.
+    "JudgeBench": (("judgebench_gpt4o",), "judgebench_gpt4o__*", ("baseline:longer",)),
+}
+# Files that hold the same judgments as others under procedures/.
+COPIES = ("llmbar__GPT-4_Metrics_Reference", "llmbar__GPT-4_Vanilla")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel's figures, undecided as half; `hindsight` is the default's less the best member's,
+    and `right` the same with what is undecided as not right."""
+
+    judges: tuple[str, ...]
+    votes: float | None
+    best: float
+    gains: dict[str, float]
+    default: tuple[float, float, float]
+    picked: str
+    hindsight: float
+    right: float
+    free_error: float
+    free_judges: tuple[float, ...]
+
+    @classmethod
+    def of(cls, judges: tuple[str, ...], report: JuryReport) -> Panel:
+        rules = {each.rule: each for each in report.accuracy}
+        members = report.accuracy[-len(judges) :]
+        alone = [number(each.half_credit) for each in members]
+        plurality = number(rules["plurality"].half_credit)
+        free = report.label_free
+        return cls(
+            judges=judges,
+            votes=report.effective_votes.value,
+            best=number(rules["best member"].half_credit),
+            gains={name: number(rules[name].gain) for name in ("plurality", "majority", "learned")},
+            default=(number(report.gain), report.gain.low or 0.0, report.gain.high or 0.0),
+            picked=", ".join(rules["chosen"].picks),
+            hindsight=number(rules["chosen"].half_credit) - max(alone),
+            right=share(rules["chosen"].accuracy) - max(share(each.accuracy) for each in members),
+            free_error=number(free.jury) - plurality,
+            free_judges=tuple(
+                number(each) - own for each, own in zip(free.judges, alone, strict=True)
+            ),
+        )
+
+
+def number(estimate: EstimatedValue | None) -> float:
+    if estimate is None or estimate.value is None:
+        raise ValueError("a panel lacks a figure: it has too few labels")
+    return estimate.value
+
+
+def share(estimate: EstimatedShare) -> float:
+    return estimate.part / estimate.of
+
+
+def replay(data: Path, store: Path, name: str, sets: tuple[str, ...], *judges: str) -> str:
+    rows = [row for each in sets for row in _labelled_rows(data / "pairs" / f"{each}.jsonl")]
+    options = RunOptions(store=store, name=name)
+    evenhand.run_sync(rows, list(judges), criteria=["quality"], options=options)
+    return name
+
+
+def llmbar_judges(data: Path) -> list[Path]:
+    """Those whose passes were recorded: ratings of single responses have none."""
+    found = [
+        path
+        for folder in ("judgments", "procedures")
+        for path in sorted((data / folder).glob("llmbar__*.jsonl.gz"))
+    ]
+    return [
+        path
+        for path in found
+        if "Rating" not in path.name
+        and not (path.parent.name == "judgments" and path.name.split(".")[0] in COPIES)
+    ]
+
+
+def panels(data: Path, path: Path, *, each: int, seed: int) -> Iterator[tuple[str, Panel]]:
+    rng = np.random.default_rng(seed)
+    for name, sets in LLMBAR.items():
+        runs = [
+            replay(data, path, f"{name} {place}", sets, f"replay:{judge}")
+            for place, judge in enumerate(llmbar_judges(data))
+        ]
+        with open_store(path) as store:
+            for size in SIZES:
+                for _ in range(each):
+                    drawn = rng.choice(len(runs), size, replace=False)
+                    yield name, tried(store, [runs[one] for one in drawn])
+    for name, (sets, pattern, rules) in OTHERS.items():
+        judges = [f"replay:{one}" for one in sorted((data / "judgments").glob(pattern))]
+        judges += rules
+        run = replay(data, path, name, sets, *judges)
+        with open_store(path) as store:
+            yield name, tried(store, [run])
+
+
+def tried(store: Store, runs: list[str]) -> Panel:
+    """The default by labels; what is known without them is of the default that needs none."""
+    report = evaluate_jury(store, runs).report
+    poll = poll_jury(store, runs, weights="plurality")
+    free = label_free_accuracy(poll.panel.votes, poll.verdicts.winners, prompts=poll.panel.prompts)
+    return Panel.of(poll.panel.titles, report.model_copy(update={"label_free": free}))
+
+
+def points(values: list[float]) -> str:
+    return f"{100 * float(np.mean(values)):+.1f}"
+
+
+def print_table(found: dict[str, list[Panel]]) -> None:
+    rules = ("plurality", "majority", "learned")
+    heads = ["panels", "effective votes", "best member", *rules, "**default** (lowest)"]
+    heads += ["worse", "beyond its interval", "label-free error", "too high"]
+    print(f"| set | {' | '.join(heads)} |\n|---|" + "---|" * len(heads))
+    for name, each in found.items():
+        gains = [one.default[0] for one in each]
+        cells = [
+            str(len(each)),
+            f"{np.mean([one.votes for one in each if one.votes is not None]):.1f}",
+            f"{100 * float(np.mean([one.best for one in each])):.1f} %",
+            *(points([one.gains[rule] for one in each]) for rule in rules),
+            f"**{points(gains)}** ({100 * min(gains):+.1f})",
+            str(sum(gain < 0 for gain in gains)),
+            str(sum(one.default[2] < 0 for one in each)),
+            f"{100 * float(np.mean([abs(one.free_error) for one in each])):.1f}",
+            str(sum(one.free_error > 0 for one in each)),
+        ]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    options.add_argument("data", nargs="?", type=Path, default=DATA)
+    options.add_argument("--panels", type=int, default=10)
+    options.add_argument("--seed", type=int, default=0)
+    chosen = options.parse_args(arguments)
+    if not (chosen.data / "procedures").is_dir():
+        print(f"no recorded judgments in {chosen.data}; give the data folder as the argument")
+        return 0
+    found: dict[str, list[Panel]] = {}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        for name, panel in panels(chosen.data, path, each=chosen.panels, seed=chosen.seed):
+            found.setdefault(name, []).append(panel)
+    print(f"seed {chosen.seed}; points of accuracy with what is undecided as half\n")
+    print_table(found)
+    every = [panel for each in found.values() for panel in each]
+    beyond = [panel for panel in every if panel.default[2] < 0]
+    for panel in beyond:
+        print(f"MISSED {', '.join(panel.judges)}: {panel.default}, {panel.picked}")
+    behind = [-100 * panel.hindsight for panel in every if panel.hindsight < 0]
+    print(
+        f"\n{len(every)} panels: the default is worse than the best member in "
+        f"{sum(panel.default[0] < 0 for panel in every)}, beyond its interval in {len(beyond)}, "
+        f"and better beyond it in {sum(panel.default[1] > 0 for panel in every)}; worse than the "
+        f"member that was the best in hindsight in {len(behind)}, by at most "
+        f"{max(behind, default=0):.1f} points; with what is undecided as not right in "
+        f"{sum(panel.right < 0 for panel in every)}"
+    )
+    error = float(np.mean([abs(panel.free_error) for panel in every]))
+    high = sum(panel.free_error > 0 for panel in every)
+    judges = np.array([each for panel in every for each in panel.free_judges])
+    print(
+        f"without labels: the jury's estimate is off by {100 * error:.1f} points on average, too "
+        f"high in {high}; a judge's by {100 * float(np.abs(judges).mean()):.1f}, too high in "
+        f"{int((judges > 0).sum())} of {judges.size}"
+    )
+    measured = (len(every), high) == (PANELS_TRIED, TOO_HIGH) and abs(error - MEAN_ERROR) < 0.005
+    if not measured and (chosen.panels, chosen.seed) == (10, 0):
+        print(f"MISSED evenhand reports {PANELS_TRIED}, {MEAN_ERROR}, {TOO_HIGH}")
+        return 1
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,450 @@
+"""Which rule suits these judges, by labels; how right every rule is on prompts that had no part in
+it; and what each judge adds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
+from evenhand.stats.clusters import Labels, not_enough, row_clusters
+from evenhand.stats.columns import Floats
+from evenhand.stats.estimates import (
+    EstimatedShare,
+    EstimatedValue,
+    estimate_score,
+    estimate_share,
+    mean_of_rows,
+)
+from evenhand.stats.juries.jury import (
+    FEWEST_LABELS,
+    FEWEST_PROMPTS,
+    FOLDS,
+    PENALTIES,
+    Jury,
+    learn_jury,
+    make_jury,
+)
+from evenhand.stats.juries.votes import (
+    NO_VOTE,
+    JuryVerdicts,
+    Winners,
+    class_chances,
+    fit_votes,
+    majority_vote,
+    plurality_vote,
+    vote_table,
+    weighted_vote,
+    whole_votes,
+)
+from evenhand.stats.outcomes import code_array, confidence_level, same_length
+
+# A judge that is right on 57 % of pairs adds this much, in nats a label, to knowing nothing.
+LITTLE = 0.01
+_SMALLEST_CHANCE = 1e-12
+# Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
+MOST_JUDGES = 22
+
+CHOSEN, BEST_MEMBER, THIS_JURY = "chosen", "best member", "this jury"
+LEARNED: Literal["learned"] = "learned"
+PLURALITY: Literal["plurality"] = "plurality"
+MAJORITY: Literal["majority"] = "majority"
+
+# By winner (A, B, tie, none) and label: 1 right, 0 wrong, and one half where nothing is decided,
+# as by a tie where the label names a winner.
+_CREDIT = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0], [0.5, 0.5, 0.5]])
+
+
+def half_credit(winners: Any, labels: Any) -> Floats:
+    """1 where the winner is the label, 0 where it is not, and one half where nothing is decided."""
+    credit: Floats = _CREDIT[winners, labels]
+    return credit
+
+
+def usual_quorum(rule: str, judges: int) -> int:
+    """How many whole votes a verdict takes; none where half votes may decide."""
+    return {MAJORITY: (judges + 1) // 2, LEARNED: 1}.get(rule, 0)
+
+
+def decided_winners(verdicts: JuryVerdicts, quorum: int) -> Winners:
+    return np.where(verdicts.voters >= quorum, verdicts.winners, NO_VOTE).astype(np.int8)
+
+
+class RuleAccuracy(Model):
+    """A rule on the labelled pairs, those that taught or chose it left out.
+
+    `accuracy` is the share of all labelled pairs whose verdict is the label, `half_credit` counts
+    what is not decided as half: no verdict, and a tie where the label names a winner. `gain` is
+    its half credit less that of the best member. `picks` has, where a rule is chosen on the other
+    prompts, what was chosen and in how many folds.
+    """
+
+    rule: str
+    quorum: int
+    decided: EstimatedShare
+    accuracy: EstimatedShare
+    half_credit: EstimatedValue
+    gain: EstimatedValue | None
+    picks: dict[str, int]
+    log_loss: float | None
+
+
+class JuryAccuracy(Model):
+    """`worth` has for each judge how much worse, in nats a label, a learned jury does without it.
+
+    All that is learned or chosen (weights, their penalty, the best member, the rule) is so without
+    the prompts that it is tried on. `choice_reason` says why none is chosen, and `reason` why none
+    is learned.
+    """
+
+    labels: int
+    prompts: int
+    rules: tuple[RuleAccuracy, ...]
+    worth: tuple[EstimatedValue, ...] | None
+    folds: int
+    seed: int
+    level: float
+    choice_reason: Sentence | None
+    reason: Sentence | None
+
+
+def choose_jury(
+    votes: Any,
+    label_winners: Any,
+    *,
+    judges: Sequence[str],
+    prompts: Labels | None = None,
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> Jury:
+    """The rule with the most half credit on folds left out: one judge, plurality, majority, or
+    learned weights. The plurality where labels are too few to choose by, with the reason."""
+    trial = _Trial.of(votes, label_winners, judges, prompts, folds=folds, seed=seed)
+    reason = trial.too_few(1)
+    if reason is not None:
+        return make_jury(judges, method=PLURALITY, reason=reason)
+    trained = _train(trial.patterns, trial.counts, trial.fixed, learn=trial.unlearned is None)
+    chosen = trained.chosen
+    if chosen == LEARNED:
+        return learn_jury(
+            votes, label_winners, judges=judges, prompts=prompts, folds=folds, seed=seed
+        )
+    return make_jury(
+        judges,
+        method="member" if chosen == BEST_MEMBER else chosen,
+        member=trained.member if chosen == BEST_MEMBER else None,
+        labels=trial.labels.size,
+        prompts=trial.count,
+        folds=folds,
+        seed=seed,
+    )
+
+
+def jury_accuracy(
+    votes: Any,
+    label_winners: Any,
+    *,
+    judges: Sequence[str],
+    prompts: Labels | None = None,
+    quorum: Mapping[str, int] | None = None,
+    given: Winners | None = None,
+    folds: int = FOLDS,
+    seed: int = 0,
+    level: float = 0.95,
+) -> JuryAccuracy:
+    """Every rule and each judge alone, on the rows that have a label; rows of a prompt stay
+    together. `quorum` is that of the rules that have another than the usual one; `given` are the
+    verdicts of a jury that was made elsewhere."""
+    confidence_level(level)
+    trial = _Trial.of(votes, label_winners, judges, prompts, quorum, folds=folds, seed=seed)
+    tried = trial.winners()
+    if given is not None:
+        tried = {THIS_JURY: _Tried(np.asarray(given)[trial.known]), **tried}
+    best = half_credit(tried[BEST_MEMBER].winners, trial.labels) if BEST_MEMBER in tried else None
+    alone = [
+        (name, _Tried(own)) for name, own in zip(judges, whole_votes(trial.codes).T, strict=True)
+    ]
+    rules = tuple(
+        trial.measure(name, rule, best, level=level) for name, rule in (*tried.items(), *alone)
+    )
+    worth = None
+    losses = tried[LEARNED].losses if LEARNED in tried else None
+    if losses is not None:
+        voted = trial.voted
+        lost = [
+            trial.without(place) - losses for place in range(len(judges) if len(judges) > 1 else 0)
+        ]
+        worth = tuple(
+            mean_of_rows(each[voted], clusters=trial.cluster[voted], count=trial.count, level=level)
+            for each in lost
+        )
+    return JuryAccuracy(
+        labels=trial.labels.size,
+        prompts=trial.count,
+        rules=rules,
+        worth=worth,
+        folds=folds,
+        seed=seed,
+        level=level,
+        choice_reason=trial.too_few(1),
+        reason=trial.unlearned,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A rule's verdict on each row, by what was learned without the row's fold."""
+
+    winners: Winners
+    losses: Floats | None = None
+    picks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Trained:
+    """Each rule's winner by pattern, learned from some folds; `credit` is from one of them after
+    the other, learned from the rest."""
+
+    winners: dict[str, Winners]
+    credit: dict[str, float]
+    member: int
+    chances: Floats | None
+
+    @property
+    def chosen(self) -> Any:
+        # The first of equals: one judge is the simplest rule, and learned weights the last.
+        return max(self.credit, key=self.credit.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The labelled rows, their patterns of votes, and the counts of labels by fold and pattern."""
+
+    judges: tuple[str, ...]
+    quorum: dict[str, int]
+    known: NDArray[np.bool_]
+    codes: Winners
+    labels: Winners
+    cluster: NDArray[np.intp]
+    count: int
+    independent: bool
+    fold: NDArray[np.intp]
+    pattern: NDArray[np.intp]
+    patterns: Winners
+    counts: Floats
+
+    @classmethod
+    def of(
+        cls,
+        votes: Any,
+        label_winners: Any,
+        judges: Sequence[str],
+        prompts: Labels | None,
+        quorum: Mapping[str, int] | None = None,
+        *,
+        folds: int,
+        seed: int,
+    ) -> _Trial:
+        codes = vote_table(votes, judges=len(judges))
+        labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
+        same_length(codes.shape[0], label_winners=labels, prompts=prompts)
+        if folds < 2:
+            raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
+        known = labels >= 0
+        cluster, count, independent = row_clusters(prompts, known)
+        codes, labels = codes[known], labels[known]
+        fold = np.random.default_rng(seed).permutation(count)[cluster] % folds
+        pattern, patterns, counts = _patterns(codes, labels, fold, folds)
+        usual = {rule: usual_quorum(rule, len(judges)) for rule in (PLURALITY, MAJORITY, LEARNED)}
+        return cls(
+            judges=tuple(judges),
+            quorum=usual | dict(quorum or {}),
+            known=known,
+            codes=codes,
+            labels=labels,
+            cluster=cluster,
+            count=count,
+            independent=independent,
+            fold=fold,
+            pattern=pattern,
+            patterns=patterns,
+            counts=counts,
+        )
+
+    @property
+    def voted(self) -> NDArray[np.bool_]:
+        return _voted(self.codes)
+
+    def too_few(self, times: int) -> str | None:
+        """The reason why labels are too few, by so many times the fewest that a rule needs."""
+        cluster = self.cluster[self.voted]
+        if cluster.size < times * FEWEST_LABELS:
+            return not_enough(cluster.size, "label", times * FEWEST_LABELS)
+        prompts = np.unique(cluster).size
+        if prompts < times * FEWEST_PROMPTS:
+            return not_enough(prompts, "prompt", times * FEWEST_PROMPTS)
+        return None
+
+    @property
+    def unlearned(self) -> str | None:
+        """Why no weights are tried; each fold is tried by a jury learned from four fifths."""
+        if len(self.judges) > MOST_JUDGES:
+            return Message("stats.jury_too_large", judges=len(self.judges), most=MOST_JUDGES)
+        return self.too_few(2)
+
+    @property
+    def fixed(self) -> dict[str, Winners]:
+        """By pattern, of the rules that learn nothing."""
+        return {
+            PLURALITY: decided_winners(plurality_vote(self.patterns), self.quorum[PLURALITY]),
+            MAJORITY: decided_winners(majority_vote(self.patterns), self.quorum[MAJORITY]),
+        }
+
+    def winners(self) -> dict[str, _Tried]:
+        fixed = self.fixed
+        tried: dict[str, _Tried] = {}
+        if self.too_few(1) is None:
+            tried = self._left_out(fixed, learn=self.unlearned is None)
+        return tried | {name: _Tried(own[self.pattern]) for name, own in fixed.items()}
+
+    def _left_out(self, fixed: dict[str, Winners], *, learn: bool) -> dict[str, _Tried]:
+        names = [CHOSEN, BEST_MEMBER, *([LEARNED] if learn else [])]
+        winners = {name: np.empty(self.labels.size, dtype=np.int8) for name in names}
+        losses = np.empty(self.labels.size)
+        picks: dict[str, list[str]] = {name: [] for name in names}
+        for left_out in range(len(self.counts)):
+            rest = np.delete(self.counts, left_out, axis=0)
+            trained = _train(self.patterns, rest, fixed, learn=learn, quorum=self.quorum[LEARNED])
+            own = self.fold == left_out
+            places = self.pattern[own]
+            for name in names:
+                source = trained.chosen if name == CHOSEN else name
+                winners[name][own] = trained.winners[source][places]
+            picks[CHOSEN].append(trained.chosen)
+            picks[BEST_MEMBER].append(self.judges[trained.member])
+            if trained.chances is not None:
+                losses[own] = -np.log(trained.chances[places, self.labels[own]])
+        tried = {name: _Tried(winners[name], picks=tuple(picks[name])) for name in names}
+        if learn:
+            tried[LEARNED] = _Tried(winners[LEARNED], losses)
+        return tried
+
+    def without(self, place: int) -> Floats:
+        """The losses of learned weights without one judge."""
+        codes = np.delete(self.codes, place, axis=1)
+        pattern, patterns, counts = _patterns(codes, self.labels, self.fold, len(self.counts))
+        losses = np.empty(self.labels.size)
+        for left_out in range(len(counts)):
+            chances = _learn(patterns, np.delete(counts, left_out, axis=0))[0]
+            own = self.fold == left_out
+            losses[own] = -np.log(chances[pattern[own], self.labels[own]])
+        return losses
+
+    def measure(self, name: str, own: _Tried, best: Floats | None, *, level: float) -> RuleAccuracy:
+        winners, labels = own.winners, self.labels
+        credit = half_credit(winners, labels)
+
+        def by_prompt(rows: NDArray[np.bool_]) -> Floats:
+            return np.bincount(self.cluster[rows], minlength=self.count).astype(np.float64)
+
+        def share(part: NDArray[np.bool_]) -> EstimatedShare:
+            return estimate_share(
+                by_prompt(part),
+                by_prompt(~part),
+                independent=self.independent,
+                level=level,
+                unit="labelled pair",
+            )
+
+        gain = None
+        if best is not None and name != BEST_MEMBER:
+            gain = mean_of_rows(credit - best, clusters=self.cluster, count=self.count, level=level)
+        return RuleAccuracy(
+            rule=name,
+            quorum=self.quorum.get(name, 0),
+            decided=share(winners >= 0),
+            accuracy=share(winners == labels),
+            half_credit=estimate_score(
+                by_prompt(credit == 1),
+                by_prompt(credit == 0.5),
+                by_prompt(credit == 0),
+                independent=self.independent,
+                level=level,
+                unit="labelled pair",
+            ),
+            gain=gain,
+            picks=dict(Counter(own.picks)),
+            log_loss=None if own.losses is None else float(own.losses[self.voted].mean()),
+        )
+
+
+def _voted(codes: Winners) -> NDArray[np.bool_]:
+    return np.asarray((whole_votes(codes) >= 0).any(axis=1))
+
+
+def _patterns(
+    codes: Winners, labels: Winners, fold: NDArray[np.intp], folds: int
+) -> tuple[NDArray[np.intp], Winners, Floats]:
+    """Each row's pattern of votes, the patterns, and counts of labels by fold and pattern."""
+    if codes.shape[1] > MOST_JUDGES:
+        patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
+        pattern = pattern.reshape(-1)
+    else:  # many times as fast
+        packed = (codes.astype(np.int64) + 1) @ (7 ** np.arange(codes.shape[1], dtype=np.int64))
+        _, first, pattern = np.unique(packed, return_index=True, return_inverse=True)
+        patterns = codes[first]
+    size = len(patterns) * 3
+    totals = np.bincount(fold * size + pattern * 3 + labels, minlength=folds * size)
+    return pattern, patterns, totals.astype(np.float64).reshape(folds, -1, 3)
+
+
+def _train(
+    patterns: Winners, counts: Floats, fixed: dict[str, Winners], *, learn: bool, quorum: int = 1
+) -> _Trained:
+    own = whole_votes(patterns)
+    # By fold, judge: half credit over the patterns.
+    members = np.stack([_credit_by_fold(own[:, place], counts) for place in range(own.shape[1])], 1)
+    member = int(members.sum(axis=0).argmax())
+    others = (members.sum(axis=0) - members).argmax(axis=1)
+    winners = {BEST_MEMBER: own[:, member], **fixed}
+    credit = {BEST_MEMBER: float(members[np.arange(len(counts)), others].sum())}
+    credit |= {name: float(_credit_by_fold(each, counts).sum()) for name, each in fixed.items()}
+    chances = None
+    if learn:
+        chances, winners[LEARNED], credit[LEARNED] = _learn(patterns, counts, quorum=quorum)
+    return _Trained(winners, credit, member, chances)
+
+
+def _credit_by_fold(winners: Winners, counts: Floats) -> Floats:
+    credit: Floats = (counts * _CREDIT[winners]).sum(axis=(1, 2))
+    return credit
+
+
+def _learn(patterns: Winners, counts: Floats, *, quorum: int = 1) -> tuple[Floats, Winners, float]:
+    """Chances and winners by pattern, by the penalty that predicts best the folds left out; and the
+    half credit that it has there."""
+    losses = dict.fromkeys(PENALTIES, 0.0)
+    credit = dict.fromkeys(PENALTIES, 0.0)
+    voted = _voted(patterns)[:, None]
+    total = counts.sum(axis=0)
+    for held in counts:
+        for penalty in PENALTIES:
+            model = fit_votes(patterns, (total - held) * voted, penalty=penalty)
+            chances = np.maximum(class_chances(patterns, model), _SMALLEST_CHANCE)
+            losses[penalty] -= float((held * voted * np.log(chances)).sum())
+            own = decided_winners(weighted_vote(patterns, model), quorum)
+            credit[penalty] += float((held * _CREDIT[own]).sum())
+    # A tenth of a nat in all is no difference; the stronger penalty then is the safer one.
+    best = min(losses.values())
+    penalty = next(each for each in PENALTIES if losses[each] <= best + 0.1)
+    model = fit_votes(patterns, total * voted, penalty=penalty)
+    chances = np.maximum(class_chances(patterns, model), _SMALLEST_CHANCE)
+    return chances, decided_winners(weighted_vote(patterns, model), quorum), credit[penalty]
