@@ -15,11 +15,10 @@ from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
-from evenhand.runs.batch.requests import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import JudgeCounts, Observer
+from evenhand.runs.progress import JudgeCounts, Observer, counted_requests
 from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.store import RunRecord, Store

@@ -32,10 +32,10 @@ from evenhand.runs.batch.requests import (
     CollectingJudge,
     PageArtefacts,
     WantedRequest,
-    counted_requests,
 )
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
+from evenhand.runs.progress import counted_requests
 from evenhand.runs.stop import StoppedBy
 from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 from evenhand.store.answers import NewAnswer

@@ -18,7 +18,8 @@ from evenhand.judges.batch import (
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchContext
-from evenhand.runs.batch.requests import counted_requests, place_of
+from evenhand.runs.batch.requests import place_of
+from evenhand.runs.progress import counted_requests
 from evenhand.store.batches import BatchRecord, is_artefact
 
 _STORED_AT_ONCE = 500

@@ -22,10 +22,6 @@ from evenhand.store import Store, WorkItem
 from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAsked, artefact_number
 
 
-def counted_requests(count: int) -> str:
-    return "1 request" if count == 1 else f"{count:,} requests"
-
-
 def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
     """Without what is at the provider, or has come from there and waits for its pass."""
     there = sum(batch.requests for batch in store.batches.unfinished(run_id, judge_id))
