@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evenhand.contract import Order
@@ -21,7 +21,13 @@ from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, a
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
-from evenhand.judging.preparation import Artefacts, ArtefactsFailed, obtain, wanted_before
+from evenhand.judging.preparation import (
+    Artefacts,
+    ArtefactsFailed,
+    GeneratedAnswer,
+    obtain,
+    wanted_before,
+)
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunContext, RunJudge
@@ -143,8 +149,26 @@ class PatientJudge:
             span.answered(completion)
             return completion
 
+    @contextlib.contextmanager
+    def storing(self) -> Iterator[None]:
+        """An answer waits for the store, and keeps its place at the gate."""
+        self._gate.answer_waits()
+        try:
+            yield
+        finally:
+            self._gate.answers_stored(1)
+
     async def close(self) -> None:
         await self._gated.close()
+
+
+class StoredArtefacts(Artefacts):
+    """One that waits for the store keeps its place at the gate, as a pass does."""
+
+    async def _keep(self, made: GeneratedAnswer, judge: Judge) -> None:
+        storing = judge.storing() if isinstance(judge, PatientJudge) else contextlib.nullcontext()
+        with storing:
+            await super()._keep(made, judge)
 
 
 def _both(first: int | None, second: int | None) -> int | None:
@@ -458,7 +482,7 @@ class LocalExecutor:
         paces = self._paces or [Pace(requests=options.rpm, tokens=options.tpm) for _ in run_judges]
         answers = AnswerWriter(context.store, run_id)
         # Judges that have another model write for them share what it writes.
-        shared = {judge.writer: Artefacts(judge.writer, answers) for judge in run_judges}
+        shared = {judge.writer: StoredArtefacts(judge.writer, answers) for judge in run_judges}
         self._queues = [
             self._queue(
                 run_id,
