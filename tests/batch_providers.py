@@ -517,22 +517,31 @@ async def by_batch(
     **options: Any,
 ) -> RunSummary:
     """`batch=False` asks one by one."""
-    judge = judge or judge_of(provider)
+    plan = JudgePlan(judge or judge_of(provider), config)
+    return await by_plans([plan], rows, at, stop=stop, hearer=hearer, **options)
+
+
+async def by_plans(
+    plans: list[JudgePlan],
+    rows: list[dict[str, Any]],
+    at: str | Path,
+    *,
+    stop: Stop | None = None,
+    hearer: Observer | None = None,
+    **options: Any,
+) -> RunSummary:
+    """The same by several judges, which are closed then."""
     chosen = RunOptions(**{"store": at, "batch": True, **options})
     sources = given_pairs(rows, ReadOptions(criteria=(Criterion(name="accuracy"),)))
     try:
         with open_store(at) as store:
             return await judge_pairs(
-                sources,
-                [JudgePlan(judge, config)],
-                chosen,
-                store=store,
-                stop=stop,
-                observer=hearer,
+                sources, plans, chosen, store=store, stop=stop, observer=hearer
             )
     finally:
         sources.close()
-        await judge.close()
+        for plan in plans:
+            await plan.judge.close()
 
 
 async def interrupted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,45 @@ def labelled_sums(count: int, *, begin: int = 1) -> list[dict[str, Any]]:
         row | {"label": "B" if number % 3 == 0 else "A"}
         for number, row in enumerate(sums(count, begin=begin), start=begin)
     ]
+
+
+def pairings(prompts: int, models: int) -> list[dict[str, Any]]:
+    """Every two of the models on every prompt. Model m answers m too much, so that of each two the
+    first is nearer, and no two texts are the same."""
+    return [
+        {
+            "id": f"{n}-{one}-{two}",
+            "prompt": f"What is {n} plus {n}?",
+            "response_a": f"It is {2 * n + one}, by counting.",
+            "response_b": f"It is {2 * n + two}, by counting.",
+            "model_a": f"model-{one}",
+            "model_b": f"model-{two}",
+        }
+        for n in range(1, prompts + 1)
+        for one, two in combinations(range(models), 2)
+    ]
+
+
+_ARTEFACTS = {
+    "You prepare the judging": "metrics",
+    "You write a reference": "reference",
+    "You analyse one response": "analysis",
+    "You rate one response": "rating",
+}
+
+
+def artefact_in(prompt: str) -> str | None:
+    """What a request wants written, by the first words of its prompt; None: a verdict."""
+    return next((kind for begins, kind in _ARTEFACTS.items() if begins in prompt), None)
+
+
+def answer_to(prompt: str) -> str:
+    """Notes where notes are asked for, else the nearer of two answers."""
+    kind = artefact_in(prompt)
+    if kind == "rating":
+        return json.dumps({"reasoning": "alone", "score": 5})
+    if kind is not None:
+        return f"my {kind}"
+    first, second = (int(number) for number in _SAID.findall(prompt))
+    winner = "A" if first < second else "B"
+    return answer_json(winner, confidence=0.9, criteria=[("accuracy", winner)])

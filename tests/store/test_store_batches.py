@@ -12,7 +12,7 @@ from store_values import Begun, begin, item, read_pass, win
 def asked(*pair_ids: int) -> list[RequestAsked]:
     """The first request of both passes of each."""
     both = ("original", "swapped")
-    return [RequestAsked(pair, order, 1, 1) for pair in pair_ids for order in both]  # type: ignore[arg-type]
+    return [RequestAsked(pair, order, 1, 1) for pair in pair_ids for order in both]
 
 
 def intend(store: Store, begun: Begun, nonce: str, requests: list[RequestAsked]) -> int:
@@ -53,7 +53,7 @@ def test_answers_are_kept_and_what_lacks_one_is_asked_anew(store: Store) -> None
     batch = intend(store, begun, "n", asked(1, 2))
     store.batches.opened(batch, "b")
     store.batches.receive(batch, [(1, '{"one":1}'), (4, '{"four":4}')])
-    assert store.batches.lacking(batch) == {2, 3}
+    assert store.batches.lacking(batch) == {2: 1, 3: 2}  # and their pairs
     assert store.batches.count_came(begun.run_id, begun.judge_id) == 2
     assert store.batches.finish(batch) == 2
     assert store.batches.unfinished(begun.run_id) == []

@@ -161,6 +161,7 @@ def show_preview(console: Console, preview: Preview) -> None:
     for request in preview.requests:
         for message in request.messages:
             order = f" · {request.order} pass" if request.order else ""
+            order = f" · {request.artefact}" if request.artefact else order
             heading = f"──── to {one_line(request.to)}{order} · {message.role} ────"
             console.print(Text(heading), soft_wrap=True)
             console.print(Text(clean(message.content)), soft_wrap=True)
@@ -172,10 +173,11 @@ def show_preview(console: Console, preview: Preview) -> None:
     if preview.cost_usd is not None:
         low, high = preview.cost_usd
         cost = f"{dollars(low)} to {dollars(high)}" if high else "none"
+    ratings = f", and up to {counted(preview.ratings, 'rating')}" if preview.ratings else ""
     took = " to ".join(seconds(each) for each in preview.seconds)
     facts = (
         ("pairs", f"{number(preview.pairs)}{skipped}"),
-        ("calls", f"at most about {number(preview.calls)}"),
+        ("calls", f"at most about {number(preview.calls)}{ratings}"),
         ("tokens", f"{_range(preview.input_tokens)} in, {_range(preview.output_tokens)} out"),
         ("cost", cost),
         ("time", f"{took}, by what hosted models usually take"),

@@ -162,6 +162,10 @@ def plan(
     base_url: opt.BaseUrl = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
+    prepare: opt.Prepare = None,
+    prepare_with: opt.PrepareWith = None,
+    on_inconsistent: opt.OnInconsistent = None,
+    rating_samples: opt.RatingSamples = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Tell how many pairs a difference needs, and what they cost.
@@ -178,8 +182,24 @@ def plan(
     files = DataFiles(pairs=data, a=a, b=b)
     named_data = data or a or b
     _check(named_data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
-    _check_estimated(named_data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
-    judging = JudgeChoices(mode=mode, samples=samples)
+    _check_estimated(
+        named_data,
+        judge=judge,
+        criteria=criteria,
+        columns=columns,
+        base_url=base_url,
+        prepare=prepare,
+        prepare_with=prepare_with,
+        on_inconsistent=on_inconsistent,
+    )
+    judging = JudgeChoices(
+        mode=mode,
+        samples=samples,
+        prepare=prepare,
+        prepare_with=prepare_with,
+        on_inconsistent=on_inconsistent,
+        rating_samples=rating_samples,
+    )
     priced = read_price(price)
     known = _like(like, named_store(store), priced) if like else None
     cost = known.call_cost if known else None

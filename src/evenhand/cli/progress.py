@@ -301,6 +301,8 @@ def _estimated(estimate: Estimate) -> str:
     if estimate.batch and not estimate.calls:
         return f"{counted(estimate.pairs, 'pair')}, of which nothing is left to submit"
     parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
+    if estimate.ratings:
+        parts.append(f"up to {counted(estimate.ratings, 'rating')}")
     if estimate.input_tokens.high:
         parts.append(f"{tokens(estimate.input_tokens)} tokens in")
         parts.append(f"{tokens(estimate.output_tokens)} out")

@@ -215,10 +215,13 @@ class Artefacts:
             if found is not None and found.outcome != "failed":
                 return found, False
         made = await write(key, request, judge, retry)
-        if self._keeper is not None:
-            # Before anybody goes on with it: a kill loses no more than is in flight.
-            await self._keeper.add(made)
+        await self._keep(made, judge)
         return made, True
+
+    async def _keep(self, made: GeneratedAnswer, judge: Judge) -> None:
+        """Before anybody goes on with it: a kill loses no more than is in flight."""
+        if self._keeper is not None:
+            await self._keeper.add(made)
 
     def _forget_oldest(self) -> None:
         for key in [key for key, future in self._known.items() if future.done()][:_REMEMBERED]:

@@ -18,8 +18,10 @@ from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
-from evenhand.runs.estimate import Estimate, Range, estimate
-from evenhand.runs.plan import JudgePlan
+from evenhand.report.run import RunUsage
+from evenhand.runs.estimate import NOTHING, ArtefactCounter, Range, estimate
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan, apply_price
 from evenhand.runs.sources import Sources
 from evenhand.stats.rates.position_bias import UNREAD
 from evenhand.stats.stopping.planning import (
@@ -32,6 +34,7 @@ from evenhand.stats.stopping.planning import (
     plan_pairs,
 )
 from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.answers import AnswerSpending
 
 _ESTIMATED_FROM = 50
 
@@ -113,7 +116,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     samples = [run.planned_for(judge, "deciding").get("samples") for judge in judges]
     return LikeRun(
         run=run.name,
-        call_cost=_of_tally(run, tally, price),
+        call_cost=_of_tally(run, tally, store.answers.spent(run.id, artefacts=True), price),
         verdicts=tally.judged,
         tie_share=ties / twice if twice else ties_in_one / valid,
         inconsistent_share=inconsistent / twice if twice else None,
@@ -127,11 +130,20 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
 def cost_by_data(sources: Sources, plans: Sequence[JudgePlan], *, price: Price | None) -> CallCost:
     """From the first pairs of the data; how much a judge says is a range."""
     sample = _sample(sources)
-    whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    counter = ArtefactCounter()
+    for pair in sample:
+        counter.add(pair)
+    whole = NOTHING
     passes = 0
     for plan in plans:
-        model = plan.judge.name.partition(":")[2] or None
-        whole += estimate(len(sample), sample, plan.judge, plan.config, model=model, price=price)
+        whole += estimate(
+            len(sample),
+            sample,
+            plan.judge,
+            plan.config,
+            prices=apply_price(plan, RunOptions(price=price)),
+            artefacts=counter.counts,
+        )
         passes += sum(len(pair.orders) for pair in sample) * plan.config.samples_per_order
     pairs = "1 pair" if len(sample) == 1 else f"{len(sample)} pairs"
     return CallCost(
@@ -157,22 +169,22 @@ def _sample(sources: Sources) -> list[Pair]:
     return pairs
 
 
-def _of_tally(run: RunRecord, tally: Tally, price: Price | None) -> CallCost:
-    used = tally.used
-    if not used.passes:
+def _of_tally(
+    run: RunRecord, tally: Tally, prepared: AnswerSpending, price: Price | None
+) -> CallCost:
+    """By the pass, with its part of what was prepared."""
+    if not tally.used.passes:
         return CallCost(source=f"run {run.name}", input_tokens=None, output_tokens=None, usd=None)
-    counted = used.uncounted_passes == 0
-    given = used.input_tokens if counted else None
-    output = used.output_tokens if counted else None
-    cost = used.cost_usd if used.unpriced_passes == 0 else None
+    used = RunUsage.of(tally.used, prepared)
+    cost = used.cost_usd
     if price is not None:
-        usage = Usage(input_tokens=given, output_tokens=output)
+        usage = Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
         cost = cost_usd(usage, model=None, traits=Traits(), price=price)
     return CallCost(
         source=f"the {used.passes:,} passes of run {run.name}",
         requests=used.requests / used.passes,
-        input_tokens=_mean(given, used.passes),
-        output_tokens=_mean(output, used.passes),
+        input_tokens=_mean(used.input_tokens, used.passes),
+        output_tokens=_mean(used.output_tokens, used.passes),
         usd=_mean(cost, used.passes),
     )
 

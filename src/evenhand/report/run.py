@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
@@ -13,8 +13,11 @@ from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.stats.proportions import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
+from evenhand.store.answers import NOTHING_SPENT, AnswerSpending
 from evenhand.store.batches import BatchRecord
 from evenhand.store.faults import of_run
+
+_N = TypeVar("_N", int, float)
 
 
 class RunLine(Model):
@@ -97,17 +100,29 @@ class RunUsage(Model):
     unpriced_passes: int
 
     @classmethod
-    def of(cls, spending: Spending) -> RunUsage:
+    def of(cls, spending: Spending, prepared: AnswerSpending = NOTHING_SPENT) -> RunUsage:
+        """`prepared`: what was written beside the passes."""
         counted = spending.uncounted_passes == 0
+        cost = _sum(spending.cost_usd, prepared.cost_usd, prepared)
         return cls(
             passes=spending.passes,
-            requests=spending.requests,
-            input_tokens=spending.input_tokens if counted else None,
-            output_tokens=spending.output_tokens if counted else None,
-            cost_usd=spending.cost_usd if spending.unpriced_passes == 0 else None,
-            known_cost_usd=spending.cost_usd,
+            requests=spending.requests + prepared.requests,
+            input_tokens=_sum(
+                spending.input_tokens if counted else None, prepared.input_tokens, prepared
+            ),
+            output_tokens=_sum(
+                spending.output_tokens if counted else None, prepared.output_tokens, prepared
+            ),
+            cost_usd=cost if spending.unpriced_passes == 0 else None,
+            known_cost_usd=cost,
             unpriced_passes=spending.unpriced_passes,
         )
+
+
+def _sum(of_passes: _N | None, of_prepared: _N | None, prepared: AnswerSpending) -> _N | None:
+    if not prepared.requests:
+        return of_passes
+    return None if of_passes is None or of_prepared is None else of_passes + of_prepared
 
 
 class JudgeReport(Model):
@@ -152,7 +167,7 @@ class RunReport(Model):
     judges: tuple[JudgeReport, ...]
     invalid_pairs: tuple[Invalid, ...]
     calls: int
-    spent: RunUsage  # by this run itself, on passes that were replaced too
+    spent: RunUsage  # by this run itself, on what it prepared and on replaced passes too
     seconds: float
 
 
@@ -176,7 +191,7 @@ def report_run(store: Store, name: str) -> RunReport:
             for judge, tally in zip(judges, tallies, strict=True)
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
-        spent=RunUsage.of(whole.made),
+        spent=RunUsage.of(whole.made, store.answers.spent(run.id, artefacts=True)),
     )
 
 

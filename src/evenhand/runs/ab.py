@@ -27,7 +27,7 @@ from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence
 from evenhand.runs.budget import Budget
 from evenhand.runs.engine import error_of, judge_pairs
-from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.estimate import NOTHING, ArtefactCounts, Estimate, Range, estimate
 from evenhand.runs.generation import (
     AnswerFile,
     Generation,
@@ -38,7 +38,7 @@ from evenhand.runs.generation import (
     in_blocks,
 )
 from evenhand.runs.options import BadRows, RunOptions
-from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of, price_of
+from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, price_of
 from evenhand.runs.progress import Observer, Progress
 from evenhand.runs.sources import describe_files
 from evenhand.runs.stop import Stop, StoppedBy
@@ -292,13 +292,14 @@ class GeneratedPairs:
 def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
     """Both parts: the answers that are still to be generated, and all verdicts."""
     generation, options = pairs.generation, pairs.generation.options
-    whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    whole = NOTHING
     for side in generation.sides:
         if isinstance(side, ModelSide):
             whole += estimate_answers(side, generation.pending(side))
     number = len(generation.prompts) * generation.repeats
+    prompts = len({prompt.text for prompt in generation.prompts})
     for plan in judges:
-        price = apply_price(plan, options).price
+        prices = apply_price(plan, options)
         low, high = (
             estimate(
                 number,
@@ -308,8 +309,8 @@ def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
                 ],
                 plan.judge,
                 plan.config,
-                model=model_of(plan.judge),
-                price=price,
+                prices=prices,
+                artefacts=ArtefactCounts(prompts, prompts, 2 * number),
             )
             for size in (_SHORT_ANSWER, _LONG_ANSWER)
         )
@@ -322,6 +323,7 @@ def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
             Range(low.input_tokens.low, high.input_tokens.high),
             high.output_tokens,
             cost,
+            ratings=high.ratings,
         )
     return whole
 

@@ -17,7 +17,7 @@ from evenhand.judges.protocol import account_of
 from evenhand.messages import Message
 from evenhand.runs.batch.requests import still_to_submit
 from evenhand.runs.budget import Budget
-from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.estimate import NOTHING, ArtefactCounts, Estimate, estimate
 from evenhand.runs.executor import (
     Executor,
     RunContext,
@@ -26,7 +26,7 @@ from evenhand.runs.executor import (
     refuse_executor,
 )
 from evenhand.runs.options import RunOptions
-from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of, refuse_other
+from evenhand.runs.plan import AppliedPrice, JudgePlan, apply_price, find_or_create, refuse_other
 from evenhand.runs.progress import JudgeCounts, Observer, PairRate, Progress
 from evenhand.runs.sources import Sources, note_on_partners, note_on_repeats, take_in
 from evenhand.runs.stop import Stop
@@ -419,6 +419,7 @@ class _Engine:
                     await asyncio.to_thread(self._count, plan, judge_id),
                     self._stop_rule.supply(judge_id),
                     plan.writer(salt=salt),
+                    its.writing,
                 )
                 for judge_id, plan, its in zip(ids, self._judges, prices, strict=True)
             ]
@@ -432,7 +433,7 @@ class _Engine:
             announced = self._stop_rule.announcement()
             if announced is not None:
                 self._observer.announce(announced)
-            estimated = await asyncio.to_thread(self._estimate)
+            estimated = await asyncio.to_thread(self._estimate, prices)
             self._observer.approve(estimated.capped(self._options.max_cost))
 
     def _count(self, plan: JudgePlan, judge_id: int) -> JudgeCounts:
@@ -457,20 +458,23 @@ class _Engine:
             self._stop.ask("interrupt")
             raise
 
-    def _estimate(self) -> Estimate:
-        nothing = Range(0, 0)
-        whole = Estimate(0, 0, nothing, nothing, nothing)
-        for run_judge in self._run_judges:
+    def _estimate(self, prices: Sequence[AppliedPrice]) -> Estimate:
+        whole = NOTHING
+        for run_judge, its_prices in zip(self._run_judges, prices, strict=True):
             work = self._store.pending(
                 self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
             )
+            counts = None
+            if run_judge.config.writes:
+                counted = self._store.count_pending_texts(self._run.id, run_judge.judge_id)
+                counts = ArtefactCounts(*counted)
             its = estimate(
                 self._stop_rule.most_pairs(run_judge.count.pending),
                 [item.pair for item in work],
                 run_judge.judge,
                 run_judge.config,
-                model=model_of(run_judge.judge),
-                price=run_judge.price,
+                prices=its_prices,
+                artefacts=counts,
             )
             if self._options.batch:
                 its = still_to_submit(its, self._store, self._run.id, run_judge.judge_id)

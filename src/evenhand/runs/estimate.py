@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
-from evenhand.contract import Mode, Pair, Usage
+from evenhand.contract import ArtefactKind, Mode, Pair, Usage
 from evenhand.judges import Judge
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.preparation import ArtefactRequest, ratings_of, wanted_before
 from evenhand.prompts import Prompt
+from evenhand.runs.plan import AppliedPrice, model_of
 
 # Measured orders of magnitude for current tokenizers: English runs at about four characters a
 # token, Chinese at a little more than one and a half.
 _ASCII_CHARACTERS = 4.0
 _OTHER_CHARACTERS = 1.6
+
+
+Wanted = Callable[[Pair], list[ArtefactRequest]]
 
 
 def tokens_of(text: str) -> float:
@@ -50,6 +57,8 @@ class Estimate:
     output_tokens: Range
     cost_usd: Range | None
     batch: bool = False  # the cost is at batch rates
+    # More calls than those, if every pair is inconsistent; the ranges reach from none to all.
+    ratings: int = 0
 
     def __add__(self, other: Estimate) -> Estimate:
         cost = None
@@ -62,6 +71,7 @@ class Estimate:
             self.output_tokens + other.output_tokens,
             cost,
             self.batch or other.batch,
+            self.ratings + other.ratings,
         )
 
     def share(self, share: float) -> Estimate:
@@ -69,6 +79,7 @@ class Estimate:
         return replace(
             self,
             calls=round(self.calls * share),
+            ratings=round(self.ratings * share),
             input_tokens=self.input_tokens.times(share),
             output_tokens=self.output_tokens.times(share),
             cost_usd=None if self.cost_usd is None else self.cost_usd.times(share),
@@ -86,20 +97,32 @@ class Estimate:
         return replace(self, cost_usd=cost)
 
 
+NOTHING = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+
+
 def estimate(
     pending: int,
     sample: Sequence[Pair],
     judge: Judge,
     config: JudgeConfig,
     *,
-    model: str | None,
-    price: Price | None,
+    prices: AppliedPrice,
+    artefacts: ArtefactCounts | None = None,
 ) -> Estimate:
-    """From a sample of the pending pairs. Passes that are in the store already are not known of
-    here, so it is what the run takes at most, repairs and retries aside."""
-    mode = config.mode_for(judge)
+    """From a sample of the pending pairs. What is in the store already is not known of here, so it
+    is what the run takes at most, repairs and retries aside."""
     if not sample or not pending:
-        return Estimate(pending, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+        return replace(NOTHING, pairs=pending)
+    passes = _estimate_passes(pending, sample, judge, config, price=prices.price)
+    counts = (artefacts or ArtefactCounts.at_most(pending, sample)).of_pairs(pending)
+    written = _estimate_artefacts(counts, sample, judge, config, price=prices.writing)
+    return replace(passes + written, pairs=pending)
+
+
+def _estimate_passes(
+    pending: int, sample: Sequence[Pair], judge: Judge, config: JudgeConfig, *, price: Price | None
+) -> Estimate:
+    mode, model = config.mode_for(judge), model_of(judge)
     passes = sum(len(pair.orders) for pair in sample) * config.samples_per_order
     questions = 1.0
     if mode == "letter":
@@ -110,15 +133,111 @@ def estimate(
         return Estimate(pending, calls, nothing, nothing, nothing if judge.traits.free else None)
     template = config.template_for(mode)
     rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in sample]
-    each = sum(rendered) / len(rendered)
-    inputs = Range(each * _TOKENIZERS_LOW, each * TOKENIZERS_HIGH).times(calls)
+    each = _tokens(fmean(rendered))
+    for kind in config.prepares(judge.traits):  # both orders are shown what was written
+        each += ARTEFACT_TOKENS[kind].times(2 if kind == "analysis" else 1)
     criteria = sum(len(pair.criteria) for pair in sample) / len(sample)
     outputs = output_tokens(mode, criteria)
     # By the single call, since prices step with a request's size.
-    low = _cost(each * _TOKENIZERS_LOW, outputs.low, model, judge, price)
-    high = _cost(each * TOKENIZERS_HIGH, outputs.high, model, judge, price)
-    cost = None if low is None or high is None else Range(low, high).times(calls)
-    return Estimate(pending, calls, inputs, outputs.times(calls), cost)
+    cost = _cost(each, outputs, model, judge, price)
+    cost = None if cost is None else cost.times(calls)
+    return Estimate(pending, calls, each.times(calls), outputs.times(calls), cost)
+
+
+# What is written beside the verdicts: two to five questions, an answer as brief as it can be, up to
+# 200 words, a score with its reason.
+ARTEFACT_TOKENS: Mapping[ArtefactKind, Range] = {
+    "metrics": Range(40, 250),
+    "reference": Range(20, 1000),
+    "analysis": Range(80, 350),
+    "rating": Range(30, 250),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactCounts:
+    """How many different texts something may be written of."""
+
+    prompts: int
+    without_reference: int  # prompts of pairs that bring no reference of their own
+    responses: int
+
+    @classmethod
+    def at_most(cls, pairs: int, sample: Sequence[Pair]) -> ArtefactCounts:
+        """Where no two pairs have a text in common."""
+        without = sum(pair.reference is None for pair in sample)
+        return cls(pairs, -(-pairs * without // len(sample)), 2 * pairs)
+
+    def of_pairs(self, pairs: int) -> ArtefactCounts:
+        """No more than so many pairs can have."""
+        prompts, without, responses = self.prompts, self.without_reference, self.responses
+        return ArtefactCounts(min(prompts, pairs), min(without, pairs), min(responses, 2 * pairs))
+
+    def of(self, kind: ArtefactKind) -> int:
+        if kind == "metrics":
+            return self.prompts
+        return self.without_reference if kind == "reference" else self.responses
+
+
+class ArtefactCounter:
+    """Counts them over the rows of some data, by digests of the texts."""
+
+    def __init__(self) -> None:
+        self._prompts: set[int] = set()
+        self._without: set[int] = set()
+        self._responses: set[int] = set()
+
+    def add(self, pair: Pair) -> None:
+        prompt = (pair.prompt, pair.context)
+        self._prompts.add(hash(prompt))
+        if pair.reference is None:
+            self._without.add(hash(prompt))
+        of_response = (*prompt, pair.reference, pair.criteria)
+        self._responses |= {
+            hash((of_response, each)) for each in (pair.response_a, pair.response_b)
+        }
+
+    @property
+    def counts(self) -> ArtefactCounts:
+        return ArtefactCounts(len(self._prompts), len(self._without), len(self._responses))
+
+
+def _estimate_artefacts(
+    counts: ArtefactCounts,
+    sample: Sequence[Pair],
+    judge: Judge,
+    config: JudgeConfig,
+    *,
+    price: Price | None,
+) -> Estimate:
+    def taken(kind: ArtefactKind, calls: int, wanted: Wanted) -> Estimate:
+        requests = [each for pair in sample for each in wanted(pair) if each.kind == kind]
+        if not requests or not calls:
+            return NOTHING
+        texts = [sum(tokens_of(m.text) for m in each.call().messages) for each in requests]
+        inputs, outputs, writer = _tokens(fmean(texts)), ARTEFACT_TOKENS[kind], writer_of(judge)
+        if not writer.traits.needs_prompt:
+            return replace(NOTHING, calls=calls)
+        cost = _cost(inputs, outputs, model_of(writer), writer, price)
+        cost = None if cost is None else cost.times(calls)
+        return Estimate(0, calls, inputs.times(calls), outputs.times(calls), cost)
+
+    whole = NOTHING
+    kinds = config.prepares(judge.traits)
+    for kind in kinds:
+        whole += taken(kind, counts.of(kind), lambda pair: wanted_before(pair, config, kinds))
+    if config.rates_inconsistent:
+        calls = counts.of("rating") * config.ratings_each
+        most = taken("rating", calls, lambda pair: ratings_of(pair, config))
+        whole += replace(
+            most,
+            calls=0,
+            ratings=most.calls,
+            input_tokens=Range(0, most.input_tokens.high),
+            output_tokens=Range(0, most.output_tokens.high),
+            cost_usd=None if most.cost_usd is None else Range(0, most.cost_usd.high),
+        )
+    return whole
 
 
 def output_tokens(mode: Mode, criteria: float) -> Range:
@@ -135,8 +254,16 @@ def _input_tokens(prompt: Prompt, mode: Mode) -> float:
     return sum(tokens_of(m.text) for m in prompt.messages("original", question=question))
 
 
+def _tokens(each: float) -> Range:
+    return Range(each * _TOKENIZERS_LOW, each * TOKENIZERS_HIGH)
+
+
 def _cost(
-    input_tokens: float, output_tokens: float, model: str | None, judge: Judge, price: Price | None
-) -> float | None:
-    usage = Usage(input_tokens=round(input_tokens), output_tokens=round(output_tokens))
-    return cost_usd(usage, model=model, traits=judge.traits, price=price)
+    inputs: Range, outputs: Range, model: str | None, judge: Judge, price: Price | None
+) -> Range | None:
+    """Of one call."""
+    ends = []
+    for taken_in, put_out in ((inputs.low, outputs.low), (inputs.high, outputs.high)):
+        usage = Usage(input_tokens=round(taken_in), output_tokens=round(put_out))
+        ends.append(cost_usd(usage, model=model, traits=judge.traits, price=price))
+    return None if ends[0] is None or ends[1] is None else Range(ends[0], ends[1])

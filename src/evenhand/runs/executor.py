@@ -11,14 +11,14 @@ from typing import Protocol
 from evenhand.errors import InputError
 from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
-from evenhand.runs.batch.requests import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import JudgeCounts, Observer
+from evenhand.runs.progress import JudgeCounts, Observer, counted_requests
 from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.store import RunRecord, Store
@@ -35,6 +35,7 @@ class RunJudge:
     count: JudgeCounts
     supply: Supply
     writer: str = ""  # whose artefacts it takes for its own: `JudgePlan.writer`
+    writing_price: Price | None = None  # of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,10 @@ def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptio
     """What the chosen one cannot do, before anything is read."""
     if options.batch:
         for plan in judges:
+            writer = writer_of(plan.judge)
+            if writer is not plan.judge:
+                names = {"name": plan.judge.name, "writer": writer.name}
+                raise InputError(Message("runs.batch_one_writer", **names))
             refuse_without_batches(plan.judge)
     if options.executor == "ray":
         from evenhand.runs.ray.executor import refuse_what_ray_cannot

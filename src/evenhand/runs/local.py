@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evenhand.contract import Order
@@ -21,7 +21,13 @@ from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, a
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
-from evenhand.judging.preparation import Artefacts
+from evenhand.judging.preparation import (
+    Artefacts,
+    ArtefactsFailed,
+    GeneratedAnswer,
+    obtain,
+    wanted_before,
+)
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunContext, RunJudge
@@ -40,12 +46,19 @@ class GatedJudge:
     """One attempt a question, at its turn and within the budget."""
 
     def __init__(
-        self, judge: Judge, gate: CallGate, budget: Budget, *, price: Price | None
+        self,
+        judge: Judge,
+        gate: CallGate,
+        budget: Budget,
+        *,
+        price: Price | None,
+        writing_price: Price | None = None,
     ) -> None:
         self._judge = judge
         self._gate = gate
         self._budget = budget
         self._price = price
+        self._writing_price = writing_price
         self.name: str = judge.name
         self.traits: Traits = judge.traits
 
@@ -76,7 +89,8 @@ class GatedJudge:
         usage = completion.usage
         cost = usage.cost_usd  # of a writer with a price of its own
         if cost is None:
-            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=self._price)
+            price = self._price if call.artefact is None else self._writing_price
+            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=price)
         if cost is not None:
             usage = usage.model_copy(update={"cost_usd": cost})
             completion = replace(completion, usage=usage)
@@ -135,8 +149,26 @@ class PatientJudge:
             span.answered(completion)
             return completion
 
+    @contextlib.contextmanager
+    def storing(self) -> Iterator[None]:
+        """An answer waits for the store, and keeps its place at the gate."""
+        self._gate.answer_waits()
+        try:
+            yield
+        finally:
+            self._gate.answers_stored(1)
+
     async def close(self) -> None:
         await self._gated.close()
+
+
+class StoredArtefacts(Artefacts):
+    """One that waits for the store keeps its place at the gate, as a pass does."""
+
+    async def _keep(self, made: GeneratedAnswer, judge: Judge) -> None:
+        storing = judge.storing() if isinstance(judge, PatientJudge) else contextlib.nullcontext()
+        with storing:
+            await super()._keep(made, judge)
 
 
 def _both(first: int | None, second: int | None) -> int | None:
@@ -178,7 +210,13 @@ class JudgeQueue:
         self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
         usual = run_judge.config.retry_policy
         self._judge = PatientJudge(
-            GatedJudge(judge, self.gate, context.budget, price=run_judge.price),
+            GatedJudge(
+                judge,
+                self.gate,
+                context.budget,
+                price=run_judge.price,
+                writing_price=run_judge.writing_price,
+            ),
             self.gate,
             self._health,
             retry=replace(
@@ -363,6 +401,20 @@ class JudgeQueue:
         self._health.proven = True
 
 
+class PreparingQueue(JudgeQueue):
+    """Has everything written that is written before the judging, and judges nothing: for those who
+    judge elsewhere. What cannot be written is theirs to report."""
+
+    async def _settled(self, work: WorkItem) -> None:
+        pair, config = work.pair, self._config
+        identical = pair.response_a == pair.response_b and not config.ask_identical
+        if identical or not work.lacks_passes(config.samples_per_order):
+            return
+        with contextlib.suppress(ArtefactsFailed):
+            wanted = wanted_before(pair, config, config.prepares(self._judge.traits))
+            await obtain(wanted, self._judge, config, self._artefacts)
+
+
 class _StoredPasses:
     """The store's passes of one pair, and the way for new ones into it."""
 
@@ -386,10 +438,17 @@ class _StoredPasses:
 
 
 class LocalExecutor:
-    def __init__(self, context: RunContext, *, paces: Sequence[Pace] | None = None) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        *,
+        paces: Sequence[Pace] | None = None,
+        queue: type[JudgeQueue] = JudgeQueue,
+    ) -> None:
         """`paces`: of each judge, where the options' are not to be kept by this process alone."""
         self._context = context
         self._paces = paces
+        self._queue = queue
         self._queues: list[JudgeQueue] = []
 
     @property
@@ -423,9 +482,9 @@ class LocalExecutor:
         paces = self._paces or [Pace(requests=options.rpm, tokens=options.tpm) for _ in run_judges]
         answers = AnswerWriter(context.store, run_id)
         # Judges that have another model write for them share what it writes.
-        shared = {judge.writer: Artefacts(judge.writer, answers) for judge in run_judges}
+        shared = {judge.writer: StoredArtefacts(judge.writer, answers) for judge in run_judges}
         self._queues = [
-            JudgeQueue(
+            self._queue(
                 run_id,
                 run_judge,
                 context,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.errors import InputError
 from evenhand.judges import Judge
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
 from evenhand.judging.config import JudgeConfig, OnInconsistent
@@ -177,14 +178,25 @@ def digest(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AppliedPrice:
-    """`price` is None where the price lists have the judge."""
+    """`price` is None where the price lists have the judge; `writing` is that of what is written
+    beside its verdicts."""
 
     price: Price | None
     note: str | None = None
+    writing: Price | None = None
 
 
 def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
-    return price_of(plan.judge, plan.price or options.price, capped=options.max_cost is not None)
+    own, capped = plan.price or options.price, options.max_cost is not None
+    its = price_of(plan.judge, own, capped=capped)
+    writer = writer_of(plan.judge)
+    if writer is plan.judge:
+        return replace(its, writing=its.price)
+    # A list's price is the writer's own, while the caller's was given for the judge.
+    if price_known(model_of(writer), writer.traits):
+        return its
+    writing = price_of(writer, own, capped=capped)
+    return replace(its, note=its.note or writing.note, writing=writing.price)
 
 
 def price_of(

@@ -8,13 +8,16 @@ from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.data import BadRow
 from evenhand.errors import DataError
+from evenhand.judges.prepared import writer_of
+from evenhand.judging.preparation import wanted_before
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
+from evenhand.prompts.template import ChatMessage
 from evenhand.runs.ab import GeneratedPairs, check_sides, estimate_ab, unanswered_pair
-from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.estimate import NOTHING, ArtefactCounter, Estimate, Range, estimate
 from evenhand.runs.generation import ModelSide
 from evenhand.runs.options import RunOptions
-from evenhand.runs.plan import JudgePlan, apply_price, model_of
+from evenhand.runs.plan import JudgePlan, apply_price
 from evenhand.runs.sources import Sources
 
 _ESTIMATED_FROM = 50
@@ -33,6 +36,7 @@ class PreviewRequest(Model):
 
     to: str
     order: str | None  # of a judge
+    artefact: str | None = None  # what is to be written before the judging
     messages: tuple[PreviewMessage, ...]
 
 
@@ -44,6 +48,7 @@ class Preview(Model):
     skipped_rows: int
     first_skipped: Sentence | None
     calls: int
+    ratings: int = 0  # more calls than those, if every pair is inconsistent
     input_tokens: tuple[float, float]
     output_tokens: tuple[float, float]
     cost_usd: tuple[float, float] | None
@@ -56,23 +61,29 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
     sample: list[Pair] = []
     pairs, bad = 0, list[BadRow]()
     skipped = 0
+    counter = ArtefactCounter() if any(plan.config.writes for plan in judges) else None
     for record in sources.records():
         if isinstance(record, BadRow):
             skipped += 1
             bad = bad or [record]
         else:
             pairs += 1
+            if counter is not None:
+                counter.add(record.pair)
             if len(sample) < _ESTIMATED_FROM:
                 sample.append(record.pair)
     if not sample:
         why = bad[0].message if bad else ", ".join(sources.names)
         raise DataError(Message("runs.nothing_to_preview", why=why))
-    nothing = Range(0, 0)
-    whole = Estimate(0, 0, nothing, nothing, nothing)
+    whole = NOTHING
     for plan in judges:
-        price = apply_price(plan, options).price
         whole += estimate(
-            pairs, sample, plan.judge, plan.config, model=model_of(plan.judge), price=price
+            pairs,
+            sample,
+            plan.judge,
+            plan.config,
+            prices=apply_price(plan, options),
+            artefacts=None if counter is None else counter.counts,
         )
     asked = [request for plan in judges for request in _judge_requests(plan, sample[0])]
     first = bad[0].message if bad else None
@@ -86,8 +97,7 @@ def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
     for side in generation.sides:
         if isinstance(side, ModelSide):
             messages = side.messages(generation.prompts[0])
-            sent = tuple(PreviewMessage(role=each.role, content=each.text) for each in messages)
-            asked.append(PreviewRequest(to=side.name, order=None, messages=sent))
+            asked.append(_request(side.name, messages))
     unanswered = unanswered_pair(pairs, generation.prompts[0])
     asked += [request for plan in judges for request in _judge_requests(plan, unanswered)]
     number = len(generation.prompts) * generation.repeats
@@ -97,12 +107,27 @@ def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
 def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:
     if not plan.judge.traits.needs_prompt:
         return []
+    writer = writer_of(plan.judge).name
+    asked = [
+        _request(writer, each.call().messages, artefact=each.kind)
+        for each in wanted_before(pair, plan.config, plan.config.prepares(plan.judge.traits))
+    ]
     mode = plan.config.mode_for(plan.judge)
     filled = Prompt.of(pair, plan.config.template_for(mode))
     question = filled.questions()[0] if mode == "letter" else ""
     messages = filled.messages(pair.orders[0], question=question)
+    return [*asked, _request(plan.judge.name, messages, order=pair.orders[0])]
+
+
+def _request(
+    to: str,
+    messages: Sequence[ChatMessage],
+    *,
+    order: str | None = None,
+    artefact: str | None = None,
+) -> PreviewRequest:
     sent = tuple(PreviewMessage(role=each.role, content=each.text) for each in messages)
-    return [PreviewRequest(to=plan.judge.name, order=pair.orders[0], messages=sent)]
+    return PreviewRequest(to=to, order=order, artefact=artefact, messages=sent)
 
 
 def _preview(
@@ -122,6 +147,7 @@ def _preview(
         skipped_rows=skipped,
         first_skipped=first_skipped,
         calls=whole.calls,
+        ratings=whole.ratings,
         input_tokens=(round(whole.input_tokens.low), round(whole.input_tokens.high)),
         output_tokens=(round(whole.output_tokens.low), round(whole.output_tokens.high)),
         cost_usd=None if cost is None else (cost.low, cost.high),

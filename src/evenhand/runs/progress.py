@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evenhand.contract import Failure, Outcome
 from evenhand.judging.decision import PassResult
-from evenhand.runs.estimate import Estimate
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
+
+if TYPE_CHECKING:
+    from evenhand.runs.estimate import Estimate
 
 _RATE_OVER_S = 30.0
 
@@ -135,6 +138,10 @@ class PairRate:
             self._seen.popleft()
         begun, before = self._seen[0]
         return (done - before) / (now - begun) if now > begun and done > before else None
+
+
+def counted_requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count:,} requests"
 
 
 class Observer:

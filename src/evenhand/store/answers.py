@@ -19,6 +19,11 @@ from evenhand.store.schema import answers
 _Opened = Callable[[], AbstractContextManager[Connection]]
 
 
+class NewAnswer(NamedTuple):
+    run_id: int
+    made: GeneratedAnswer
+
+
 class AnswerSpending(NamedTuple):
     """None: of some of them nobody knows it."""
 
@@ -26,6 +31,9 @@ class AnswerSpending(NamedTuple):
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+
+
+NOTHING_SPENT = AnswerSpending(0, 0, 0, 0.0)
 
 
 class AnswerStore:
@@ -41,19 +49,8 @@ class AnswerStore:
             return find_answers(connection, keys)
 
     def add(self, run_id: int, made: Sequence[GeneratedAnswer]) -> None:
-        """A failed one gives way to a later try; any other stays as it is."""
         with self._writing() as connection:
-            insert = insert_for(connection.dialect.name, answers)
-            columns = [name for name in (*GeneratedAnswer.__slots__, "run_id") if name != "key"]
-            statement = insert.on_conflict_do_update(
-                index_elements=[answers.c.key],
-                set_={name: insert.excluded[name] for name in columns},
-                where=answers.c.outcome == "failed",
-            )
-            for each in made:
-                values = {name: getattr(each, name) for name in GeneratedAnswer.__slots__}
-                values["error"] = None if each.error is None else to_text(each.error)
-                connection.execute(statement, values | {"run_id": run_id})
+            add_answers(connection, [NewAnswer(run_id, each) for each in made])
 
     def spent(self, run_id: int, *, artefacts: bool) -> AnswerSpending:
         """By the answers, or the artefacts, that this run had generated in all its commands."""
@@ -71,6 +68,22 @@ class AnswerStore:
             sum_ if known == every else None for known, sum_ in zip(rest[:3], rest[3:], strict=True)
         ]
         return AnswerSpending(int(requests), *sums)
+
+
+def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
+    """A failed one gives way to a later try; any other stays as it is."""
+    insert = insert_for(connection.dialect.name, answers)
+    columns = [name for name in (*GeneratedAnswer.__slots__, "run_id") if name != "key"]
+    statement = insert.on_conflict_do_update(
+        index_elements=[answers.c.key],
+        set_={name: insert.excluded[name] for name in columns},
+        where=answers.c.outcome == "failed",
+    )
+    # In one order for everybody, so that two processes never wait for each other in a circle.
+    for run_id, each in sorted(new, key=lambda one: one.made.key):
+        values = {name: getattr(each, name) for name in GeneratedAnswer.__slots__}
+        values["error"] = None if each.error is None else to_text(each.error)
+        connection.execute(statement, values | {"run_id": run_id})
 
 
 def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:

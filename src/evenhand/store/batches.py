@@ -1,4 +1,5 @@
-"""Batches at a provider: what was asked in them, and what came, until its pass is stored.
+"""Batches at a provider: what was asked in them, and what came, until its pass, or the artefact
+that was asked for, is stored.
 
 A batch is written down before it is sent. So a process that dies at any point leaves behind either
 one that was certainly never sent, or one whose nonce tells where to look for it.
@@ -24,7 +25,6 @@ from sqlalchemy import (
     update,
 )
 
-from evenhand.contract import Order
 from evenhand.store.rows import insert_new
 from evenhand.store.schema import batch_requests, batches
 
@@ -62,18 +62,28 @@ class BatchRecord:
     provider_id: str | None
 
 
+def artefact_number(key: str) -> int:
+    """In place of a pair's, for the requests of an artefact, which is no single pair's. Negative,
+    as no pair's is; `order` is its key then."""
+    return -1 - int(key.rpartition("-")[2][:15], 16)
+
+
+def is_artefact(pair_id: int) -> bool:
+    return pair_id < 0
+
+
 class RequestAsked(NamedTuple):
-    """One request of a pass; `turn` counts them from 1."""
+    """One request of a pass, or of an artefact; `turn` counts them from 1."""
 
     pair_id: int
-    order: Order
+    order: str
     sample: int
     turn: int
     form: str | None = None  # in which of the judge's ways it was written
 
 
 class OpenRequest(NamedTuple):
-    order: Order
+    order: str
     sample: int
     turn: int
     form: str | None
@@ -81,12 +91,12 @@ class OpenRequest(NamedTuple):
 
 
 class PassAsked(NamedTuple):
-    """A pass by what its requests are filed under."""
+    """A pass, or an artefact, by what its requests are filed under."""
 
     run_id: int
     judge_id: int
     pair_id: int
-    order: Order
+    order: str
     sample: int
 
 
@@ -178,12 +188,12 @@ class BatchStore:
                 requests[pair_id].append(OpenRequest(*request))
         return requests
 
-    def lacking(self, batch_id: int) -> set[int]:
-        """The places that have no answer yet."""
-        query = select(batch_requests.c.place)
+    def lacking(self, batch_id: int) -> dict[int, int]:
+        """The places that have no answer yet, and what pair or artefact they are of."""
+        query = select(batch_requests.c.place, batch_requests.c.pair_id)
         query = query.where(_of(batch_id), batch_requests.c.answer.is_(None))
         with self._reading() as connection:
-            return {row.place for row in connection.execute(query)}
+            return {row.place: row.pair_id for row in connection.execute(query)}
 
     def receive(self, batch_id: int, answers: Sequence[tuple[int, str]]) -> None:
         """Answers by their places."""

@@ -349,6 +349,11 @@ class WorkItem:
         stored = self.passes.get((order, sample))
         return None if stored is None or isinstance(stored.made, FailedPass) else stored.made
 
+    def lacks_passes(self, samples: int) -> bool:
+        """Whether any is still to be asked for, with so many in each order."""
+        wanted = [(order, n) for order in self.pair.orders for n in range(1, samples + 1)]
+        return any(self.recall(order, n) is None for order, n in wanted)
+
 
 class QueuePlace(NamedTuple):
     """Where an item stands in its run's queue. The rows of a prompt share `place`."""

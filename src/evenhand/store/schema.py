@@ -523,6 +523,7 @@ batch_requests = Table(
     Column("place", Integer, nullable=False),  # in the batch, from 1
     Column("run_id", _Key, nullable=False),
     Column("judge_id", _Key, nullable=False),
+    # Of an artefact: a negative number made of its key, and the key itself as the order.
     Column("pair_id", _Key, nullable=False),
     Column("shown_order", Text, nullable=False),
     Column("sample", Integer, nullable=False),

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     CursorResult,
     FromClause,
@@ -30,12 +31,14 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union,
     update,
 )
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.store.answers import NewAnswer, add_answers
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
 from evenhand.store.database import Database
@@ -177,15 +180,41 @@ class WorkStore(Database):
             ).one()
             return (first, last, count) if count else None
 
+    def count_pending_texts(self, run_id: int, judge_id: int) -> tuple[int, int, int]:
+        """Of the pairs without a verdict: how many different prompts they have, prompts without a
+        reference, and responses. Where models have no names, two responses a pair."""
+        asked = {"run": run_id, "judge": judge_id}
+        pending = items.c.run_id == bindparam("run"), _has_no_verdict
+        of_pair = select(pairs.c.prompt, pairs.c.context).join(items, items.c.pair_id == pairs.c.id)
+        prompts = of_pair.where(*pending).distinct()
+        sides = [
+            select(items.c.prompt_key, items.c[f"model_{side}"], items.c[f"length_{side}"])
+            for side in "ab"
+        ]
+        unnamed = or_(items.c.model_a.is_(None), items.c.model_b.is_(None))
+        with self._reading() as connection:
+
+            def count(query: Select[Any] | CompoundSelect[Any]) -> int:
+                counted = select(func.count()).select_from(query.subquery())
+                return connection.execute(counted, asked).scalar_one()
+
+            every, without = count(prompts), count(prompts.where(pairs.c.reference.is_(None)))
+            keys = count(select(items.c.prompt_key).where(*pending).distinct())
+            # Different prompts of one cluster share their key, which then says too little.
+            if keys == every and not count(select(literal(1)).where(*pending, unnamed).limit(1)):
+                return every, without, count(union(*[side.where(*pending) for side in sides]))
+            return every, without, 2 * count(select(items.c.number).where(*pending))
+
     def write(
         self,
         new_passes: Sequence[NewPass],
         new_verdicts: Sequence[NewVerdict],
         *,
+        answers: Sequence[NewAnswer] = (),
         settled: Sequence[PassAsked] = (),
     ) -> None:
-        """All of it or nothing. What is there already stays as it is. `settled` passes need the
-        answers of their batches no more."""
+        """All of it or nothing. What is there already stays as it is. `settled` passes and
+        artefacts need the answers of their batches no more."""
         now = time.time()
         # In one order for everybody, so that two processes never wait for each other in a circle.
         pass_rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])
@@ -193,6 +222,8 @@ class WorkStore(Database):
         with self._writing() as connection:
             insert_new(connection, passes, PASS_COLUMNS, pass_rows)
             insert_new(connection, verdicts, VERDICT_COLUMNS, verdict_rows)
+            if answers:
+                add_answers(connection, answers)
             forget(connection, settled)
         if self._growth:
             self._growth.note("passes, verdicts", len(pass_rows))

@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from batch_providers import KEY, OpenAIProvider, Provider, Start, spec_of
-from run_data import sums, write_lines
+from run_data import answer_to, artefact_in, pairings, sums, write_lines
 from servers import SeenRequest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
@@ -27,9 +29,17 @@ class Elsewhere:
     """Each command runs in a folder of its own, with a copy of the data: only the store is shared,
     as between two machines."""
 
-    def __init__(self, provider: Provider, folder: Path) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        folder: Path,
+        rows: list[dict[str, Any]] | None = None,
+        *more: str,
+    ) -> None:
         self._provider = provider
         self._folder = folder
+        self._rows = sums(_PAIRS) if rows is None else rows
+        self._more = more
         self._started = 0
         self._running: subprocess.Popen[str] | None = None
         self.seen: list[str] = []  # of the command that runs now
@@ -45,7 +55,7 @@ class Elsewhere:
         self._started += 1
         here = self._folder / f"machine-{self._started}"
         here.mkdir()
-        write_lines(here / "data.jsonl", sums(_PAIRS))
+        write_lines(here / "data.jsonl", self._rows)
         self.seen, self._kill_at, self._interrupt_at = [], kill_at, interrupt_at
         clean = {n: v for n, v in os.environ.items() if "proxy" not in n.lower()}
         environment = {**clean, "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
@@ -67,6 +77,7 @@ class Elsewhere:
             "0.1",
             "--store",
             str(self._folder / "store.db"),
+            *self._more,
         ]
         with subprocess.Popen(
             command,
@@ -111,6 +122,33 @@ def test_killed_after_submitting_and_while_collecting_it_pays_for_each_pass_once
     assert (summary["pairs"], summary["winsA"], summary["winsB"]) == (_PAIRS, 4, 2)
     assert (summary["pending"], summary["invalid"]) == (0, 0)
     assert (len(provider.batches), provider.paid) == (1, 2 * _PAIRS)
+
+
+@pytest.mark.slow
+def test_killed_in_every_round_it_pays_for_each_text_and_each_pass_once(
+    start: Start, tmp_path: Path
+) -> None:
+    """Two prompts and three models: six pairs. What is prepared (2 + 2 + 6) is the first batch, the
+    twelve passes are the second; each is killed when it is submitted, and when it is collected."""
+    provider = start(lambda prompt, _: answer_to(prompt))
+    prepare = ("--prepare", "metrics,reference,analysis")
+    elsewhere = Elsewhere(provider, tmp_path, pairings(2, 3), *prepare)
+    for moment in (_CREATES, _COLLECTS) * 2:
+        code, _, err = elsewhere.run(kill_at=moment)
+        assert code == -signal.SIGKILL, err
+    code, out, err = elsewhere.run()
+    assert code == 0, err
+    summary = json.loads(out)
+    assert (summary["winsA"], summary["pending"], summary["invalid"]) == (6, 0, 0)
+    assert [len(batch.requests) for batch in provider.batches.values()] == [10, 12]
+    asked = [provider._prompt(body) for b in provider.batches.values() for _, body in b.requests]
+    assert len(set(asked)) == len(asked) == provider.paid == 22
+    assert Counter(map(artefact_in, asked)) == {
+        "metrics": 2,
+        "reference": 2,
+        "analysis": 6,
+        None: 12,
+    }
 
 
 def test_interrupted_it_says_what_stays_and_how_to_go_on(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from evenhand.settings import load_settings
 from evenhand.store import open_store
 from postgres_server import PASSWORD, PostgresServer
 from ray_workers import Crowd
-from run_data import adds_up, right_place, sums, wins_b
+from run_data import adds_up, answer_to, artefact_in, pairings, right_place, sums, wins_b
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, Slow, StartServer, chat_reply, error_reply
 
@@ -47,11 +47,11 @@ async def judged(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     chosen: dict[str, Any] = {"executor": "ray", "ray_workers": 3} | options
     on_progress = chosen.pop("on_progress", None)
-    judge = chosen.pop("judge", "openai:m")
+    judge, config = chosen.pop("judge", "openai:m"), chosen.pop("config", QUICK)
     return await evenhand.run(
         pairs,
         judge,
-        QUICK,
+        config,
         criteria=["accuracy"],
         options=RunOptions(store=store, **chosen),
         on_progress=on_progress,
@@ -344,3 +344,91 @@ async def test_no_key_and_no_password_is_among_what_goes_to_a_worker(
     assert b"openai:m" in sent
     for secret in (b"sk-planted", PASSWORD.encode(), quote(PASSWORD, safe="").encode()):
         assert secret not in sent
+
+
+PREPARED = replace(QUICK, prepare=("metrics", "reference", "analysis"))
+
+
+def kinds_of(server: JudgeServer) -> Counter[str | None]:
+    return Counter(artefact_in(request.prompt) for request in server.requests)
+
+
+def slowly_written(request: SeenRequest) -> Slow:
+    return Slow(0.005, chat_reply(answer_to(request.prompt)))
+
+
+async def test_what_is_prepared_is_written_once_for_all_workers(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six prompts and five models: 60 pairs in 120 passes, 6 + 6 + 30 texts. Shards of 16 pairs cut
+    the ten pairs of a prompt in two."""
+    server, told = start_server(slowly_written), list[Progress]()
+    two = {"config": PREPARED, "ray_workers": 2, "concurrency": 6}
+    summary = await judged(
+        server, pairings(6, 5), fresh_database, monkeypatch, on_progress=told.append, **two
+    )
+    assert crowd.begun == 2
+    assert len({request.prompt for request in server.requests}) == len(server.requests)
+    assert kinds_of(server) == {"metrics": 6, "reference": 6, "analysis": 30, None: 120}
+    assert (summary.wins_a, summary.pending) == (60, 0)
+    assert summary.calls == summary.total.calls == 162
+    # Its calls are shown while it is prepared, before any pair is judged.
+    assert any(each.calls and not each.passes for each in told)
+    assert max(each.in_flight for each in told) <= 6
+    with open_store(fresh_database) as store:
+        (run,) = store.list_runs()
+        assert store.answers.spent(run.id, artefacts=True).requests == 42
+
+
+async def test_a_cap_ends_the_preparing_and_is_the_workers_too(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, spent = start_server(slowly_written), 0
+    for most in (20, 60):  # in the middle of the 42 texts, and then after them
+        capped = await judged(
+            server, pairings(6, 5), fresh_database, monkeypatch, config=PREPARED, max_calls=most
+        )
+        spent += most
+        assert (capped.stopped_by, capped.calls) == ("max-calls", most)
+        assert capped.total.calls == len(server.requests) == spent
+    rest = await judged(server, pairings(6, 5), fresh_database, monkeypatch, config=PREPARED)
+    assert (rest.pending, rest.total.calls) == (0, 162)
+    assert len({request.prompt for request in server.requests}) == len(server.requests)
+
+
+async def test_workers_rate_inconsistent_pairs_and_count_it(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge always names A. Each response is scored once; two workers that come to one at the
+    same moment may both ask."""
+
+    def answer(request: SeenRequest) -> Reply:
+        told = answer_to(request.prompt) if artefact_in(request.prompt) else answer_json("A")
+        return chat_reply(told)
+
+    server = start_server(answer)
+    config = replace(QUICK, on_inconsistent="rate", rating_samples=1)
+    summary = await judged(
+        server, pairings(4, 4), fresh_database, monkeypatch, config=config, ray_workers=2
+    )
+    assert (summary.inconsistent, summary.pending) == (24, 0)
+    ratings = {r.prompt for r in server.requests if artefact_in(r.prompt) == "rating"}
+    assert len(ratings) == 16
+    assert summary.calls == len(server.requests) >= 48 + 16
+
+
+async def test_another_writer_reaches_the_workers_without_its_key(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(slowly_written)
+    config = replace(PREPARED, prepare_with="openai:other", on_inconsistent="rate")
+    summary = await judged(
+        server, pairings(4, 4), fresh_database, monkeypatch, config=config, ray_workers=2
+    )
+    assert (summary.wins_a, summary.pending) == (24, 0)
+    asked = Counter((r.json["model"], artefact_in(r.prompt) is None) for r in server.requests)
+    assert asked == {("other", False): 24, ("m", True): 48}
+    assert kinds_of(server) == {"metrics": 4, "reference": 4, "analysis": 16, None: 48}
+    sent = b"".join(crowd.sent)
+    assert b"openai:other" in sent
+    assert b"sk-planted" not in sent

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
@@ -22,6 +23,8 @@ from scripts.ray_cluster import RayCluster
 from scripts.verify_cluster import KEY, Place, kill_and_resume
 
 from postgres_server import PASSWORD, PostgresServer
+from run_data import answer_to, artefact_in, pairings, write_lines
+from servers import JudgeServer, chat_reply
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, and kills")
 _WITHIN_S = 240.0
@@ -79,6 +82,27 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
     assert "2 workers of Ray on this machine" in ended.err
     for strange in ("SIGTERM", "raylet", "Token auth", "dashboard", KEY, PASSWORD):
         assert strange not in ended.err + ended.out
+
+
+def test_rays_own_workers_share_what_is_prepared(
+    store: str, tmp_path: Path, short_folder: Path
+) -> None:
+    """Six prompts and five models: 60 pairs in 120 passes, 6 + 6 + 30 texts."""
+    write_lines(tmp_path / "pairs.jsonl", pairings(6, 5))
+    with JudgeServer(lambda request: chat_reply(answer_to(request.prompt))) as judge:
+        prepare = ("--prepare", "metrics,reference,analysis")
+        child = _run_with_ray(
+            tmp_path, short_folder, "--store", store, "--base-url", judge.url, *prepare
+        )
+        while (ended := child.poll()) is None:
+            assert child.running_s < _WITHIN_S
+            time.sleep(0.05)
+        asked = [request.prompt for request in judge.requests]
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["winsA"] == 60
+    assert "once for all workers" in ended.err
+    assert len(asked) == len(set(asked)) == 162
+    assert Counter(map(artefact_in, asked))[None] == 120
 
 
 def test_an_interrupt_while_ray_starts_leaves_nothing_of_it_behind(

@@ -51,6 +51,9 @@ class Asked:
     def by(cls, **config: Any) -> Asked:
         return cls(JudgeConfig(retry=QUICK, **config))
 
+    def of(self, *judges: str) -> Asked:
+        return replace(self, judges=judges)
+
 
 def own_template() -> Any:
     usual = built_in_template("en", "reasoned")
@@ -75,6 +78,12 @@ OPTIONS = {
     "two criteria": Asked(rows={"criteria": ["accuracy", {"name": "brevity", "weight": 2}]}),
     "several judges": Asked(judges=("openai:m", "openai:other")),
     "fresh": Asked(options={"fresh": True}),
+    "prepared": Asked.by(prepare=("metrics", "reference", "analysis")),
+    "rated": Asked.by(on_inconsistent="rate", rating_samples=2),
+    "prepared letters, rated": Asked.by(
+        mode="letter", prepare=("metrics",), on_inconsistent="rate"
+    ),
+    "prepared for several": Asked.by(prepare=("analysis",)).of("openai:m", "openai:other"),
 }
 
 

@@ -64,7 +64,8 @@ class AnthropicBatches:
             raise JudgeRejected(
                 Message("judges.batch_not_possible", name=self._judge.name, reason=reason)
             ) from None
-        self._betas = json.loads(encoded.group)["betas"]
+        # Those of every request of a batch: an artefact may need others than a pass.
+        self._betas = list(dict.fromkeys([*self._betas, *json.loads(encoded.group)["betas"]]))
         return encoded.body.encode()
 
     def read(

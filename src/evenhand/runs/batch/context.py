@@ -9,13 +9,13 @@ import contextlib
 import time
 from dataclasses import dataclass
 
-from evenhand.contract import Usage
+from evenhand.contract import ArtefactKind, Usage
 from evenhand.errors import CapReached, JudgeError
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
 from evenhand.runs.budget import Budget
-from evenhand.runs.estimate import TOKENIZERS_HIGH, output_tokens
+from evenhand.runs.estimate import ARTEFACT_TOKENS, TOKENIZERS_HIGH, output_tokens
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import model_of
@@ -42,18 +42,27 @@ class BatchBudget:
         self._here: set[int] = set()  # batches of this command
         self._drafted_calls = 0
         self._drafted_usd = 0.0
-        self._priced = 0
+        # What came, by whether it was written for a pass: they cost differently.
+        self._priced = {True: 0, False: 0}
+        self._cost_usd = {True: 0.0, False: 0.0}
 
     def expected_usd(
-        self, run_judge: RunJudge, work: WorkItem, input_tokens: float
+        self,
+        run_judge: RunJudge,
+        work: WorkItem,
+        input_tokens: float,
+        artefact: ArtefactKind | None = None,
     ) -> float | None:
-        """What a request may cost at most, or about, by what the others did."""
-        if self._priced >= _ENOUGH_ANSWERS:
-            return self._budget.cost_usd / self._priced * _MARGIN
+        """What a request may cost at most, or about, by what others of its sort did."""
+        sort = artefact is not None
+        if self._priced[sort] >= _ENOUGH_ANSWERS:
+            return self._cost_usd[sort] / self._priced[sort] * _MARGIN
         mode = run_judge.config.mode_for(run_judge.judge)
+        output = (
+            ARTEFACT_TOKENS[artefact] if artefact else output_tokens(mode, len(work.pair.criteria))
+        )
         usage = Usage(
-            input_tokens=round(input_tokens * TOKENIZERS_HIGH),
-            output_tokens=round(output_tokens(mode, len(work.pair.criteria)).high),
+            input_tokens=round(input_tokens * TOKENIZERS_HIGH), output_tokens=round(output.high)
         )
         model = model_of(run_judge.judge)
         cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
@@ -101,8 +110,10 @@ class BatchBudget:
             self._here.discard(batch.id)
             self._budget.refused(batch.requests)
 
-    def came(self, usage: Usage, cost: float | None) -> None:
-        self._priced += cost is not None
+    def came(self, usage: Usage, cost: float | None, *, artefact: bool = False) -> None:
+        if cost is not None:
+            self._priced[artefact] += 1
+            self._cost_usd[artefact] += cost
         self._budget.end(
             requests=1,
             cost_usd=cost,

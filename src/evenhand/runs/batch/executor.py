@@ -5,6 +5,7 @@ is wanted and nothing is at the provider.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from evenhand.judges.batch import BatchApi, batch_api_of
 from evenhand.judges.batch.sdk import never_arrived
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
+from evenhand.judging.preparation import Artefacts
 from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchBudget, BatchContext, BatchTiming, PollTimer
 from evenhand.runs.batch.polling import BatchPoller
@@ -28,20 +30,22 @@ from evenhand.runs.batch.requests import (
     AnswerPending,
     BatchBuilder,
     CollectingJudge,
+    PageArtefacts,
     WantedRequest,
-    counted_requests,
 )
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
+from evenhand.runs.progress import counted_requests
 from evenhand.runs.stop import StoppedBy
 from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
+from evenhand.store.answers import NewAnswer
 from evenhand.store.batches import BatchRecord, PassAsked
 
 _TAKEN_AT_ONCE = 256
-_RequestKey = tuple[int, str, int, int]  # pair, order, sample, turn
+_RequestKey = tuple[int, str, int, int]  # pair or artefact, order or key, sample, turn
 _ONCE = RetryPolicy(attempts=1)
 _OF_THE_ACCOUNT = (JudgeAuthentication, JudgeQuotaExceeded)
-_PassKey = tuple[int, Order, int]  # pair, order, sample
+_PassKey = tuple[int, str, int]  # pair, order, sample
 
 
 @dataclass(slots=True)
@@ -81,6 +85,19 @@ class BatchSettler:
         open_requests = await asyncio.to_thread(
             self._store.batches.open_requests, self._run_id, judge_id, pair_ids
         )
+        page = PageArtefacts(
+            self._store,
+            self._run_id,
+            judge_id,
+            config=self._config,
+            writer=self._run_judge.writer,
+        )
+        await page.look_up(
+            works,
+            self._run_judge.judge.traits,
+            begun=lambda work: bool(work.passes) or work.pair_id in open_requests,
+        )
+        artefacts = Artefacts(self._run_judge.writer, page)
         written = _Written([], [], [])
         lacking: list[tuple[WorkItem, list[WantedRequest]]] = []
         for work in works:
@@ -88,28 +105,39 @@ class BatchSettler:
                 self._run_judge.judge,
                 self._api,
                 open_requests.get(work.pair_id, ()),
+                page,
                 attempts=self._attempts,
                 price=self._run_judge.price,
             )
-            await self._decide(work, judge, written)
+            await self._decide(work, judge, artefacts, written)
             self._watch(work, judge)
             if judge.wanted:
                 lacking.append((work, judge.wanted))
-        if written.passes or written.verdicts:
+        answers = [NewAnswer(self._run_id, made) for made in page.made]
+        written.settled += [page.settled(made.key) for made in page.made]
+        if written.passes or written.verdicts or answers:
             await asyncio.to_thread(
-                self._store.write, written.passes, written.verdicts, settled=written.settled
+                self._store.write,
+                written.passes,
+                written.verdicts,
+                answers=answers,
+                settled=written.settled,
             )
             for verdict in written.verdicts:
                 self._run_judge.count.settled(verdict.settled)
             self._run_judge.count.stored(len(written.verdicts))
         return lacking
 
-    async def _decide(self, work: WorkItem, judge: CollectingJudge, written: _Written) -> None:
+    async def _decide(
+        self, work: WorkItem, judge: CollectingJudge, artefacts: Artefacts, written: _Written
+    ) -> None:
         keeper = _StoredPasses(work)
         settled: Settled | None = None
         error: Exception | None = None
         try:
-            judged = await judge_pair(work.pair, judge, self._config, keeper=keeper)
+            judged = await judge_pair(
+                work.pair, judge, self._config, keeper=keeper, artefacts=artefacts
+            )
         except AnswerPending:
             pass
         else:
@@ -131,6 +159,8 @@ class BatchSettler:
                 NewVerdict(self._run_id, work.number, self._run_judge.judge_id, settled)
             )
             self._count_reused(work, keeper)
+            # Whoever retries the pair asks for them anew.
+            written.settled += judge.failed_artefacts
         for made in keeper.made:
             self._file(work, made, written)
         for without in failed:
@@ -297,7 +327,7 @@ class BatchQueue:
         looked_at: set[_RequestKey] = set()
         for work, wants in lacking:
             for wanted in wants:
-                key = (work.pair_id, wanted.order, wanted.sample, wanted.turn)
+                key = (wanted.filed_under(work), wanted.order, wanted.sample, wanted.turn)
                 if key in looked_at or key in self._drafted:
                     continue
                 if not self._builder.has_room(wanted) and not await self._submit():
@@ -314,7 +344,9 @@ class BatchQueue:
         context = self._context
         if self._capped is not None or not context.may_submit:
             return False, None
-        expected = context.batch_budget.expected_usd(context.run_judge, work, wanted.input_tokens)
+        expected = context.batch_budget.expected_usd(
+            context.run_judge, work, wanted.input_tokens, wanted.artefact
+        )
         self._capped = context.batch_budget.take(expected)
         return self._capped is None, expected
 
@@ -354,6 +386,11 @@ class BatchQueue:
         return True
 
 
+async def _run_each(queues: Sequence[BatchQueue]) -> None:
+    for queue in queues:
+        await queue.run()
+
+
 class BatchExecutor:
     limit = 0  # none of ours: the provider takes what it takes
     paused_s = 0.0
@@ -377,7 +414,12 @@ class BatchExecutor:
             self._queue(run_id, run_judge, api)
             for run_judge, api in zip(run_judges, apis, strict=True)
         ]
-        running = [asyncio.create_task(queue.run()) for queue in self._queues]
+        # Judges that share what is written for them go in turn, so that each is asked for once.
+        in_turn: defaultdict[str, list[BatchQueue]] = defaultdict(list)
+        for place, (run_judge, queue) in enumerate(zip(run_judges, self._queues, strict=True)):
+            shares = run_judge.writer if run_judge.config.writes else f"{place}"
+            in_turn[shares].append(queue)
+        running = [asyncio.create_task(_run_each(queues)) for queues in in_turn.values()]
         try:
             await asyncio.gather(*running)
         except EvenhandError as error:

@@ -18,8 +18,9 @@ from evenhand.judges.batch import (
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchContext
-from evenhand.runs.batch.requests import counted_requests, place_of
-from evenhand.store.batches import BatchRecord
+from evenhand.runs.batch.requests import place_of
+from evenhand.runs.progress import counted_requests
+from evenhand.store.batches import BatchRecord, is_artefact
 
 _STORED_AT_ONCE = 500
 
@@ -33,20 +34,23 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
     api, batches = context.api, context.store.batches
     lacking = await asyncio.to_thread(batches.lacking, batch.id)
     came: dict[int, str] = {}
+    artefacts = {place for place, pair_id in lacking.items() if is_artefact(pair_id)}
+    # Pairs anywhere in the data may wait for one.
+    context.looks_everywhere = context.looks_everywhere or bool(artefacts)
 
     async def put_away() -> None:
         await asyncio.to_thread(batches.receive, batch.id, list(came.items()))
-        for answer in came.values():
-            _count(context, answer)
+        for place, answer in came.items():
+            _count(context, answer, artefact=place in artefacts)
         came.clear()
 
     try:
         async with aclosing(api.results(batch.provider_id, status)) as results:
             async for result in results:
                 place = place_of(result.custom_id, batch.nonce)
-                if place not in lacking or result.answer is None:
+                if place is None or place not in lacking or result.answer is None:
                     continue
-                lacking.discard(place)
+                del lacking[place]
                 came[place] = result.answer
                 if len(came) >= _STORED_AT_ONCE:
                     await put_away()
@@ -66,7 +70,7 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
     return answers
 
 
-def _count(context: BatchContext, answer: str) -> None:
+def _count(context: BatchContext, answer: str, *, artefact: bool) -> None:
     """What it cost; a request that failed costs nothing."""
     used = context.api.usage(answer)
     if used is None:
@@ -74,7 +78,8 @@ def _count(context: BatchContext, answer: str) -> None:
     usage, model = used
     run_judge = context.run_judge
     cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
-    context.batch_budget.came(usage, None if cost is None else cost * BATCH_RATE)
+    cost = None if cost is None else cost * BATCH_RATE
+    context.batch_budget.came(usage, cost, artefact=artefact)
 
 
 class BatchPoller:

@@ -1,26 +1,25 @@
 """Requests for a provider's batch API: a judge that answers from stored results and notes what to
-ask next, and the batches these requests are gathered into.
+ask next, the artefacts that pairs share, and the batches these requests are gathered into.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from evenhand.contract import Order
+from evenhand.contract import ArtefactKind
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLimits, Draft
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.judging.config import JudgeConfig
+from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, ratings_of, wanted_before
 from evenhand.runs.estimate import Estimate, tokens_of
 from evenhand.store import Store, WorkItem
-from evenhand.store.batches import NewBatch, OpenRequest, RequestAsked
-
-
-def counted_requests(count: int) -> str:
-    return "1 request" if count == 1 else f"{count:,} requests"
+from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAsked, artefact_number
 
 
 def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
@@ -37,15 +36,83 @@ class AnswerPending(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WantedRequest:
-    """A request that is to be asked next."""
+    """A request that is to be asked next, for a pass of its pair or for an artefact."""
 
-    order: Order
+    order: str  # of an artefact: its key
     sample: int
     turn: int  # which request of its pass, from 1
     form: str | None
     body: bytes
     input_tokens: float  # about
     repairs: str | None = None  # the answer that could not be read
+    artefact: ArtefactKind | None = None
+
+    def filed_under(self, work: WorkItem) -> int:
+        return work.pair_id if self.artefact is None else artefact_number(self.order)
+
+
+class PageArtefacts:
+    """What is known of the artefacts that a page of pairs needs: those in the store, and what was
+    asked for the others, by whichever pair."""
+
+    def __init__(
+        self, store: Store, run_id: int, judge_id: int, *, config: JudgeConfig, writer: str
+    ) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._config = config
+        self._writer = writer
+        self._looked_up: set[str] = set()
+        self._found: dict[str, GeneratedAnswer] = {}
+        self._open: dict[int, list[OpenRequest]] = {}
+        self.wanted: set[str] = set()  # by a pair of this page: the others wait for it
+        self.made: list[GeneratedAnswer] = []  # from answers that have come; to be stored
+
+    async def look_up(
+        self, works: Sequence[WorkItem], traits: Traits, *, begun: Callable[[WorkItem], bool]
+    ) -> None:
+        """What these pairs will ask for, at once. Who has `begun` may come to be rated."""
+        config, needed = self._config, list[ArtefactRequest]()
+        kinds = config.prepares(traits)
+        for work in works:
+            if kinds and work.lacks_passes(config.samples_per_order):
+                needed += wanted_before(work.pair, config, kinds)
+            if config.rates_inconsistent and begun(work):
+                needed += ratings_of(work.pair, config)
+        await self.find([each.key(self._writer) for each in needed])
+
+    async def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+        new = [key for key in dict.fromkeys(keys) if key not in self._looked_up]
+        if new:
+            self._looked_up.update(new)
+            await asyncio.to_thread(self._look_up, new)
+        return {key: self._found[key] for key in keys if key in self._found}
+
+    def _look_up(self, keys: Sequence[str]) -> None:
+        self._found |= self._store.answers.find(keys)
+        numbers = [artefact_number(key) for key in keys if key not in self._found]
+        self._open |= self._store.batches.open_requests(self._run_id, self._judge_id, numbers)
+
+    async def add(self, made: GeneratedAnswer) -> None:
+        self._found[made.key] = made
+        self.made.append(made)
+
+    def key_of(self, call: JudgeCall) -> str | None:
+        """None: it is for a pass."""
+        if call.artefact is None:
+            return None
+        asked = ArtefactRequest(
+            call.artefact, call.pair, self._config, call.artefact_of, call.sample
+        )
+        return asked.key(self._writer)
+
+    def open_requests(self, key: str) -> list[OpenRequest]:
+        filed = self._open.get(artefact_number(key), ())
+        return [each for each in filed if each.order == key]
+
+    def settled(self, key: str) -> PassAsked:
+        return PassAsked(self._run_id, self._judge_id, artefact_number(key), key, 1)
 
 
 class CollectingJudge:
@@ -58,33 +125,44 @@ class CollectingJudge:
         judge: Judge,
         api: BatchApi,
         open_requests: Sequence[OpenRequest],
+        artefacts: PageArtefacts,
         *,
         attempts: int,
         price: Price | None,
     ) -> None:
         self._judge = judge
         self._api = api
+        self._artefacts = artefacts
         self._attempts = attempts
         self._price = price
-        self._open: defaultdict[tuple[Order, int, int], list[OpenRequest]] = defaultdict(list)
+        self._open: defaultdict[tuple[str, int, int], list[OpenRequest]] = defaultdict(list)
         for each in open_requests:
             self._open[each.order, each.sample, each.turn].append(each)
-        self._turns: defaultdict[tuple[Order, int], int] = defaultdict(int)
+        self._turns: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.name: str = judge.name
         self.traits: Traits = replace(judge.traits, deferred=True)
         self.wanted: list[WantedRequest] = []
         self.answered = False
-        self._answers: dict[tuple[Order, int], str] = {}  # the last of each pass
+        self.failed_artefacts: list[PassAsked] = []  # for good
+        self._answers: dict[tuple[str, int], str] = {}  # the last of each pass
 
     async def ask(self, call: JudgeCall) -> Completion:
+        artefact = self._artefacts.key_of(call)
+        if artefact is not None:
+            asked = self._artefacts.open_requests(artefact)
+            return await self._answer(call, (artefact, 1), 1, asked)
         key = (call.order, call.sample)
         self._turns[key] += 1
-        turn = self._turns[key]
+        return await self._answer(call, key, self._turns[key], self._open[(*key, self._turns[key])])
+
+    async def _answer(
+        self, call: JudgeCall, key: tuple[str, int], turn: int, asked: Sequence[OpenRequest]
+    ) -> Completion:
         form = self._api.form
         refusals: dict[str, JudgeError] = {}
         last: JudgeError | None = None
         requests = failed = 0
-        for request in self._open[(*key, turn)]:
+        for request in asked:
             if request.answer is None:
                 raise AnswerPending
             requests += 1
@@ -105,12 +183,18 @@ class CollectingJudge:
             last.requests = requests
             if failed > 1:
                 last.reword(last.message + f" (tried {failed} times)")
+            if call.artefact is not None:
+                self.failed_artefacts.append(self._artefacts.settled(key[0]))
             raise last
+        if call.artefact is not None:
+            if key[0] in self._artefacts.wanted:
+                raise AnswerPending
+            self._artefacts.wanted.add(key[0])
         body = await self._api.write(call, form)
         size = sum(tokens_of(message.text) for message in call.messages)
         # A pass by letters has several questions; one in words is asked again only to repair it.
         repairs = None if call.letters else self._answers.get(key)
-        self.wanted.append(WantedRequest(call.order, call.sample, turn, form, body, size, repairs))
+        self.wanted.append(WantedRequest(*key, turn, form, body, size, repairs, call.artefact))
         raise AnswerPending
 
     async def close(self) -> None:
@@ -151,7 +235,8 @@ class BatchBuilder:
         return not full and self._bytes + len(wanted.body) + _AROUND <= self._limits.bytes
 
     def add(self, work: WorkItem, wanted: WantedRequest, *, reserved_usd: float | None) -> None:
-        asked = RequestAsked(work.pair_id, wanted.order, wanted.sample, wanted.turn, wanted.form)
+        filed_under = wanted.filed_under(work)
+        asked = RequestAsked(filed_under, wanted.order, wanted.sample, wanted.turn, wanted.form)
         self._asked.append(asked)
         self._bodies.append(wanted.body)
         self._numbers.append(work.number)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from yarl import URL
 
 from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.redaction import shown_url
 from evenhand.judges.registry import JudgeName
+from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
+from evenhand.runs.local import LocalExecutor, PreparingQueue
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.ray.cluster import Cluster, joined
 from evenhand.runs.ray.messages import Assignment, JudgeTask
 from evenhand.runs.ray.pool import LEASED_S, WorkerPool
 from evenhand.store import RunRecord, Store
-from evenhand.store.records import Spending
+from evenhand.store.answers import AnswerSpending
 
 _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
@@ -40,10 +43,17 @@ def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: R
 
 
 def _refuse_judge(plan: JudgePlan) -> None:
-    name = plan.judge.name
     if plan.config.judge is None:
-        raise InputError(Message("runs.ray_judge_of_process", name=name))
-    kind = JudgeName.read(plan.config.judge).kind
+        raise InputError(Message("runs.ray_judge_of_process", name=plan.judge.name))
+    _refuse_model(plan.judge.name, plan.config)
+    writer = writer_of(plan.judge)
+    if writer is not plan.judge:
+        named = plan.config.writer or replace(plan.config, judge=plan.config.prepare_with)
+        _refuse_model(writer.name, named)
+
+
+def _refuse_model(name: str, config: JudgeConfig) -> None:
+    kind = JudgeName.read(config.judge or "").kind
     if kind in ("local", "replay"):
         why = (
             "answers one call at a time by this machine's own processor"
@@ -51,7 +61,7 @@ def _refuse_judge(plan: JudgePlan) -> None:
             else "reads a file that other nodes may not have, and needs no cluster"
         )
         raise InputError(Message("runs.ray_judge_unfit", name=name, why=why))
-    for address in plan.config.base_urls:
+    for address in config.base_urls:
         if _has_secrets(address):
             raise InputError(Message("runs.ray_base_url_credentials", address=shown_url(address)))
 
@@ -85,22 +95,27 @@ class RayExecutor:
         self._notes: list[str] = []
         # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
         self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
+        self._preparing: LocalExecutor | None = None
         self._pool: WorkerPool | None = None
         self._limit = options.concurrency or 1
 
     @property
     def in_flight(self) -> int:
-        return self._pool.in_flight if self._pool else 0
+        return self._now.in_flight if self._now else 0
 
     @property
     def limit(self) -> int:
-        now = self._pool.limit if self._pool else 0
+        now = self._now.limit if self._now else 0
         self._limit = now or self._limit  # at the end there is nobody left to tell it
         return self._limit
 
     @property
     def paused_s(self) -> float:
-        return self._pool.paused_s if self._pool else 0.0
+        return self._now.paused_s if self._now else 0.0
+
+    @property
+    def _now(self) -> WorkerPool | LocalExecutor | None:
+        return self._pool or self._preparing
 
     def account(self) -> tuple[str, ...]:
         return tuple(self._notes)
@@ -120,16 +135,34 @@ class RayExecutor:
                 if cluster is None:
                     return
                 await self._until_unattended()
+                before = await asyncio.to_thread(self._spent, run_id)
+                await self._prepare(run_id, run_judges)
+                if self._stop.by is not None:
+                    return
                 count = self._workers(cluster, pending)
                 self._say_where(cluster, count)
-                await self._work(run_id, run_judges, count)
+                await self._work(run_id, run_judges, count, before)
         except EvenhandError as error:
             self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
 
-    async def _work(self, run_id: int, run_judges: tuple[RunJudge, ...], count: int) -> None:
+    async def _prepare(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
+        """Two workers may have pairs of one prompt: what such pairs share is written here, before
+        any of them begins, and found in the store there."""
+        preparing = tuple(each for each in run_judges if each.config.prepares(each.judge.traits))
+        if preparing:
+            self._announce("what is prepared is written first, once for all workers")
+            self._preparing = LocalExecutor(self._context, queue=PreparingQueue)
+            await self._preparing.execute(run_id, preparing)
+
+    async def _work(
+        self,
+        run_id: int,
+        run_judges: tuple[RunJudge, ...],
+        count: int,
+        before: Mapping[str, float],
+    ) -> None:
         from evenhand.runs.ray.actors import ActorHandle
 
-        before = await asyncio.to_thread(self._store.tally, run_id)
         pool = self._pool = WorkerPool(
             partial(ActorHandle, self._announce),
             [self._assignment(run_id, run_judges, place, count) for place in range(count)],
@@ -142,7 +175,7 @@ class RayExecutor:
             self._tell_of_judges(pool)
             if pool.lost:
                 self._tell_of_lost(pool)
-                await self._count_anew(run_id, run_judges, before.made)
+                await self._count_anew(run_id, run_judges, before)
 
     def _environment(self) -> dict[str, str]:
         """For a Ray that is started here: its workers find the store's password as others do."""
@@ -200,8 +233,9 @@ class RayExecutor:
         for run_judge, plan in zip(run_judges, self._judges, strict=True):
             yield JudgeTask(
                 judge_id=run_judge.judge_id,
-                config=replace(plan.config, api_key=None, cache_dir=None),
+                config=_without_keys(plan.config),
                 price=run_judge.price,
+                writing_price=run_judge.writing_price,
                 key=plan.record(salt=salt).key,
                 name=plan.judge.name,
                 proven=run_judge.count.proven,
@@ -217,20 +251,32 @@ class RayExecutor:
         calls = f", and up to {pool.lost_calls:,} calls count as made" if pool.lost_calls else ""
         self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
 
+    def _spent(self, run_id: int) -> dict[str, float]:
+        """By all commands of the run, as far as it is known: on passes and on what is prepared."""
+        made = self._store.tally(run_id).made
+        prepared = self._store.answers.spent(run_id, artefacts=True)
+        return {
+            name: (getattr(made, name) or 0) + (getattr(prepared, name) or 0)
+            for name in AnswerSpending._fields
+        }
+
     async def _count_anew(
-        self, run_id: int, run_judges: tuple[RunJudge, ...], before: Spending
+        self, run_id: int, run_judges: tuple[RunJudge, ...], before: Mapping[str, float]
     ) -> None:
         """What a lost worker stored and did not live to tell is in the store."""
         for run_judge in run_judges:
             tally = await asyncio.to_thread(self._store.tally, run_id, run_judge.judge_id)
             for name, count in tally.outcomes.items():
                 setattr(run_judge.count, name, count)
-        made = (await asyncio.to_thread(self._store.tally, run_id)).made
-        budget = self._context.budget
-        budget.calls = max(budget.calls, made.requests - before.requests)
-        for name in ("input_tokens", "output_tokens", "cost_usd"):
-            stored = (getattr(made, name) or 0) - (getattr(before, name) or 0)
-            setattr(budget, name, max(getattr(budget, name), stored))
+        spent, budget = await asyncio.to_thread(self._spent, run_id), self._context.budget
+        for name, amount in spent.items():
+            counted = "calls" if name == "requests" else name
+            setattr(budget, counted, max(getattr(budget, counted), amount - before[name]))
+
+
+def _without_keys(config: JudgeConfig) -> JudgeConfig:
+    writer = None if config.writer is None else _without_keys(config.writer)
+    return replace(config, api_key=None, cache_dir=None, writer=writer)
 
 
 def _counted(number: int, what: str) -> str:

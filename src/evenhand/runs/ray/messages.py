@@ -21,8 +21,9 @@ class JudgeTask:
     another one would give other answers, and must not begin."""
 
     judge_id: int
-    config: JudgeConfig  # without its key
+    config: JudgeConfig  # without its key, and its writer's
     price: Price | None
+    writing_price: Price | None
     key: str
     name: str
     proven: bool

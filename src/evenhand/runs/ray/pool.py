@@ -63,7 +63,12 @@ class WorkerPool:
         self._announce = context.observer.announce
         self._over = asyncio.Event()  # the run is stopped, or nothing is left to do
         stop.listen(self._over.set)
-        self._ledger = BudgetLedger(max_calls=options.max_calls, max_cost=options.max_cost)
+        # Of the caps, what was not spent before: by the driver, on what is prepared.
+        most_calls, most_cost = options.max_calls, options.max_cost
+        self._ledger = BudgetLedger(
+            max_calls=None if most_calls is None else max(0, most_calls - self._budget.calls),
+            max_cost=None if most_cost is None else max(0.0, most_cost - self._budget.cost_usd),
+        )
         paced = options.rpm is not None or options.tpm is not None
         self._issuers = [
             PermitIssuer(requests=options.rpm, tokens=options.tpm) for _ in run_judges if paced

@@ -41,9 +41,14 @@ from evenhand.store.address import SECRET_OPTIONS, ServerAddress, read_address
 
 def open_with_own_key(config: JudgeConfig) -> Judge:
     """The driver's judge, with the key of this process: keys do not travel."""
-    if (config.judge or "").startswith("openai:"):
-        config = replace(config, api_key=load_settings().api_key)
-    return config.open_judge()
+    writer = None if config.writer is None else _with_own_key(config.writer)
+    return replace(_with_own_key(config), writer=writer).open_judge()
+
+
+def _with_own_key(config: JudgeConfig) -> JudgeConfig:
+    if not (config.judge or "").startswith("openai:"):
+        return config
+    return replace(config, api_key=load_settings().api_key)
 
 
 def with_own_secrets(shown: str) -> str:
@@ -176,15 +181,24 @@ class Worker:
         judge = open_with_own_key(task.config)
         self._judges.append(judge)
         self._accounts.append(account_of(judge))
-        key = JudgePlan(judge, task.config).record(salt=assignment.salt).key
-        if key != task.key:
+        plan = JudgePlan(judge, task.config)
+        if plan.record(salt=assignment.salt).key != task.key:
             raise EvenhandError(Message("runs.ray_asked_differently", name=task.name))
         count = StoredCount(judge.name, known=task.proven)
         supply = ShardSupply(store, assignment.run_id, task.judge_id, hungry=self._news.set)
         self._counts.append(count)
         self._supplies.append(supply)
         leased = LeasedJudge(judge, self._lease)
-        return RunJudge(task.judge_id, leased, task.config, task.price, count, supply)
+        return RunJudge(
+            task.judge_id,
+            leased,
+            task.config,
+            task.price,
+            count,
+            supply,
+            plan.writer(salt=assignment.salt),
+            task.writing_price,
+        )
 
     async def _work(self, run_id: int) -> None:
         try:
