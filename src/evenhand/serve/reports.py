@@ -22,10 +22,12 @@ from evenhand.serve.verdicts import client_names
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_index import (
     ABSTAINED,
+    ANY_ORDERS,
     DISAGREES,
     JUDGES_DIFFER,
     LABELLED,
     NOTED,
+    ORDERS,
     UNREAD,
 )
 from evenhand.trust.audit import Audit, audit_run
@@ -226,6 +228,9 @@ class JudgeTotals(Model):
     disagrees: int  # with labels
     labelled: int
     judges_differ: int
+    orders_agree: int  # of those that were read in both orders
+    leans_first: int
+    leans_second: int
 
 
 class TagTotals(Model):
@@ -282,6 +287,9 @@ def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
         def with_flag(flag: int, flags: Counter[int] = flags) -> int:
             return sum(count for each, count in flags.items() if each & flag)
 
+        def with_orders(kind: str, flags: Counter[int] = flags) -> int:
+            return sum(count for each, count in flags.items() if each & ANY_ORDERS == ORDERS[kind])
+
         def of(outcome: str, ends: Counter[tuple[str, str | None]] = ends) -> int:
             return sum(count for (each, _), count in ends.items() if each == outcome)
 
@@ -300,6 +308,9 @@ def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
                 disagrees=with_flag(DISAGREES),
                 labelled=with_flag(LABELLED),
                 judges_differ=with_flag(JUDGES_DIFFER),
+                orders_agree=with_orders("agree"),
+                leans_first=with_orders("first"),
+                leans_second=with_orders("second"),
             )
         )
     verdicts = sum(ends.total() for ends in counted.outcomes.values())

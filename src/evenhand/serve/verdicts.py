@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -24,7 +24,15 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-from evenhand.store.verdict_filter import CriterionEnd, Ends, LabelIs, Named, VerdictFilter
+from evenhand.store.verdict_filter import (
+    CriterionEnd,
+    Ends,
+    LabelIs,
+    Leans,
+    Named,
+    Orders,
+    VerdictFilter,
+)
 from evenhand.store.verdict_index import Coverage
 from evenhand.store.verdict_table import (
     RUN_START,
@@ -38,6 +46,10 @@ from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
+
+
+# As wide as the index holds.
+Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
 class VerdictFilters(Model):
@@ -58,7 +70,9 @@ class VerdictFilters(Model):
         default=None,
         description="Several outcomes at once: any but invalid; a win or a tie; neither of them",
     )
-    label: LabelIs | None = Field(default=None, description="The pair's label; any, or none")
+    label: LabelIs | None = Field(
+        default=None, description="The pair's label; by the length of the response; any, or none"
+    )
     criterion: Text | None = Field(default=None, description="One of the run's criteria")
     criterion_end: CriterionEnd | None = Field(
         default=None,
@@ -77,6 +91,22 @@ class VerdictFilters(Model):
     named: Named | None = Field(
         default=None, description="Two different models, one against itself, one alone, or none"
     )
+    orders: Orders | None = Field(
+        default=None,
+        description="Pairs read in both orders: those whose orders agree, differ, or all",
+    )
+    leans: Leans | None = Field(
+        default=None, description="The orders differ, and this position gains by it"
+    )
+    longer_wins: bool | None = Field(
+        default=None, description="The longer response won; false: the shorter did"
+    )
+    min_length_difference: Characters | None = Field(
+        default=None, description="B is longer than A by at least so many characters"
+    )
+    max_length_difference: Characters | None = Field(default=None, description="By at most so many")
+    below_confidence: Share | None = Field(default=None, description="Less than this")
+    has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
     count_votes: bool | None = Field(
         default=None,
         description="With label and disagrees: what most people voted is a label where the data "
