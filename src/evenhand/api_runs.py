@@ -36,6 +36,7 @@ from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
+    from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.runs.ab import AbSummary, SideChoice
@@ -368,6 +369,23 @@ def rank(
 
     with _opened(store) as opened:
         return rank_runs(opened, runs, options, judge=judge, tag=tag)
+
+
+def diff(
+    first: str,
+    second: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | tuple[str, str] | None = None,
+    options: DiffOptions | None = None,
+    limits: ConclusionLimits | None = None,
+) -> RunDiff:
+    """What changed between two runs over the same pairs, or two judges of one run."""
+    from evenhand.report.diff import diff_runs
+
+    judges = judge if isinstance(judge, tuple) else (judge, judge)
+    with _opened(store) as opened:
+        return diff_runs(opened, first, second, options, judges=judges, limits=limits)
 
 
 def audit(

@@ -415,3 +415,20 @@ def test_a_key_that_the_judge_echoes_comes_back_to_no_client_and_into_no_store(
         # What stands in base64 for the key's middle, at each of the three places it may begin.
         for before in ("", "x", "xx"):
             assert base64.b64encode(f"{before}{key}".encode()).decode()[4:-4] not in text
+
+
+def test_two_runs_are_compared(start_service: StartService) -> None:
+    service = start_service(adds_up)
+    runs = []
+    for criteria in ("accuracy", "clarity"):
+        run = start(service, sums(8), criteria=criteria)
+        runs.append(wait_for(service, run.id, lambda found: found.at_rest).id)
+    asked = {"against": runs[0], "fromOutcome": "A", "limit": 2}
+    found = service.client.get(f"/v1/runs/{runs[1]}/diff", params=asked).raise_for_status().json()
+    # The judge knows sums by either criterion.
+    assert (found["change"]["pairs"], found["change"]["changed"]) == (8, 0)
+    assert found["matched"]["texts"] == 8
+    assert found["store"] is None
+    for bad, status in (({"against": "nobody"}, 404), ({}, 422), ({"against": runs[1]}, 422)):
+        answer = service.client.get(f"/v1/runs/{runs[1]}/diff", params=bad)
+        assert answer.status_code == status, answer.text

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.runs import Range
     from evenhand.stats.always_valid import AlwaysValidInterval
     from evenhand.stats.estimates import EstimatedShare, EstimatedValue
-    from evenhand.trust.biases import PairedDifference
+    from evenhand.stats.rates.paired import PairedDifference
 
 
 def number(count: float) -> str:

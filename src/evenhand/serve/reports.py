@@ -12,12 +12,13 @@ from typing import Any
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.report.conclusions import Conclusions, conclude
+from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, RankRuns, ReportOptions, RunStatus
+from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_index import (
@@ -162,6 +163,33 @@ def audit(request: AuditRun) -> Figure[AuditReport]:
         model=AuditReport,
         compute=compute,
         parameters=request.model_dump(mode="json", exclude={"run", "against"}),
+        depends_on="votes",
+    )
+
+
+def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
+    """The run against what was before it."""
+
+    def compute(store: Store, runs: Sequence[RunRecord]) -> RunDiff:
+        now, before = runs
+        options = request.model_dump(by_alias=False, exclude={"against", "judge", "against_judge"})
+        return diff_runs(
+            store,
+            before.name,
+            now.name,
+            DiffOptions(**options),
+            judges=(
+                recorded_judge(store, [before], request.against_judge or request.judge),
+                recorded_judge(store, [now], request.judge or request.against_judge),
+            ),
+        ).model_copy(update={"store": None})
+
+    return Figure(
+        what="diff",
+        runs=(run_id, request.against),
+        model=RunDiff,
+        compute=compute,
+        parameters=request.model_dump(mode="json", exclude={"against"}),
         depends_on="votes",
     )
 

@@ -22,6 +22,7 @@ from evenhand.serve.runs import RunIntake, StartedRun, StoredRuns, Upload
 from evenhand.serve.security.limits import refuse_large_criteria
 from evenhand.serve.values import (
     AuditRun,
+    DiffRuns,
     RankRuns,
     Readiness,
     ReportOptions,
@@ -35,6 +36,7 @@ from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store, open_store
 
 if TYPE_CHECKING:
+    from evenhand.report.diff import RunDiff
     from evenhand.report.ranking import RunRanking
     from evenhand.serve.reports import AuditReport, Report
     from evenhand.serve.voting import Voting
@@ -299,6 +301,14 @@ class Service:
             from evenhand.serve import reports
 
             return reports.audit(request).now(self.store)
+
+        return await self._read(read)
+
+    async def diff(self, run_id: str, request: DiffRuns) -> RunDiff:
+        def read() -> RunDiff:
+            from evenhand.serve import reports
+
+            return reports.diff(run_id, request).now(self.store)
 
         return await self._read(read)
 

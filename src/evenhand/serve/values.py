@@ -281,6 +281,9 @@ class RankQuery(RankFilters):
         return RankRuns(runs=ids, **filters)
 
 
+FlowEnd = Literal["A", "tie", "inconsistent", "B", "invalid"]
+
+
 class AuditRun(Model):
     """A judge against the labels, or people's votes, of a run's pairs."""
 
@@ -295,6 +298,21 @@ class AuditRun(Model):
     max_unread: Share | None = None
     max_place_lean: Share | None = None
     max_length_excess: Share | None = None
+
+
+class DiffRuns(Model):
+    """The run against another over the same pairs. Without `fromOutcome`, `toOutcome` and
+    `towards`, all pairs that changed are shown."""
+
+    against: Text = Field(description="The other run's id or name: what was before")
+    judge: Text | None = Field(default=None, description="Where the run has several")
+    against_judge: Text | None = Field(default=None, description="Where the other run has several")
+    level: Level = 0.95
+    from_outcome: FlowEnd | None = Field(default=None, description="Before, in the other run")
+    to_outcome: FlowEnd | None = Field(default=None, description="In this run")
+    towards: Literal["A", "B"] | None = Field(default=None, description="Who gained by the change")
+    after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the page before")
+    limit: int = Field(default=20, ge=0, le=100, description="Pairs at most")
 
 
 class RankResponses(Model):

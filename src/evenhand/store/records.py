@@ -560,6 +560,8 @@ class RunItem(NamedTuple):
     label: Winner | None
     model_a: str | None
     model_b: str | None
+    prompt_key: int
+    lengths: tuple[int, int]  # of A and B, in characters
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, SAYS_A, SA
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.lookup import find_run
+from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
@@ -38,7 +38,6 @@ from evenhand.trust.biases import (
     measure_position_bias,
     self_preference,
 )
-from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.published_rules import RuleFigures
 from evenhand.trust.votes import Codes, ItemVotes, item_votes, majority_labels
 

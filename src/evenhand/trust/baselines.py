@@ -16,8 +16,9 @@ from evenhand.contract.model import Model
 from evenhand.stats.agreement.labels import Agreement, agreement
 from evenhand.stats.agreement.raters import Krippendorff, agreement_among
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, share_of_rows
+from evenhand.stats.rates.paired import PairedDifference, paired_difference
 from evenhand.store import OutcomeColumns
-from evenhand.trust.biases import Codes, PairedDifference, paired_difference
+from evenhand.trust.biases import Codes
 from evenhand.trust.votes import ItemVotes
 
 

@@ -7,26 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B
 from evenhand.contract.model import Model
-from evenhand.messages import Sentence
-from evenhand.stats.clusters import Labels
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
+from evenhand.stats.rates.paired import PairedDifference, paired_difference
 from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
-from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 Codes = NDArray[np.integer[Any]]
-
-
-class PairedDifference(Model):
-    """How much oftener than its counterpart something happens, as a difference of two shares of
-    the same pairs: from -1 to 1, and 0 is as it should be."""
-
-    pairs: int
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: Sentence | None
 
 
 class PositionBiasReport(Model):
@@ -54,28 +41,6 @@ class SelfPreference(Model):
     by_judge: EstimatedShare
     by_labels: EstimatedShare
     excess: PairedDifference
-
-
-def paired_difference(
-    more: NDArray[np.bool_], less: NDArray[np.bool_], prompts: Labels, *, level: float
-) -> PairedDifference:
-    """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
-    win rate's, stretched from 0..1 to -1..1."""
-    codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
-    # No judge's ties here: what is neither more nor less is known to be so.
-    known = Circumstances(discriminates=True)
-    rate = win_rate(codes, prompts=prompts, level=level, circumstances=known)
-
-    def stretched(rate: float | None) -> float | None:
-        return None if rate is None else 2 * rate - 1
-
-    return PairedDifference(
-        pairs=int(codes.size),
-        value=stretched(rate.rate),
-        low=stretched(rate.low),
-        high=stretched(rate.high),
-        reason=rate.reason,
-    )
 
 
 def measure_position_bias(

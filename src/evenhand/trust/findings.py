@@ -9,9 +9,9 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.stats.rates.paired import PairedDifference
 from evenhand.trust.audit import Audit
 from evenhand.trust.baselines import PEOPLE, Baseline
-from evenhand.trust.biases import PairedDifference
 
 Ruling = Literal["pass", "fail", "undecided"]
 Assessment = Literal["trustworthy", "with care", "not trustworthy", "not shown", "not enough data"]

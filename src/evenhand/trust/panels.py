@@ -19,11 +19,10 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
-from evenhand.report.lookup import find_run
+from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
 from evenhand.stats.juries.votes import JuryVerdicts
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
-from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.saved_files import SavedFiles
 from evenhand.trust.votes import fair_labels
 
