@@ -7,7 +7,7 @@ from the contract, independently of the code under test.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -143,6 +143,7 @@ _KEYS = {
     "aAssessment": "bAssessment",
     "aAdvantages": "bAdvantages",
     "firstPassWinner": "secondPassWinner",
+    "scoresA": "scoresB",
     "a": "b",
 }
 _KEYS |= {value: key for key, value in _KEYS.items()}
@@ -151,10 +152,11 @@ _VALUES = {
     "firstPassWinner": {"A": "B", "B": "A"},
     "secondPassWinner": {"A": "B", "B": "A"},
     "order": {"original": "swapped", "swapped": "original"},
+    "response": {"A": "B", "B": "A"},
 }
 # Times and request ids aside; `raw` is what the judge wrote, in the labels that it was shown.
 _ASIDE = {"evaluationTimeMs", "timeMs", "requestIds"}
-_AS_IS = {"raw"}
+_AS_IS = {"raw", "text"}
 
 
 def mirrored(value: Any, key: str = "") -> Any:
@@ -166,7 +168,7 @@ def mirrored(value: Any, key: str = "") -> Any:
         }
     if isinstance(value, list):
         entries = [mirrored(entry, key) for entry in value]
-        return sorted(entries, key=_pass_key) if key == "passes" else entries
+        return sorted(entries, key=_SORTED[key]) if key in _SORTED else entries
     if isinstance(value, str):
         if key in _AS_IS:
             return value
@@ -182,12 +184,22 @@ def plain(value: Any, key: str = "") -> Any:
         return {name: plain(entry, name) for name, entry in value.items() if name not in _ASIDE}
     if isinstance(value, list):
         entries = [plain(entry, key) for entry in value]
-        return sorted(entries, key=_pass_key) if key == "passes" else entries
+        return sorted(entries, key=_SORTED[key]) if key in _SORTED else entries
     return value
 
 
 def _pass_key(entry: dict[str, Any]) -> tuple[str, int]:
     return entry["order"], entry["sample"]
+
+
+def _artefact_key(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["kind"], entry["response"] or "", entry["text"]
+
+
+_SORTED: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
+    "passes": _pass_key,
+    "artefacts": _artefact_key,
+}
 
 
 def _swap_names(text: str) -> str:

@@ -86,6 +86,10 @@ SETTINGS = Settings(
     max_tokens=99,
     retries=8,
     repairs=2,
+    prepare=("metrics", "analysis"),
+    prepare_with="openai:w",
+    on_inconsistent="rate",
+    rating_samples=5,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -103,6 +107,10 @@ RESOLVED = JudgeConfig(
     max_tokens=99,
     retry=RetryPolicy(attempts=9),
     repairs=2,
+    prepare=("metrics", "analysis"),
+    prepare_with="openai:w",
+    on_inconsistent="rate",
+    rating_samples=5,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -125,6 +133,10 @@ CHOSEN = JudgeConfig(
     cache_dir=Path("mine"),
     protocol="llmbar",
     ask_identical=False,
+    prepare=(),
+    prepare_with="openai:v",
+    on_inconsistent="keep",
+    rating_samples=1,
 )
 
 
@@ -204,6 +216,9 @@ ELSEWHERE = {
     *("judge", "base_url", "temperature", "max_tokens", "seed", "answers"),
     # How it is asked, which no answer depends on.
     *("api_key", "timeout_s", "cache_dir", "transport", "retry"),
+    # In the identity of a judge that another model writes for.
+    *("prepare_with", "writer"),
+    "rating_samples",  # where inconsistent pairs are rated: below
 }
 OTHERS: dict[str, Any] = {
     "locale": "zh",
@@ -215,6 +230,8 @@ OTHERS: dict[str, Any] = {
     "protocol": "mt-bench",
     "repairs": 2,
     "ask_identical": False,
+    "prepare": ("metrics",),
+    "on_inconsistent": "rate",
     "calibration": "",
 }
 
@@ -231,3 +248,58 @@ def test_every_choice_that_changes_verdicts_makes_another_run() -> None:
     for name, value in OTHERS.items():
         if name != "calibration":  # tests/runs has it, with a real one
             assert known_by(JudgeConfig(**{"samples": 2, name: value})) != usual, name
+    rated = JudgeConfig(samples=2, on_inconsistent="rate")
+    assert known_by(replace(rated, rating_samples=5)) != known_by(rated)
+    assert known_by(JudgeConfig(samples=2, rating_samples=5)) == usual
+    assert known_by(JudgeConfig(samples=2, prepare=())) == usual
+
+
+def test_another_writer_makes_another_judge() -> None:
+    one, other, none = (
+        JudgePlan(config.open_judge(), config).record().key
+        for config in (
+            JudgeConfig(judge="openai:m", api_key="k", prepare=("metrics",), prepare_with=writer)
+            for writer in ("openai:w", "openai:v", None)
+        )
+    )
+    assert len({one, other, none}) == 3
+
+
+def test_a_writer_of_the_judges_kind_is_at_its_server_and_another_is_not() -> None:
+    settings = Settings(api_key="sk-set", base_url="http://set/v1")
+    chosen = JudgeConfig(judge="openai:m", base_url="http://here/v1", prepare_with="openai:w")
+    writer = JudgeConfig.resolve(settings, chosen).writer
+    assert writer is not None
+    assert (writer.judge, writer.base_url, writer.api_key) == (
+        "openai:w",
+        "http://here/v1",
+        "sk-set",
+    )
+    # The judge's key is not sent to another provider, which has the settings' own.
+    chosen = JudgeConfig(judge="anthropic:m", api_key="sk-anthropic", prepare_with="openai:w")
+    writer = JudgeConfig.resolve(settings, chosen).writer
+    assert writer is not None
+    assert (writer.base_url, writer.api_key) == ("http://set/v1", "sk-set")
+    chosen = JudgeConfig(judge="openai:m", api_key="sk-mine", prepare_with="anthropic:w")
+    writer = JudgeConfig.resolve(settings, chosen).writer
+    assert writer is not None
+    assert (writer.base_url, writer.api_key) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        (None, None),
+        ("none", ()),
+        ("reference,metrics", ("metrics", "reference")),
+        (["analysis", "analysis"], ("analysis",)),
+    ],
+)
+def test_what_is_prepared_is_named_once_and_in_one_order(given: Any, kinds: Any) -> None:
+    assert JudgeConfig(prepare=given).prepare == kinds
+
+
+@pytest.mark.parametrize("given", ["metric", ["metrics", "x"], 3])
+def test_what_cannot_be_prepared_is_refused(given: Any) -> None:
+    with pytest.raises(InputError, match="metrics, reference or analysis"):
+        JudgeConfig(prepare=given)

@@ -27,6 +27,7 @@ from evenhand.judges import Judge, OpenJudge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
+from evenhand.judging.preparation import Artefacts
 from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 
@@ -206,6 +207,7 @@ async def _verdicts(
     from evenhand.data import BadRow
 
     waiting: deque[asyncio.Task[Verdict | Failure]] = deque()
+    artefacts = Artefacts()
     async with _opened_judge(judge, config) as opened:
         at_once = concurrency if opened.traits.parallel else 1
         turns = asyncio.Semaphore(at_once)
@@ -215,7 +217,7 @@ async def _verdicts(
                 return failure_of(DataError(row.message))
             pair = row if isinstance(row, Pair) else row.pair
             async with turns:
-                settled = await comparer.settle(pair, opened, config)
+                settled = await comparer.settle(pair, opened, config, artefacts=artefacts)
             return settled.failure if isinstance(settled, comparer.Failed) else settled
 
         try:
@@ -257,10 +259,11 @@ async def rank_responses(
     if hasattr(responses, "to_list"):  # a column of a DataFrame
         responses = responses.to_list()
     resolved = resolve(load_settings(), judge, config)
+    artefacts = Artefacts()
     async with _opened_judge(judge, resolved) as opened:
 
         async def ask(pair: Pair) -> Verdict:
-            return await comparer.compare(pair, opened, resolved)
+            return await comparer.compare(pair, opened, resolved, artefacts=artefacts)
 
         return await rank_responses(
             prompt,

@@ -24,19 +24,22 @@ if TYPE_CHECKING:
 
 LOCAL_FILE = "evenhand.toml"
 
-_TEXT = ("judge", "base_url", "template", "store")
+_TEXT = ("judge", "base_url", "template", "store", "prepare_with")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "locale": ("en", "zh"),
     "mode": ("reasoned", "letter"),
     "reconcile": ("agreement", "average"),
     "confidence": ("stated", "logprobs"),
     "transport": ("aiohttp", "httptools"),
+    "on_inconsistent": ("keep", "rate"),
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0, "max_cost": 0.000001}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0, "max_calls": 1}
+_LEAST_WHOLE |= {"rating_samples": 1}
+_PREPARED = ("metrics", "reference", "analysis")
 # Several addresses in one text. A comma inside an address is not before another scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
-_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE, "criteria", "gate")
+_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE, "criteria", "gate", "prepare")
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
 
@@ -69,6 +72,10 @@ class Settings:
     max_tokens: int | None = None
     retries: int | None = None
     repairs: int | None = None
+    prepare: tuple[Literal["metrics", "reference", "analysis"], ...] | None = None
+    prepare_with: str | None = None
+    on_inconsistent: Literal["keep", "rate"] | None = None
+    rating_samples: int | None = None
     store: str | None = None
     criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
     max_calls: int | None = None
@@ -186,7 +193,7 @@ def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _ONLY_FROM_THE_USER:
         raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
     # open_judge sets spaces around a name aside, so they hide nothing here either.
-    if name == "judge" and str(value).strip().startswith(("local:", "replay:")):
+    if name in ("judge", "prepare_with") and str(value).strip().startswith(("local:", "replay:")):
         raise SettingsError(Message("settings.judge_reads_file", path=path, value=value))
 
 
@@ -200,6 +207,12 @@ def check_setting(where: str, name: str, value: object) -> object:
     elif name == "base_url" and isinstance(value, (list, tuple)):
         if not value or not all(isinstance(each, str) and each.strip() for each in value):
             raise SettingsError(Message("settings.addresses_needed", where=where))
+        return tuple(value)
+    elif name == "prepare":
+        if not isinstance(value, (list, tuple)) or not all(each in _PREPARED for each in value):
+            raise SettingsError(
+                Message("settings.no_choices", where=where, value=value, choices=_PREPARED)
+            )
         return tuple(value)
     elif name in _TEXT:
         if not isinstance(value, str) or not value.strip():

@@ -167,6 +167,45 @@ async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
         assert_mirrors(result_json(one), result_json(other))
 
 
+@pytest.mark.parametrize("mode", ["reasoned", "letter"])
+@given(
+    pair=pairs(),
+    salt=st.integers(0, 10_000),
+    kinds=st.lists(st.sampled_from(["metrics", "reference", "analysis"]), unique=True),
+    locale=st.sampled_from(["en", "zh"]),
+)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+async def test_what_is_prepared_and_rated_mirrors(
+    mode: Any, pair: Pair, salt: int, kinds: list[Any], locale: Any
+) -> None:
+    """Each order's prompt is the other comparison's, byte for byte, whatever was written before."""
+    names = [criterion.name for criterion in pair.criteria]
+
+    def answer(call: JudgeCall) -> str | Completion:
+        rng = seeded_by(call, str(salt))
+        if call.artefact == "rating":
+            return rng.choice(['{"score": 3}', '{"score": 8.5}', "7", "no score"])
+        if call.artefact is not None:
+            said = rng.choice(["1. Right?", "Response A is the best.", "{response_b}", ""])
+            return Completion(said, finish=rng.choice(["stop", "stop", "length", "refusal"]))
+        if call.letters:
+            return letter_completion({"A": rng.choice([0.2, 0.5]), "B": 0.3, "C": 0.2})
+        return any_answer(rng, names)
+
+    config = JudgeConfig(
+        locale=locale, mode=mode, prepare=tuple(kinds), repairs=0, on_inconsistent="rate"
+    )
+    judges = ScriptedJudge(answer), ScriptedJudge(answer)
+    one = await settle(pair, judges[0], config)
+    other = await settle(pair.mirrored(), judges[1], config)
+    asked = [sorted(repr(call.messages) for call in judge.calls) for judge in judges]
+    assert asked[0] == asked[1]
+    if pair.response_a == pair.response_b:
+        assert plain(result_json(one)) == plain(result_json(other))
+    else:
+        assert_mirrors(result_json(one), result_json(other))
+
+
 @given(
     pair=pairs(),
     locale=st.sampled_from(["en", "zh"]),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.store import NewRun, Store
-from evenhand.store.answers import AnswerSpending, GeneratedAnswer
+from evenhand.store.answers import AnswerSpending
 
 ANSWER = GeneratedAnswer("k1", "answered", "text\x00 \x1a 文", None, "m-1", 2, 11, 7, 0.5, 3.25)
 
@@ -35,8 +36,16 @@ def test_spending_is_of_the_run_that_generated(store: Store) -> None:
     first, second = run_of(store), run_of(store, "s")
     store.answers.add(first, [ANSWER, replace(ANSWER, key="k2")])
     store.answers.add(second, [GeneratedAnswer("k3", "failed", requests=3)])
-    assert store.answers.spent(first) == AnswerSpending(4, 1.0)
-    assert store.answers.spent(second) == AnswerSpending(3, 0.0)
+    assert store.answers.spent(first, artefacts=False) == AnswerSpending(4, 22, 14, 1.0)
+    # Of a call that failed nobody knows what it cost.
+    assert store.answers.spent(second, artefacts=False) == AnswerSpending(3, None, None, None)
+
+
+def test_artefacts_are_counted_apart_from_answers(store: Store) -> None:
+    run = run_of(store)
+    store.answers.add(run, [ANSWER, replace(ANSWER, key="metrics-ab", requests=3, cost_usd=0.25)])
+    assert store.answers.spent(run, artefacts=False) == AnswerSpending(2, 11, 7, 0.5)
+    assert store.answers.spent(run, artefacts=True) == AnswerSpending(3, 11, 7, 0.25)
 
 
 def test_answers_go_with_their_run_and_with_its_texts(store: Store) -> None:

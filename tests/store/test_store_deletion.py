@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError, StoreBusy
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
-from evenhand.store.answers import GeneratedAnswer
 from evenhand.store.batches import NewBatch, RequestAsked
 from evenhand.store.jobs import NewJob
 from evenhand.store.report_cache import ReportKey

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE
 from evenhand.stats.estimates import share_of_rows
+from evenhand.stats.rates.paired_difference import paired_difference
 from evenhand.trust.biases import (
     length_bias,
     measure_position_bias,
-    paired_difference,
     self_preference,
 )
 

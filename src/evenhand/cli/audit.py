@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from evenhand.data import ReadOptions, Source
+    from evenhand.judges import Judge
+    from evenhand.judging.config import JudgeConfig
     from evenhand.trust.audit import Audit
-    from evenhand.trust.findings import Findings
+    from evenhand.trust.biases import PositionBiasReport
+    from evenhand.trust.findings import Findings, Thresholds
     from evenhand.trust.published_rules import RuleFigures, RuleName
 
 
@@ -92,6 +95,7 @@ def audit(
         ),
     ] = None,
     columns: opt.ColumnMap = None,
+    values: opt.Values = None,
     bad_rows: opt.OnBadRows = "stop",
     rules: PairRules,
     base_url: opt.BaseUrl = None,
@@ -123,18 +127,16 @@ def audit(
         max_length_excess=max_length_excess,
     )
     data = as_data(labelled)
-    figures = None
+    by_rule = None
     if rule is not None:
-        figures, counted = figures_by_rule(rule, data, judge, columns)
-        if not counted:  # nothing of ours can be told beside it
-            if as_json:
-                session.write_json({"n": figures.n, "rule": figures.model_dump(mode="json")})
-            else:
-                show_rule(session.out(), figures)
-            return
+        by_rule = figures_by_rule(
+            rule, data, judge, columns, values=values, bad_rows=bad_rows, level=level
+        )
+        if by_rule.position is not None:  # there are no labels to count against
+            end_without_labels(by_rule, by_rule.position, thresholds, as_json=as_json)
     if labelled is None:
         raise InputError(Message("command.nothing_to_audit"))
-    run = labelled
+    run, repeated = labelled, None
     if data is None:
         refuse_unknown_file(named_store(limits.store), run)
         refuse_judging_options(context, run)
@@ -145,12 +147,15 @@ def audit(
             columns,
             replace(rules, no_swap=one_order),
             criteria_needed=config.needs_prompt,
+            values=values,
         )
         need_labels(data, reading, named_store(limits.store))
         sources = PairFiles((data,), reading)
+        opened = open_judge(config)
+        repeated = repetitions_note(opened, config)
         summary = judge_all(
             sources,
-            [JudgePlan(open_judge(config), config)],
+            [JudgePlan(opened, config)],
             limits.options(name, bad_rows=bad_rows),
             as_json=as_json,
             confirm_above=limits.asks_above,
@@ -166,11 +171,11 @@ def audit(
             level=level,
             disagreements=shown,
             against=against,
-            rule=figures,
+            rule=by_rule.figures if by_rule else None,
         )
     unused = vote_lists_note(data, run) if data is not None and not audited.people else None
-    if unused is not None:
-        audited = audited.model_copy(update={"notes": (*audited.notes, unused)})
+    more = [note for note in (by_rule.note if by_rule else None, repeated, unused) if note]
+    audited = audited.model_copy(update={"notes": (*audited.notes, *more)})
     findings = assess_audit(audited, thresholds)
     if as_json:
         whole = audited.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
@@ -194,7 +199,8 @@ _CODES: dict[str | None, int] = {
 
 # They say how pairs are judged, which a run's are already.
 _OF_JUDGING = (
-    *("base_url", "columns", "bad_rows", "criteria", "no_tie", "no_swap", "name", "concurrency"),
+    *("base_url", "columns", "values", "bad_rows", "criteria", "no_tie", "no_swap", "name"),
+    "concurrency",
     *("rpm", "tpm", "max_calls", "max_cost", "price", "confirm_above", "yes", "fresh", "retry"),
     "keep_going_unread",
     *("locale", "mode", "samples", "reconcile", "confidence", "template", "protocol", "timeout"),
@@ -306,22 +312,85 @@ def _any_vote(address: str | None) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class FiguresByRule:
+    """`note` says what the rule counts and what we do; `position` is there where labels are not."""
+
+    figures: RuleFigures
+    note: Message
+    position: PositionBiasReport | None
+
+
 def figures_by_rule(
-    rule: RuleName, data: Source | None, judge: str | None, columns: list[str] | None
-) -> tuple[RuleFigures, bool]:
-    """The authors' figures over what a replayed judge was recorded to say; whether by labels."""
-    from evenhand.cli.inputs import mapped_columns
+    rule: RuleName,
+    data: Source | None,
+    judge: str | None,
+    columns: list[str] | None,
+    *,
+    values: list[str] | None,
+    bad_rows: str,
+    level: float,
+) -> FiguresByRule:
+    """The authors' figures over what a replayed judge was recorded to say."""
+    from evenhand.cli.inputs import mapped_columns, meant_values
     from evenhand.data import ReadOptions
-    from evenhand.trust.published_rules import NEEDS_LABELS, apply_rule, labels_of, recordings_of
+    from evenhand.trust import published_rules as published
 
     if judge is None or not judge.strip().startswith("replay:"):
         raise InputError(Message("command.rule_needs_recordings", rule=rule))
     labels = None
     if data is not None:
-        reading = ReadOptions(columns=mapped_columns(columns), criteria_needed=False)
-        if rule in NEEDS_LABELS or has_labels(data, reading):
-            labels = labels_of(data, reading)
-    return apply_rule(rule, recordings_of(judge), labels), labels is not None
+        reading = ReadOptions(
+            columns=mapped_columns(columns), criteria_needed=False, values=meant_values(values)
+        )
+        if rule in published.NEEDS_LABELS or has_labels(data, reading):
+            labels = published.labels_of(data, reading, skip_bad_rows=bad_rows == "skip")
+    recordings = published.recordings_of(judge)
+    figures = published.apply_rule(rule, recordings, labels, level=level)
+    position = None
+    if labels is None:
+        reader = published.authors_reader(rule)
+        position = published.position_of(recordings, reader=reader, level=level)
+    return FiguresByRule(figures, Message(f"trust.rule_{rule}"), position)
+
+
+def end_without_labels(
+    found: FiguresByRule, position: PositionBiasReport, thresholds: Thresholds, *, as_json: bool
+) -> NoReturn:
+    """Position bias needs no labels; whether the judge is right cannot be said without any."""
+    from rich.text import Text
+
+    from evenhand.trust.findings import assess_position
+
+    findings = assess_position(position, thresholds)
+    if as_json:
+        session.write_json(
+            {
+                "n": found.figures.n,
+                "rule": found.figures.model_dump(mode="json"),
+                "place": position.model_dump(mode="json"),
+                "findings": findings.model_dump(mode="json"),
+                "notes": [found.note],
+            }
+        )
+        raise typer.Exit(_CODES[findings.ruling])
+    console = session.out()
+    for line in findings.lines:
+        style = "bold red" if findings.place_alarm else ""
+        console.print(Text(line, style), soft_wrap=True)
+    show_rule(console, found.figures)
+    for check in findings.checks:
+        console.print(Text(check.line))
+    console.print(Text(f"note  {found.note}", style="dim"), soft_wrap=True)
+    raise typer.Exit(_CODES[findings.ruling])
+
+
+def repetitions_note(judge: Judge, config: JudgeConfig) -> Message | None:
+    """Where a replayed judge was recorded oftener than it is asked."""
+    recorded, asked = getattr(judge, "repetitions", 1), config.samples or 1
+    if recorded <= asked:
+        return None
+    return Message("trust.repetitions_left_out", n=recorded, samples=asked)
 
 
 # An audit as a person reads it: the verdict on the judge first, then what it rests on.
@@ -330,6 +399,7 @@ _PEOPLE = "people"
 _STYLES = {
     "trustworthy": "green",
     "with care": "yellow",
+    "too few labels": "yellow",
     "not shown": "yellow",
     "not trustworthy": "red",
 }
@@ -381,13 +451,20 @@ def show_rule(console: Console, figures: RuleFigures) -> None:
     console.print(Text(f"by the rule {figures.name} (the authors' own), n {figures.n:,}", "bold"))
     for name, figure in figures.figures.items():
         console.print(Text(f"  {name} {figure:.2f}"))
+    for each in figures.by_repetition:
+        shown = ", ".join(f"{name} {figure:.2f}" for name, figure in each.figures.items())
+        console.print(Text(f"  repetition {each.repetition}: {shown}"))
+    if figures.retest is not None:
+        console.print(Text(f"  the same when asked again {share(figures.retest)}"))
 
 
 def _figures(audit: Audit) -> list[tuple[str, str]]:
     lines = [
         ("labelled pairs", number(audit.n)),
         *_label_sources(audit),
+        *([("rows skipped", number(audit.skipped_rows))] if audit.skipped_rows else []),
         ("accuracy", share(audit.accuracy)),
+        ("  with half credit", share(audit.half_credit)),
         *((f"  {_agreeing(each.name)}", share(each.accuracy)) for each in audit.yardsticks),
         *_judge_and_person(audit),
         (f"agreement on the {number(audit.agreement.of)} decided", share(audit.agreement)),

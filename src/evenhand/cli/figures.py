@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.runs import Range
     from evenhand.stats.always_valid import AlwaysValidInterval
     from evenhand.stats.estimates import EstimatedShare, EstimatedValue
-    from evenhand.stats.rates.paired import PairedDifference
+    from evenhand.stats.rates.paired_difference import PairedDifference
 
 
 def number(count: float) -> str:
@@ -64,7 +64,7 @@ def running_rate(watched: AlwaysValidInterval) -> str:
     return f"{100 * watched.mean:.0f} % ({100 * watched.low:.0f}–{100 * watched.high:.0f})"
 
 
-def share(part: EstimatedShare) -> str:
+def share(part: EstimatedShare | EstimatedValue) -> str:
     if part.value is None or part.low is None or part.high is None:
         return part.reason or "not enough data"
     return f"{100 * part.value:.1f} % ({100 * part.low:.1f} to {100 * part.high:.1f})"

@@ -174,6 +174,7 @@ def read_options(
     *,
     criteria_needed: bool,
     orders: OrderDraw | None = None,
+    values: list[str] | None = None,
 ) -> ReadOptions:
     from evenhand.contract import read_criteria
     from evenhand.data import ReadOptions
@@ -187,6 +188,7 @@ def read_options(
         allow_tie=False if rules.no_tie else None,
         swap_positions=False if rules.no_swap else None,
         orders=orders,
+        values=meant_values(values),
     )
 
 
@@ -199,6 +201,18 @@ def _mapped(entry: str) -> tuple[str, str]:
     if not equals or not field.strip():
         raise InputError(Message("command.map_malformed", entry=entry))
     return field.strip(), column.strip()
+
+
+def meant_values(given: list[str] | None) -> dict[str, str]:
+    """What spellings of a verdict mean."""
+    return dict(_meant(entry) for entry in given or ())
+
+
+def _meant(entry: str) -> tuple[str, str]:
+    spelled, equals, verdict = entry.rpartition("=")
+    if not equals or not spelled.strip():
+        raise InputError(Message("command.value_malformed", entry=entry))
+    return spelled.strip(), verdict.strip()
 
 
 def read_price(given: str | None) -> Price | None:

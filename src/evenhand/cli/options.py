@@ -206,6 +206,41 @@ AskIdentical = Annotated[
         help="Whether the judge is asked about two identical responses.",
     ),
 ]
+Prepare = Annotated[
+    str | None,
+    typer.Option(
+        "--prepare",
+        metavar="KINDS",
+        help="What is written before the judging, with commas between: metrics and reference for "
+        "the prompt alone, analysis of each response alone; none for nothing. Each is written once "
+        "and shared. See whether it helps: evenhand audit --try-prepare. Default: none.",
+    ),
+]
+PrepareWith = Annotated[
+    str | None,
+    typer.Option(
+        "--prepare-with",
+        metavar="JUDGE",
+        help="Another model that writes it, and the ratings. Default: the judge.",
+    ),
+]
+OnInconsistent = Annotated[
+    Literal["keep", "rate"] | None,
+    typer.Option(
+        "--on-inconsistent",
+        help="rate: where the orders choose differently, score each response alone too (byRating); "
+        "the pair stays inconsistent. Default: keep.",
+    ),
+]
+RatingSamples = Annotated[
+    int | None,
+    typer.Option(
+        "--rating-samples",
+        min=1,
+        max=100,
+        help="How often each response is scored then. Default: 3.",
+    ),
+]
 Calibrations = Annotated[
     list[str] | None,
     typer.Option(
@@ -233,6 +268,14 @@ ColumnMap = Annotated[
         "--map",
         metavar="FIELD=COLUMN",
         help="Which column is which field, e.g. prompt=question. Repeatable.",
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="SPELLING=VERDICT",
+        help="What a spelling means, e.g. 0=TIE; A, B, TIE or skipped. Repeatable.",
     ),
 ]
 OnBadRows = Annotated[
@@ -497,6 +540,10 @@ class JudgeChoices:
     temperature: Temperature = None
     retries: Retries = None
     repairs: Repairs = None
+    prepare: Prepare = None
+    prepare_with: PrepareWith = None
+    on_inconsistent: OnInconsistent = None
+    rating_samples: RatingSamples = None
 
     def config(
         self,
@@ -508,7 +555,7 @@ class JudgeChoices:
     ) -> JudgeConfig:
         """As the command says it, and else as the settings do."""
         from evenhand.judges import RetryPolicy
-        from evenhand.judging.config import JudgeConfig, read_addresses
+        from evenhand.judging.config import JudgeConfig, read_addresses, read_kinds
         from evenhand.settings import load_settings
 
         chosen = JudgeConfig(
@@ -527,6 +574,10 @@ class JudgeChoices:
             retry=None if self.retries is None else RetryPolicy(attempts=self.retries + 1),
             repairs=self.repairs,
             ask_identical=ask_identical,
+            prepare=read_kinds(self.prepare),
+            prepare_with=self.prepare_with,
+            on_inconsistent=self.on_inconsistent,
+            rating_samples=self.rating_samples,
         )
         return JudgeConfig.resolve(load_settings(), chosen)
 

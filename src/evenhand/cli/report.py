@@ -314,6 +314,7 @@ def _position(claim: Conclusion) -> Iterator[str]:
         yield (
             f"position bias to the {position.favours} place: {number(part)} of "
             f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
+            + ("; ALARM" if position.alarm else "")
         )
     elif position.first_preference.of == 0:
         yield "no winner changed with the order"

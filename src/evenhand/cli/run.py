@@ -270,6 +270,7 @@ def run(
     *,
     data: DataFiles,
     columns: opt.ColumnMap = None,
+    values: opt.Values = None,
     bad_rows: opt.OnBadRows = "stop",
     prompts: PromptsCompared = "all",
     rules: PairRules,
@@ -326,7 +327,7 @@ def run(
     configs = [config_of(each, alone=len(named) == 1) for each in named]
     drawn = ordering.draw(seed=stopping.seed, no_swap=rules.no_swap)
     needed = any(each.needs_prompt for each in configs)
-    reading = read_options(columns, rules, criteria_needed=needed, orders=drawn)
+    reading = read_options(columns, rules, criteria_needed=needed, orders=drawn, values=values)
     ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None)
     sources = read_sources(data, reading, prompts=prompts)
     options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())

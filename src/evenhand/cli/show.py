@@ -14,6 +14,7 @@ from evenhand.cli.terminal import one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evenhand.contract import Artefact
     from evenhand.report.records import JudgedPair, PairReport, StoredAnswer
 
 
@@ -121,10 +122,26 @@ def _show_judged(console: Console, judged: JudgedPair) -> None:
         error = judged.verdict.error
         kind = "" if error.kind == Outcome.INVALID else f" ({error.kind})"
         console.print(Text.assemble((f"Invalid{kind}", "bold red"), f"  {one_line(error.message)}"))
+    if judged.verdict is not None:
+        for artefact in judged.verdict.metadata.artefacts:
+            _show_artefact(console, artefact)
     for answer in judged.passes:
         _show_answer(console, answer)
     for answer in judged.replaced:
         _show_answer(console, answer, earlier=True)
+
+
+def _show_artefact(console: Console, artefact: Artefact) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.terminal import plain
+
+    name = artefact.kind + ("" if artefact.response is None else f" of {artefact.response}")
+    by = "" if artefact.model is None else f" · {artefact.model}"
+    ended = "" if artefact.outcome == "answered" else f", {artefact.outcome}: not used"
+    console.print(Text.assemble("\n", (name, "bold"), ended, (one_line(by), "dim")))
+    if artefact.text.strip():
+        console.print(plain(artefact.text, indent=2))
 
 
 def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = False) -> None:

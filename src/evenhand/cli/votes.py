@@ -86,14 +86,7 @@ def import_file(
         ),
     ] = None,
     columns: opt.ColumnMap = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--value",
-            metavar="SPELLING=VERDICT",
-            help="What a spelling means, e.g. 0=TIE; A, B, TIE or skipped. Repeatable.",
-        ),
-    ] = None,
+    values: opt.Values = None,
     bad_rows: Annotated[
         Literal["stop", "skip"],
         typer.Option(
@@ -104,7 +97,7 @@ def import_file(
     as_json: opt.AsJson = False,
 ) -> None:
     """Bring in votes from a file: pair, who, verdict; or a list of verdicts for each pair."""
-    from evenhand.cli.inputs import data_path, mapped_columns
+    from evenhand.cli.inputs import data_path, mapped_columns, meant_values
     from evenhand.cli.session import opened_store
     from evenhand.data import open_source
     from evenhand.data.votes import VoteReading
@@ -114,7 +107,7 @@ def import_file(
     reading = VoteReading(
         columns=mapped_columns(columns),
         who=_named(who),
-        values=dict(_meant(each) for each in values or ()),
+        values=meant_values(values),
         unescape=unescape,
     )
     with open_source(data_path(file)) as source, opened_store(store) as opened:
@@ -126,13 +119,6 @@ def _named(who: str | None) -> str | None:
     if who is not None and not who.strip():
         raise InputError(Message("command.who_empty"))
     return who.strip() if who else None
-
-
-def _meant(entry: str) -> tuple[str, str]:
-    spelled, equals, verdict = entry.rpartition("=")
-    if not equals or not spelled.strip():
-        raise InputError(Message("command.value_malformed", entry=entry))
-    return spelled.strip(), verdict.strip()
 
 
 @votes.command()

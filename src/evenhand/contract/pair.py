@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,9 @@ from evenhand.contract.verdict import ORDERS, Order, other_order
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
+# Python refuses to write out numbers of some thousand digits, and nobody wants to read them.
+_LONG_NUMBER = 10**40
+
 
 @lru_cache(maxsize=4096)
 def criterion_key(name: str) -> str:
@@ -51,6 +55,15 @@ def _sendable(text: str) -> str:
 
 
 Text = Annotated[str, Strict(), AfterValidator(_sendable)]
+
+
+def number_as_text(value: Any) -> Any:
+    """A number as JSON writes it: the answer to a sum is a reference too. Anything else stays."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else value
+    return str(value) if abs(value) < _LONG_NUMBER else value
 
 
 class Criterion(Model):
@@ -111,7 +124,9 @@ class Pair(Model):
     )
     id: Text | None = Field(default=None, description="Comes back in the metadata")
     context: Text | None = Field(default=None, description="Extra material for the judge")
-    reference: Text | None = Field(default=None, description="A known good answer, as a yardstick")
+    reference: Annotated[Text | None, BeforeValidator(number_as_text)] = Field(
+        default=None, description="A known good answer, as a yardstick"
+    )
     allow_tie: bool = Field(default=True, strict=True, description="Whether TIE may be the answer")
     swap_positions: bool = Field(
         default=True, strict=True, description="Judge twice, the second time exchanged"
@@ -290,10 +305,6 @@ def _path(location: Sequence[int | str]) -> str:
 def _name(field: str) -> str:
     """Of a field, which may be one that nobody knows."""
     return field if len(field) <= 40 else field[:37] + "…"
-
-
-# Python refuses to write out numbers of some thousand digits, and nobody wants to read them.
-_LONG_NUMBER = 10**40
 
 
 def _kind_of(value: object) -> str:

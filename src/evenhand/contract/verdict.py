@@ -295,6 +295,28 @@ class MeanProbabilities(Model):
     tie: float
 
 
+class Artefact(Model):
+    """What a judge, or another model, wrote for the judging: `response` says of which response;
+    null where it is of the prompt alone. Only what was `answered` is used."""
+
+    kind: Literal["metrics", "reference", "analysis", "rating"]
+    response: Literal["A", "B"] | None = None
+    outcome: Literal["answered", "truncated", "refused", "empty", "failed"]
+    text: str = ""
+    model: str | None = None
+    usage: Usage = Usage()
+
+
+class Rating(Model):
+    """Each response scored alone, from 0 to 10, after the orders had chosen differently. It decides
+    nothing: the pair stays inconsistent. `winner` is null without a score of both."""
+
+    winner: Winner | None
+    scores_a: tuple[float, ...] = ()
+    scores_b: tuple[float, ...] = ()
+    unread: int = 0  # ratings that could not be read
+
+
 class Metadata(Model):
     id: str | None = None
     evaluation_time_ms: float = 0
@@ -318,6 +340,10 @@ class Metadata(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
+    # What was written beside the verdict, and what a rating of each response says of an
+    # inconsistent pair; left out of the JSON where nothing was asked for.
+    artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
+    by_rating: Rating | None = Field(default=None, exclude_if=lambda value: value is None)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()
 

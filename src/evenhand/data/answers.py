@@ -19,6 +19,7 @@ from evenhand.data.columns import (
     FieldValues,
     optional_text,
     read_tags,
+    reference_text,
     sendable,
     text_of_cluster,
     text_of_id,
@@ -119,13 +120,13 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
         prompts = (_text("prompt", values.get("prompt")),)
     if not prompts:
         raise DataError(Message("data.turns_empty"))
-    references = values.get("reference")
+    references = reference_text(values.get("reference"))
     if not isinstance(references, list):
         references = [] if references in (None, "") else [references] * len(prompts)
     return PromptTurns(
         identity,
         prompts,
-        tuple(_content("reference", reference) for reference in references),
+        tuple(_content("reference", reference_text(reference)) for reference in references),
         read_tags(values.get("tags")),
     )
 
@@ -144,7 +145,7 @@ def _common(values: Mapping[str, Any]) -> ModelAnswer:
         response="",
         model=optional_text("model", values.get("model")),
         context=optional_text("context", values.get("context")),
-        reference=optional_text("reference", values.get("reference")),
+        reference=optional_text("reference", reference_text(values.get("reference"))),
         tags=read_tags(values.get("tags")),
         cluster=text_of_cluster(values.get("cluster")),
     )

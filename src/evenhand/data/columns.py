@@ -4,11 +4,13 @@ row's fields; the spellings of a person's preference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand.contract import Winner
+from evenhand.contract.pair import number_as_text
 from evenhand.data.records import kind_of, shortened
 from evenhand.errors import DataError
 from evenhand.messages import Message
@@ -271,6 +273,13 @@ def optional_text(field: str, value: Any) -> str | None:
     return sendable(field, value)
 
 
+def reference_text(value: Any) -> Any:
+    """A reference that is a number as its text; a gap in a column of numbers is none. Anything
+    else stays as it is."""
+    gap = isinstance(value, float) and math.isnan(value)
+    return None if gap else number_as_text(value)
+
+
 def sendable(field: str, text: str) -> str:
     try:
         text.encode()
@@ -329,12 +338,51 @@ _SPELLED: dict[str, Winner] = {
 _NUMBERED: dict[float, Winner] = {1: "A", 2: "B", 1.5: "TIE"}
 
 
+SKIPPED = frozenset({"skip", "skipped", "跳过"})
+VERDICT_SHAPE = "give A, B, TIE or skipped"
+# What spellings mean in a file; None is no verdict.
+Meanings = Mapping[str, Winner | None]
+
+
+def spelling_of(value: object) -> str:
+    """What is looked up in what spellings mean: of a number its value, so that 1, "1" and 1.0 are
+    spelled alike; of a text its plain form."""
+    number = _number(value)
+    if number is not None:
+        return f"{number:g}"
+    return plain(value if isinstance(value, str) else str(value))
+
+
+def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
+    """What spellings mean, as a caller gives it: `{"0": "TIE"}`."""
+    meant: dict[str, Winner | None] = {}
+    for spelled, verdict in given.items():
+        read = None
+        if plain(verdict) not in SKIPPED:
+            try:
+                read = read_label(verdict, numbered=False, model_a=None, model_b=None)
+            except DataError:
+                read = None
+            if read is None:
+                values = {"spelled": spelled, "verdict": verdict, "shape": VERDICT_SHAPE}
+                raise DataError(Message("data.spelling_no_verdict", **values))
+        meant[spelling_of(spelled)] = read
+    return meant
+
+
 def read_label(
-    value: object, *, numbered: bool, model_a: str | None, model_b: str | None
+    value: object,
+    *,
+    numbered: bool,
+    model_a: str | None,
+    model_b: str | None,
+    meanings: Meanings | None = None,
 ) -> Winner | None:
     """The label in the pair's own letters; None where the row has none."""
     if value is None:
         return None
+    if meanings and spelling_of(value) in meanings:
+        return meanings[spelling_of(value)]
     if isinstance(value, str):
         text = value.strip()
         if not text:
@@ -347,7 +395,8 @@ def read_label(
     number = _number(value)
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
-    raise DataError(Message("data.label_unknown", value=kind_of(value)))
+    shown = shortened(value if isinstance(value, str) else spelling_of(value), to=20)
+    raise DataError(Message("data.label_unknown", value=kind_of(value), shortened=shown))
 
 
 def _number(value: object) -> float | None:

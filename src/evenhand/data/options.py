@@ -83,7 +83,8 @@ class ReadOptions:
 
     `criteria` serve rows that have none of their own. `allow_tie` and `swap_positions`, where
     they are set, hold for every row; None leaves it to the row, and to True where it is silent.
-    `orders` draws the order of every row, whatever the row says of it.
+    `orders` draws the order of every row, whatever the row says of it. `values` says what a
+    spelling of a label means: `{"0": "TIE"}`.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +93,7 @@ class ReadOptions:
     allow_tie: bool | None = None
     swap_positions: bool | None = None
     orders: OrderDraw | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.orders is not None and self.swap_positions is not None:

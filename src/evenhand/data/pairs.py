@@ -20,7 +20,9 @@ from evenhand.data.columns import (
     optional_text,
     plain,
     read_label,
+    read_meanings,
     read_tags,
+    reference_text,
     text_of_cluster,
     text_of_id,
 )
@@ -52,6 +54,7 @@ class PairRows:
         self._prefix = prefix
         self._tabular = tabular
         self._fields = FieldValues(PAIR_FIELDS, reading.columns, required=_REQUIRED)
+        self._meanings = read_meanings(reading.values)
         self._criteria: dict[bytes, tuple[Criterion, ...]] = {}
 
     def check(self, columns: Sequence[str]) -> None:
@@ -75,7 +78,11 @@ class PairRows:
         model_a = optional_text("model_a", values.get("model_a"))
         model_b = optional_text("model_b", values.get("model_b"))
         label = read_label(
-            values.get("label"), numbered=shape.numbered, model_a=model_a, model_b=model_b
+            values.get("label"),
+            numbered=shape.numbered,
+            model_a=model_a,
+            model_b=model_b,
+            meanings=self._meanings,
         )
         if shape.preferred:
             label = _preferred(label)
@@ -104,10 +111,12 @@ class PairRows:
             "response_a": values["response_a"],
             "response_b": values["response_b"],
         }
-        for name in ("context", "reference"):
-            # An empty text is no context: a table has no other way to say "none".
-            if values.get(name) not in (None, ""):
-                fields[name] = values[name]
+        given = {
+            "context": values.get("context"),
+            "reference": reference_text(values.get("reference")),
+        }
+        # An empty text is no context: a table has no other way to say "none".
+        fields |= {name: value for name, value in given.items() if value not in (None, "")}
         for name in ("allow_tie", "swap_positions"):
             if values.get(name) not in (None, ""):
                 fields[name] = self._switch(values[name])

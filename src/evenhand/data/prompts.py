@@ -12,6 +12,7 @@ from evenhand.data.columns import (
     FieldValues,
     optional_text,
     read_tags,
+    reference_text,
     sendable,
     text_of_cluster,
     text_of_id,
@@ -89,7 +90,7 @@ def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: in
         source,
         number,
         optional_text("context", values.get("context")),
-        optional_text("reference", values.get("reference")),
+        optional_text("reference", reference_text(values.get("reference"))),
         read_tags(values.get("tags")),
         text_of_cluster(values.get("cluster")),
     )

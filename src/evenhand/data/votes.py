@@ -14,12 +14,15 @@ from typing import Any, Literal, get_args
 
 from evenhand.contract import Order, Winner
 from evenhand.data.columns import (
+    SKIPPED,
+    VERDICT_SHAPE,
     Columns,
     FieldValues,
     optional_text,
-    plain,
     read_label,
+    read_meanings,
     sendable,
+    spelling_of,
     text_of_id,
 )
 from evenhand.data.formats import open_tables
@@ -51,10 +54,8 @@ VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 VoteOrigin = Literal["import", "terminal", "page", "escalation"]
 VoteDraw = Literal["random", "weighted", "chosen"]
-_SKIPPED = frozenset({"skip", "skipped", "跳过"})
 _BOTH_BAD = frozenset({"bothbad", "tie(bothbad)", "都不好"})
 _LISTED_MAX = 1 << 20  # characters of a list that is spelled in a cell
-_SHAPE = "give A, B, TIE or skipped"
 
 Models = Callable[[str], "tuple[str | None, str | None]"]
 
@@ -119,35 +120,11 @@ def read_votes(
         raise DataError(Message("data.file_without_rows", name=source.name))
 
 
-def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
-    """What spellings mean, by their plain form."""
-    meant: dict[str, Winner | None] = {}
-    for spelled, verdict in given.items():
-        if plain(verdict) in _SKIPPED:
-            meant[plain(spelled)] = None
-            continue
-        try:
-            read = read_label(verdict, numbered=False, model_a=None, model_b=None)
-        except DataError:
-            read = None
-        if read is None:
-            raise DataError(
-                Message(
-                    "data.spelling_no_verdict",
-                    spelled=spelled,
-                    verdict=verdict,
-                    shape=_SHAPE,
-                )
-            )
-        meant[plain(spelled)] = read
-    return meant
-
-
 class _Rows:
     def __init__(self, source: str, reading: VoteReading, models: Models, *, tabular: bool) -> None:
         self._source = source
         self._who = reading.who
-        self._values = read_values(reading.values)
+        self._meanings = read_meanings(reading.values)
         self._models = models
         self._columns = Columns(VOTE_FIELDS, reading.columns)
         self._fields = FieldValues(VOTE_FIELDS, reading.columns, required=())
@@ -190,7 +167,7 @@ class _Rows:
         about = self._about(values)
         for who, given in self._given(values, tuple(row)):
             verdict = self._verdict(pair, given)
-            both_bad = verdict == "TIE" and plain(_spelling(given)) in _BOTH_BAD
+            both_bad = verdict == "TIE" and spelling_of(given) in _BOTH_BAD
             yield VoteRow(pair, who, verdict, self._source, number, **about, both_bad=both_bad)
 
     def _given(
@@ -207,7 +184,7 @@ class _Rows:
                 raise DataError(self._nobody(columns))
             given = values.get("verdict")
             if given is None or given == "":
-                raise DataError(Message("data.row_without_verdict", shape=_SHAPE))
+                raise DataError(Message("data.row_without_verdict", shape=VERDICT_SHAPE))
             yield who, given
             return
         if who is not None:
@@ -231,10 +208,10 @@ class _Rows:
         return _name(values.get("who"), str), values.get("verdict")
 
     def _verdict(self, pair: str, given: Any) -> Winner | None:
-        spelled = plain(_spelling(given))
-        if spelled in self._values:
-            return self._values[spelled]
-        if isinstance(given, str) and spelled in _SKIPPED:
+        spelled = spelling_of(given)
+        if spelled in self._meanings:
+            return self._meanings[spelled]
+        if isinstance(given, str) and spelled in SKIPPED:
             return None
         model_a, model_b = self._models(pair)
         try:
@@ -247,8 +224,8 @@ class _Rows:
             Message(
                 "data.vote_verdict_unknown",
                 given=kind_of(given),
-                shape=_SHAPE,
-                shortened=shortened(_spelling(given), to=20) or "SPELLING",
+                shape=VERDICT_SHAPE,
+                shortened=shortened(spelled, to=20) or "SPELLING",
             )
         )
 
@@ -262,12 +239,6 @@ class _Rows:
             "origin": read_one_of("origin", values.get("origin"), get_args(VoteOrigin)),
             "shown_order": read_one_of("shown_order", values.get("shown_order"), get_args(Order)),
         }
-
-
-def _spelling(given: Any) -> str:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        return given if isinstance(given, str) else str(given).lower()
-    return f"{given:g}"
 
 
 def _name(given: Any, unescape: Callable[[str], str]) -> str | None:

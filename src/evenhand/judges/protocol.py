@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
 from evenhand.contract import Mode, Order, Pair, Usage, Winner
+from evenhand.prompts.preparation import ArtefactKind
 from evenhand.prompts.template import ChatMessage, Segment
 
 __all__ = [
@@ -39,6 +40,9 @@ class JudgeCall:
     answer_schema: Mapping[str, Any] | None = None  # the JSON Schema that the answer should fit
     letters: tuple[str, ...] = ()  # letter mode: the tokens whose probabilities are wanted
     logprobs: bool = False  # reasoned mode: token log-probabilities are wanted with the text
+    # What is to be written instead of a verdict, and of which response where it is of one.
+    artefact: ArtefactKind | None = None
+    artefact_of: Literal["A", "B"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,25 @@ whatever is known to neither is a provider of pydantic-ai's.
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, cast, get_args
 
 from evenhand.errors import InputError, SettingsError
-from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
+from evenhand.judges.prices import cost_usd
+from evenhand.judges.protocol import (
+    ClosedOnExit,
+    Completion,
+    Judge,
+    JudgeCall,
+    OpenJudge,
+    Traits,
+    identity_of,
+)
 from evenhand.messages import Message
 
 TransportName = Literal["aiohttp", "httptools"]
@@ -160,6 +171,42 @@ class _Foreign(ClosedOnExit):
 
     async def close(self) -> None:
         await self._judge.close()
+
+
+class PreparedJudge(ClosedOnExit):
+    """A judge for whom another model writes what is written beside its verdicts."""
+
+    def __init__(self, judge: OpenJudge, writer: OpenJudge) -> None:
+        self._judge = judge
+        self._writer = writer
+        self.name = judge.name
+        self.traits = judge.traits
+        # Its settings by their digest: they may hold an address, and clients see these.
+        settings = json.dumps(dict(identity_of(writer)), sort_keys=True, default=str)
+        written_by = f"{writer.name}@{sha256(settings.encode()).hexdigest()[:12]}"
+        self.identity = {**identity_of(judge), "prepare_with": written_by}
+        self.base_urls = (*_addresses_of(judge), *_addresses_of(writer))
+
+    def __getattr__(self, name: str) -> object:  # its account and news
+        return getattr(self._judge, name)
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        if call.artefact is None:
+            return await self._judge.ask(call)
+        completion = await self._writer.ask(call)
+        # At the writer's own price: nobody after this knows whose call it was.
+        cost = cost_usd(completion.usage, model=completion.model, traits=self._writer.traits)
+        usage = completion.usage.model_copy(update={"cost_usd": cost})
+        return completion if cost is None else replace(completion, usage=usage)
+
+    async def close(self) -> None:
+        await self._judge.close()
+        await self._writer.close()
+
+
+def _addresses_of(judge: Judge) -> tuple[str, ...]:
+    address = judge.traits.api_url
+    return getattr(judge, "base_urls", ()) or (() if address is None else (address,))
 
 
 def traits_of(spec: str | None) -> Traits:

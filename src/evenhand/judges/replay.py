@@ -55,6 +55,7 @@ class _Recorded:
     model: str | None
     finish: Finish
     scores: tuple[float, float] | None
+    number: int  # of the repetition
     round: int
     line: int
 
@@ -63,6 +64,7 @@ class _Recorded:
 
 
 _Key = tuple[str, Order]
+_ArtefactKey = tuple[str, str | None, str | None]  # pair, kind, response
 
 
 class Recording(NamedTuple):
@@ -70,7 +72,7 @@ class Recording(NamedTuple):
 
     id: str
     order: Order
-    sample: int
+    repetition: int  # as the file counts them
     raw: str | None
     verdict_as_shown: Winner | None
     finish: Finish
@@ -91,7 +93,7 @@ class ReplayJudge(ClosedOnExit):
 
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path.name}"
-        self._passes = _read(path)
+        self._passes, self._artefacts = _read(path)
         # What was recorded may hold a key that its server echoed.
         self._redact = Redactor(others=secrets_in(os.environ))
         self.identity: Mapping[str, object] = {"sha256": _sha256_of(path)}
@@ -99,6 +101,8 @@ class ReplayJudge(ClosedOnExit):
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
             raise NotRecorded(Message("judges.replay_needs_id", name=self.name))
+        if call.artefact is not None:
+            return self._redact.clean(self._artefact(call.pair.id, call))
         recorded = self._find(call.pair.id, call.order, call.sample)
         if recorded.raw is None:
             return Completion(
@@ -113,13 +117,27 @@ class ReplayJudge(ClosedOnExit):
             Completion(text=recorded.raw, finish=recorded.finish, model=recorded.model)
         )
 
+    def _artefact(self, pair_id: str, call: JudgeCall) -> Completion:
+        """What the judge wrote beside its verdicts then: it is shown and stored, and the recorded
+        verdicts are what they are."""
+        written = self._artefacts.get((pair_id, call.artefact, call.artefact_of), ())
+        if call.sample > len(written):
+            values = {"name": self.name, "kind": call.artefact, "pair": pair_id}
+            raise NotRecorded(Message("judges.artefact_not_recorded", **values, sample=call.sample))
+        return written[call.sample - 1]
+
     def recordings(self) -> Iterator[Recording]:
         """All of them, by pair and order as they first come in the file."""
         for (pair_id, order), samples in self._passes.items():
-            for sample, recorded in enumerate(samples, start=1):
+            for each in samples:
                 yield Recording(
-                    pair_id, order, sample, recorded.raw, recorded.verdict_as_shown, recorded.finish
+                    pair_id, order, each.number, each.raw, each.verdict_as_shown, each.finish
                 )
+
+    @property
+    def repetitions(self) -> int:
+        """The most recordings that a pass has."""
+        return max(map(len, self._passes.values()), default=0)
 
     def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
         samples = self._passes.get((pair_id, order))
@@ -149,18 +167,25 @@ def _sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(path: Path) -> dict[_Key, list[_Recorded]]:
-    """The samples of each pass, in the order of their repetition, whatever that counts from."""
+def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, list[Completion]]]:
+    """The samples of each pass, in the order of their repetition, whatever that counts from; and
+    what was written beside them."""
     passes: dict[_Key, dict[int, _Recorded]] = {}
+    artefacts: dict[_ArtefactKey, list[Completion]] = {}
     for line, text in _lines(path):
         record = _record(text, where=f"{path}, line {line}")
-        key, number = (record["id"], cast("Order", record["pass"])), _sample_number(record)
+        artefacts |= dict(_artefacts_of(record, where=f"{path}, line {line}"))
+        if "pass" not in record:
+            continue
+        key = (str(record["id"]), cast("Order", record["pass"]))
+        number = _sample_number(record)
         recorded = _Recorded(
             raw=record.get("raw"),
             verdict_as_shown=record.get("verdict_as_shown"),
             model=record.get("model"),
             finish=_FINISH.get(record.get("finish_reason"), "other"),
             scores=_two_scores(record, where=f"{path}, line {line}"),
+            number=number,
             round=record.get("round") or 1,
             line=line,
         )
@@ -169,7 +194,45 @@ def _read(path: Path) -> dict[_Key, list[_Recorded]]:
         samples[number] = (
             recorded if earlier is None else _later(earlier, recorded, path=path, key=key)
         )
-    return {key: [samples[number] for number in sorted(samples)] for key, samples in passes.items()}
+    in_order = {
+        key: [samples[number] for number in sorted(samples)] for key, samples in passes.items()
+    }
+    return in_order, artefacts
+
+
+# A rating as LLMBar recorded it has a score of each response, with how its completion ended.
+_SIDES = {"a": "A", "b": "B", "score_1": "A", "score_2": "B"}
+
+
+def _artefacts_of(
+    record: dict[str, Any], *, where: str
+) -> Iterator[tuple[_ArtefactKey, list[Completion]]]:
+    """`steps`: metrics and reference as texts, analysis by response; `rating` by response, a score
+    or a list of them."""
+    pair_id, model = str(record["id"]), record.get("model")
+
+    def written(value: object) -> list[Completion]:
+        ends: object = None
+        if isinstance(value, list) and len(value) == 2 and isinstance(value[1], str):
+            value, ends = value[:1], value[1]
+        every = value if isinstance(value, list) else [value]
+        finish = _FINISH.get(ends if isinstance(ends, str) else None, "other")
+        if not all(type(each) in (str, int, float) for each in every):
+            raise InputError(
+                Message("judges.recording_steps", where=where, given=_shortened(value))
+            )
+        return [Completion(text=str(each), finish=finish, model=model) for each in every]
+
+    steps, rating = record.get("steps") or {}, record.get("rating") or {}
+    if not isinstance(steps, dict) or not isinstance(rating, dict):
+        raise InputError(Message("judges.recording_steps", where=where, given=_shortened(steps)))
+    for kind in ("metrics", "reference"):
+        if steps.get(kind) is not None:
+            yield (pair_id, kind, None), written(steps[kind])
+    for kind, values in (("analysis", steps.get("analysis")), ("rating", rating)):
+        for name, side in _SIDES.items():
+            if isinstance(values, dict) and values.get(name) is not None:
+                yield (pair_id, kind, side), written(values[name])
 
 
 def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | None:
@@ -243,7 +306,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "id": ((str,), "a string"),
+    "id": ((str, int), "a string or a whole number"),
     "pass": ((str,), "original or swapped"),
     "raw": ((str, type(None)), "a string or null"),
     "verdict_as_shown": ((str, type(None)), "A, B, TIE or null"),
@@ -266,10 +329,12 @@ def _record(text: bytes, *, where: str) -> dict[str, Any]:
         raise InputError(Message("judges.recording_not_json", where=where, msg=error.msg)) from None
     if not isinstance(record, dict):
         raise InputError(Message("judges.recording_no_object", where=where))
-    for field in ("id", "pass"):
+    # A record of ratings alone is of no pass.
+    needed = ("id",) if "rating" in record and "pass" not in record else ("id", "pass")
+    for field in needed:
         if field not in record:
             raise InputError(Message("judges.recording_field_missing", where=where, field=field))
-    if "raw" not in record and "verdict_as_shown" not in record:
+    if "pass" in needed and "raw" not in record and "verdict_as_shown" not in record:
         raise InputError(Message("judges.recording_empty", where=where))
     for field, (types, takes) in _FIELDS.items():
         if field in record and not _fits(field, record[field], types):

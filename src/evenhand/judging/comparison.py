@@ -16,6 +16,7 @@ from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.judging.decision import Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassCache, PassesFailed, make_passes, milliseconds_since
+from evenhand.judging.preparation import Artefacts, ArtefactsFailed, rate
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.messages import Message
@@ -29,35 +30,50 @@ class Failed(NamedTuple):
 
 
 async def compare(
-    pair: Pair | Mapping[str, Any], judge: Judge, config: JudgeConfig | None = None
+    pair: Pair | Mapping[str, Any],
+    judge: Judge,
+    config: JudgeConfig | None = None,
+    *,
+    artefacts: Artefacts | None = None,
 ) -> Verdict:
-    """The verdict on a pair. What went wrong is raised, with what is known in its metadata."""
-    settled = await settle(read_pair(pair), judge, config or JudgeConfig())
+    """The verdict on a pair. What went wrong is raised, with what is known in its metadata.
+    `artefacts` are shared by comparisons."""
+    settled = await settle(read_pair(pair), judge, config or JudgeConfig(), artefacts=artefacts)
     if isinstance(settled, Failed):
         raise settled.error
     return settled
 
 
 async def settle(
-    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassCache | None = None
+    pair: Pair,
+    judge: Judge,
+    config: JudgeConfig,
+    *,
+    keeper: PassCache | None = None,
+    artefacts: Artefacts | None = None,
 ) -> Verdict | Failed:
     """The same, with a failure as a value."""
     case = _case(pair, judge, config)
     if isinstance(case, Failed):
         return case
-    judged = await _judge(case, keeper)
+    judged = await _judge(case, keeper, artefacts)
     return judged if isinstance(judged, Failed) else explain(pair, judged, case.context())
 
 
 async def judge_pair(
-    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassCache | None = None
+    pair: Pair,
+    judge: Judge,
+    config: JudgeConfig,
+    *,
+    keeper: PassCache | None = None,
+    artefacts: Artefacts | None = None,
 ) -> Judged | Failed:
     """The same without the prose: what a run of many pairs keeps, and `explain` can explain.
 
     Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
     """
     case = _case(pair, judge, config)
-    return case if isinstance(case, Failed) else await _judge(case, keeper)
+    return case if isinstance(case, Failed) else await _judge(case, keeper, artefacts)
 
 
 def _case(pair: Pair, judge: Judge, config: JudgeConfig) -> Case | Failed:
@@ -70,12 +86,15 @@ def _case(pair: Pair, judge: Judge, config: JudgeConfig) -> Case | Failed:
         return Failed(failure_of(error), error)
 
 
-async def _judge(case: Case, keeper: PassCache | None) -> Judged | Failed:
+async def _judge(
+    case: Case, keeper: PassCache | None, artefacts: Artefacts | None
+) -> Judged | Failed:
     pair, config = case.pair, case.config
     if pair.response_a == pair.response_b and not config.ask_identical:
         return _unasked(case)
+    artefacts = artefacts or Artefacts()
     try:
-        passes = await make_passes(case, keeper)
+        passes, prepared = await make_passes(case, keeper, artefacts)
     except PassesFailed as failed:
         return _failed(case, failed.error, failed.passes, requests=failed.requests)
     readings = [result.reading for result in passes]
@@ -85,7 +104,14 @@ async def _judge(case: Case, keeper: PassCache | None) -> Judged | Failed:
         return _failed(case, error, passes, why=decision)
     if config.calibration is not None:
         decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))
-    return Judged(decision, passes, config.samples_per_order, milliseconds_since(case.started))
+    if config.rates_inconsistent and decision.outcome is Outcome.INCONSISTENT:
+        try:
+            rating, ratings = await rate(pair, case.judge, config, artefacts)
+        except ArtefactsFailed as failed:
+            return _failed(case, failed.error, passes, requests=failed.requests)
+        decision, prepared = replace(decision, by_rating=rating), (*prepared, *ratings)
+    taken_ms = milliseconds_since(case.started)
+    return Judged(decision, passes, config.samples_per_order, taken_ms, prepared)
 
 
 def _calibrated(

@@ -5,7 +5,7 @@ caller chose, what the settings say and what the judge can do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Protocol, TypeVar
@@ -13,12 +13,19 @@ from typing import Any, Literal, Protocol, TypeVar
 from evenhand.contract import JudgedBy, Locale, Mode, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges.protocol import Judge, OpenJudge, Traits
-from evenhand.judges.registry import JudgeOptions, open_judge, traits_of
+from evenhand.judges.registry import (
+    JudgeName,
+    JudgeOptions,
+    PreparedJudge,
+    open_judge,
+    traits_of,
+)
 from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
 from evenhand.messages import Message
 from evenhand.prompts import Template, built_in_template, open_template
+from evenhand.prompts.preparation import PREPARE_KINDS, PrepareKind
 from evenhand.settings import Settings, split_addresses
 
 
@@ -64,6 +71,12 @@ class JudgeConfig(JudgeOptions):
     repairs: int | None = None  # how often an unread answer is shown to the judge again
     retry: RetryPolicy | None = None
     ask_identical: bool = True  # False: identical responses are a tie without asking
+    prepare: tuple[PrepareKind, ...] | None = None  # what is written before the judging
+    prepare_with: str | None = None  # the model that writes it; None: the judge
+    on_inconsistent: OnInconsistent | None = None  # rate: score each response alone too
+    rating_samples: int | None = None  # how often each is scored then
+    # The writer's own, as `resolve` finds its server and key.
+    writer: JudgeConfig | None = field(default=None, repr=False, compare=False)
     calibration: Calibrator | None = None  # what trust.calibration.open_calibration gives
 
     def __post_init__(self) -> None:
@@ -77,17 +90,25 @@ class JudgeConfig(JudgeOptions):
             ("confidence", self.confidence, (None, "stated", "logprobs")),
             ("protocol", self.protocol, (None, *PROTOCOLS)),
             ("ask_identical", self.ask_identical, (True, False)),
+            ("on_inconsistent", self.on_inconsistent, (None, "keep", "rate")),
         ):
             if value not in allowed:
                 offered = ", ".join(str(choice) for choice in allowed)
                 raise InputError(
                     Message("judging.choice_unknown", name=name, value=value, offered=offered)
                 )
-        for name, number, least in (("samples", self.samples, 1), ("repairs", self.repairs, 0)):
+        for name, number, least in (
+            ("samples", self.samples, 1),
+            ("repairs", self.repairs, 0),
+            ("rating_samples", self.rating_samples, 1),
+        ):
             if number is not None and (type(number) is not int or number < least):
                 raise InputError(
                     Message("judging.integer_needed", name=name, number=number, least=least)
                 )
+        object.__setattr__(self, "prepare", read_kinds(self.prepare))
+        if self.prepare_with is not None and not isinstance(self.prepare_with, str):
+            raise InputError(Message("judging.judge_no_name", judge=self.prepare_with))
         if not isinstance(self.template, (Template, Path, NoneType)):
             raise InputError(Message("judging.template_no_template", template=self.template))
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
@@ -135,11 +156,17 @@ class JudgeConfig(JudgeOptions):
             confidence=first_given(chosen.confidence, settings.confidence, chosen.confidence_from),
             repairs=first_given(chosen.repairs, settings.repairs, chosen.repairs_allowed),
             retry=chosen.retry or _retry_of(settings),
+            prepare=first_given(chosen.prepare, settings.prepare, ()),
+            prepare_with=chosen.prepare_with or settings.prepare_with,
+            on_inconsistent=first_given(chosen.on_inconsistent, settings.on_inconsistent, "keep"),
+            rating_samples=first_given(
+                chosen.rating_samples, settings.rating_samples, chosen.ratings_each
+            ),
         )
         template = chosen.template or (Path(settings.template) if settings.template else None)
         if isinstance(template, Path):
             template = resolved._open_template(template, traits) if traits.needs_prompt else None
-        return replace(resolved, template=template)
+        return replace(resolved, template=template, writer=_writer_of(resolved, settings, chosen))
 
     def _open_template(self, path: Path, traits: Traits) -> Template:
         return open_template(
@@ -150,7 +177,29 @@ class JudgeConfig(JudgeOptions):
         """The judge that it names; nothing is sent or loaded before its first question."""
         if self.judge is None:
             raise InputError(Message("judging.no_judge"))
-        return open_judge(self.judge, self)
+        judge = open_judge(self.judge, self)
+        if self.prepare_with is None or not self.writes:
+            return judge
+        writer = self.writer or replace(self, judge=self.prepare_with)
+        return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written beside the verdicts."""
+        return bool(self.prepare) or self.rates_inconsistent
+
+    @property
+    def rates_inconsistent(self) -> bool:
+        return self.on_inconsistent == "rate"
+
+    @property
+    def ratings_each(self) -> int:
+        return self.rating_samples or 3
+
+    def prepares(self, traits: Traits) -> tuple[PrepareKind, ...]:
+        """A judge that follows a rule reads nothing and has nothing written; one that replays has
+        what was recorded."""
+        return (self.prepare or ()) if traits.needs_prompt or traits.by_id else ()
 
     @property
     def needs_prompt(self) -> bool:
@@ -216,7 +265,7 @@ class JudgeConfig(JudgeOptions):
     def template_for(self, mode: Mode) -> Template:
         template = self.template
         if template is None:
-            return built_in_template(self.language, mode)
+            return built_in_template(self.language, mode, prepared=bool(self.prepare))
         if isinstance(template, Path):
             return open_template(template.expanduser(), locale=self.language, mode=mode)
         if template.mode != mode or template.locale != self.language:
@@ -237,7 +286,22 @@ _RETRY = RetryPolicy()
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
 
+OnInconsistent = Literal["keep", "rate"]
 Value = TypeVar("Value")
+
+
+def read_kinds(given: Any) -> tuple[PrepareKind, ...] | None:
+    """What is to be prepared, in one order, each once: `metrics,reference` or a list of them."""
+    if given is None:
+        return None
+    named = given.split(",") if isinstance(given, str) else given
+    if not isinstance(named, Sequence):
+        raise InputError(Message("judging.prepare_unknown", kind=given, kinds=PREPARE_KINDS))
+    kinds = [str(each).strip() for each in named if str(each).strip() != "none"]
+    for kind in kinds:
+        if kind not in PREPARE_KINDS:
+            raise InputError(Message("judging.prepare_unknown", kind=kind, kinds=PREPARE_KINDS))
+    return tuple(kind for kind in PREPARE_KINDS if kind in kinds)
 
 
 def first_given(option: Value | None, setting: Value | None, default: Value) -> Value:
@@ -256,6 +320,18 @@ def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> di
         "base_url": read_addresses(chosen.base_url) or read_addresses(settled),
         "api_key": chosen.api_key or (settings.api_key if of_openai else None),
     }
+
+
+def _writer_of(
+    resolved: JudgeConfig, settings: Settings, chosen: JudgeConfig
+) -> JudgeConfig | None:
+    """The judge's own address and key are the writer's too where both are of one kind."""
+    if resolved.prepare_with is None:
+        return None
+    kinds = [JudgeName.read(name).kind for name in (resolved.prepare_with, resolved.judge or "-:-")]
+    its = chosen if kinds[0] == kinds[1] else replace(chosen, base_url=None, api_key=None)
+    server = _server_of(resolved.prepare_with, settings, its)
+    return replace(resolved, **server, judge=resolved.prepare_with)
 
 
 def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:

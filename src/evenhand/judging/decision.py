@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from evenhand import contract
 from evenhand.contract import (
+    Artefact,
     ConfidenceSource,
     CriterionOutcome,
     DecidedBy,
@@ -19,6 +20,7 @@ from evenhand.contract import (
     Pair,
     Pass,
     Probabilities,
+    Rating,
     Scores,
     Unread,
     Usage,
@@ -219,6 +221,7 @@ class Decision:
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     abstained: bool = False  # less sure than its calibration promises
+    by_rating: Rating | None = None  # of an inconsistent pair whose responses were scored alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +232,4 @@ class Judged:
     passes: tuple[PassResult, ...]
     samples: int = 1
     time_ms: float = 0
+    artefacts: tuple[Artefact, ...] = ()  # written beside them, in the caller's labels

@@ -64,6 +64,8 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
     decision = judged.decision
     passes = in_contract(pair, judged.passes)
     prose = _prose(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
+    if decision.by_rating is not None or judged.artefacts:
+        prose["notes"] = (*prose["notes"], *_notes_on_writing(judged, context.locale))
     return Verdict(
         winner=decision.winner,
         confidence=decision.confidence,
@@ -81,8 +83,43 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
             decided_by=decision.decided_by,
             probabilities=decision.probabilities,
             criteria=tuple([criterion.to_contract() for criterion in decision.criteria]),
+            by_rating=decision.by_rating,
+            **_of_artefacts(judged, passes),
         ),
     )
+
+
+def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
+    if not judged.artefacts:
+        return {}
+    usage = add_usage([*(p.usage for p in passes), *(a.usage for a in judged.artefacts)])
+    return {"artefacts": judged.artefacts, "usage": usage}
+
+
+def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
+    """What was prepared in vain, and what the ratings say: the better one first, so that a verdict
+    and its mirror image differ in the labels alone."""
+    unused = [
+        each.kind
+        for each in judged.artefacts
+        if each.outcome != "answered" and each.kind != "rating"
+    ]
+    for kind in dict.fromkeys(unused):
+        yield say(locale, "not_prepared", kind=kind)
+    rating = judged.decision.by_rating
+    if rating is None:
+        return
+    if rating.winner is None:
+        yield say(locale, "not_rated")
+        return
+    a, b = (sum(scores) / len(scores) for scores in (rating.scores_a, rating.scores_b))
+    if rating.winner == "TIE":
+        yield say(locale, "rated_alike", score=f"{a:.1f}")
+        return
+    names = [name_winner(locale, "A"), name_winner(locale, "B")]
+    better, other = names if rating.winner == "A" else names[::-1]
+    high, low = f"{max(a, b):.1f}", f"{min(a, b):.1f}"
+    yield say(locale, "rated", better=better, high=high, other=other, low=low)
 
 
 def failure_of(error: EvenhandError) -> Failure:

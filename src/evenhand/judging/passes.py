@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from evenhand.contract import Mode, Order, Pair, Reconciling, Unread, Usage
+from evenhand.contract import Artefact, Mode, Order, Pair, Reconciling, Unread, Usage
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
@@ -19,9 +19,19 @@ from evenhand.judging.ballots import add_usage, read_completion, read_letters
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult, Reading
 from evenhand.judging.explanation import VerdictContext
+from evenhand.judging.preparation import (
+    Artefacts,
+    ArtefactsFailed,
+    gather_each,
+    in_contract,
+    notes_of,
+    obtain,
+    wanted_before,
+)
 from evenhand.judging.reconciliation import shown_first
 from evenhand.messages import Message
 from evenhand.prompts import Prompt, answer_schema, response_digests
+from evenhand.prompts.preparation import refuse_without_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,9 @@ class Case:
         mode = config.mode_for(judge)
         prompt = None
         if judge.traits.needs_prompt:
-            prompt = Prompt.of(pair, config.template_for(mode))
+            template = config.template_for(mode)
+            refuse_without_slots(template, config.prepare or ())
+            prompt = Prompt.of(pair, template)
         how = config.reconciling(mode)
         config.calibration_for(judge)
         return cls(pair, judge, config, mode, how, prompt, time.perf_counter())
@@ -73,11 +85,17 @@ _LONGEST_READ_AT_ONCE = 20_000
 class PassesFailed(Exception):
     """A judge failed in a pass; the passes that did come are kept."""
 
-    def __init__(self, errors: list[JudgeError], passes: tuple[PassResult, ...]) -> None:
+    def __init__(
+        self,
+        errors: list[JudgeError],
+        passes: tuple[PassResult, ...],
+        *,
+        requests: int | None = None,
+    ) -> None:
         super().__init__(str(errors[0]))
         self.error = errors[0]
         self.passes = passes
-        self.requests = sum(error.requests for error in errors)
+        self.requests = sum(error.requests for error in errors) if requests is None else requests
 
 
 class PassCache(Protocol):
@@ -90,20 +108,28 @@ class PassCache(Protocol):
     def failed(self, order: Order, sample: int, error: JudgeError) -> None: ...
 
 
-async def make_passes(case: Case, keeper: PassCache | None = None) -> tuple[PassResult, ...]:
-    """Both orders at once, unless the judge answers one at a time anyway."""
+async def make_passes(
+    case: Case, keeper: PassCache | None = None, artefacts: Artefacts | None = None
+) -> tuple[tuple[PassResult, ...], tuple[Artefact, ...]]:
+    """Both orders at once, unless the judge answers one at a time anyway; and what was written
+    before them, where a pass had to be asked for."""
     wanted = [(o, s) for o in case.pair.orders for s in range(1, case.config.samples_per_order + 1)]
-    made: list[PassResult | BaseException] = []
-    if case.judge.traits.parallel:
-        made = await _gather_passes([_kept_pass(case, o, s, keeper) for o, s in wanted])
-    else:
-        for order, sample in wanted:
-            made += await _gather_passes([_kept_pass(case, order, sample, keeper)])
-            if isinstance(made[-1], BaseException):
-                break
+    kept = (
+        [keeper.recall(order, sample) for order, sample in wanted]
+        if keeper
+        else [None] * len(wanted)
+    )
+    prepared: tuple[Artefact, ...] = ()
+    if None in kept and case.config.prepare:
+        case, prepared = await _prepare(case, artefacts or Artefacts())
+    asked = [
+        _kept_pass(case, order, sample, known, keeper)
+        for (order, sample), known in zip(wanted, kept, strict=True)
+    ]
+    made = await gather_each(asked, at_once=case.judge.traits.parallel)
     passes = tuple([p for p in made if not isinstance(p, BaseException)])
     if len(passes) == len(wanted):
-        return passes
+        return passes, prepared
     failed: list[tuple[Order, JudgeError]] = []
     for (order, _), problem in zip(wanted, made, strict=False):
         if isinstance(problem, JudgeError):
@@ -116,33 +142,25 @@ async def make_passes(case: Case, keeper: PassCache | None = None) -> tuple[Pass
     raise PassesFailed([error for _, error in failed], passes)
 
 
-async def _gather_passes(
-    asked: list[Coroutine[Any, Any, PassResult]],
-) -> list[PassResult | BaseException]:
-    """All of them at once, a failure as a value, and none left running. The first runs here and
-    only the others are tasks: that is half the tasks of a pair, and the first goes first."""
-    create_task = asyncio.get_running_loop().create_task
-    others = [create_task(each) for each in asked[1:]]
-    settled: list[PassResult | BaseException] = []
+async def _prepare(case: Case, artefacts: Artefacts) -> tuple[Case, tuple[Artefact, ...]]:
+    kinds = case.config.prepares(case.judge.traits)
+    requests = wanted_before(case.pair, case.config, kinds)
     try:
-        for each in (asked[0], *others):
-            try:
-                settled.append(await each)
-            except Exception as error:
-                settled.append(error)
-    except BaseException:
-        for other in others:
-            other.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        raise
-    return settled
+        made = await obtain(requests, case.judge, case.config, artefacts)
+    except ArtefactsFailed as failed:
+        raise PassesFailed([failed.error], (), requests=failed.requests) from None
+    prepared = in_contract(requests, made)
+    if case.prompt is None:
+        return case, prepared
+    prompt = Prompt.of(case.pair, case.prompt.template, notes_of(prepared))
+    return replace(case, prompt=prompt), prepared
 
 
-async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassCache | None) -> PassResult:
-    if keeper is not None:
-        known = keeper.recall(order, sample)
-        if known is not None:
-            return known
+async def _kept_pass(
+    case: Case, order: Order, sample: int, known: PassResult | None, keeper: PassCache | None
+) -> PassResult:
+    if known is not None:
+        return known
     make = _letter_pass if case.mode == "letter" else _reasoned_pass
     try:
         made = await make(case, order, sample)

@@ -4,17 +4,20 @@ held to. What does not depend on the pair's texts is made once for a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
-from evenhand.contract import Order, Pair, UnreadKind
+from evenhand.contract import Locale, Order, Pair, UnreadKind
 from evenhand.errors import TemplateError
 from evenhand.messages import Message
 from evenhand.prompts.template import (
+    ALWAYS_NEEDED,
     MATERIAL,
+    NOTES,
     ChatMessage,
     PlainSection,
     Role,
@@ -22,6 +25,7 @@ from evenhand.prompts.template import (
     Slot,
     Template,
     Words,
+    preparation_words,
     words_for,
 )
 
@@ -39,14 +43,13 @@ _MOST_KEPT = 256
 
 
 def outline_of(
-    template: Template, *, context: bool, reference: bool, allow_tie: bool, question: str
+    template: Template, *, optional: tuple[str, ...], allow_tie: bool, question: str
 ) -> Outline:
     """Made once for all the pairs of a run that have the same kinds of material."""
-    key = (context, reference, allow_tie, question)
+    key = (optional, allow_tie, question)
     outline = template.outlines.get(key)
     if outline is None:
-        absent = {"context": not context, "reference": not reference}
-        material = [slot for slot in MATERIAL if not absent.get(slot)]
+        material = [slot for slot in MATERIAL if slot in ALWAYS_NEEDED or slot in optional]
         outline = _outline(template, material, allow_tie=allow_tie, question=question)
         # A Jinja template may decide anew each time, e.g. by `random`.
         if all(isinstance(section, PlainSection) for _, section in template.sections):
@@ -67,15 +70,20 @@ def _outline(template: Template, material: list[str], *, allow_tie: bool, questi
             raise TemplateError(Message("prompts.slot_left_out", name=template.name, slot=slot))
     # Our letter prompts are kept short: a piece ends where the next one opens, and the question
     # closes the last one.
-    close = "" if template.compact else "\n" + _close(words)
+    close = "" if template.compact else "\n" + fence_close(words)
+    fences = {slot: (fence_opening(slot, template.locale), close) for slot in material}
+    return tuple((role, fenced(pieces, fences, wording)) for role, pieces in filled)
+
+
+def fence_opening(slot: str, locale: Locale) -> str:
+    """The line above a piece of material."""
+    words = words_for(locale)
+    name = words.names.get(slot) or preparation_words(locale).names[slot]
     opening = words.fence["open"].replace("{marker}", MARKER)
-    fences = {
-        slot: (opening.replace("{name}", words.names[slot]) + "\n", close) for slot in material
-    }
-    return tuple((role, _fenced(pieces, fences, wording)) for role, pieces in filled)
+    return opening.replace("{name}", name) + "\n"
 
 
-def _close(words: Words) -> str:
+def fence_close(words: Words) -> str:
     return words.fence["close"].replace("{marker}", MARKER)
 
 
@@ -86,14 +94,14 @@ def _wording(template: Template, words: Words, *, allow_tie: bool, question: str
         "tie_rule": mode["tie_allowed" if allow_tie else "tie_forbidden"],
     }
     if template.mode == "letter":
-        closing = f"{_close(words)}\n" if template.compact else ""
+        closing = f"{fence_close(words)}\n" if template.compact else ""
         wording["question"] = closing + question
     else:
         wording["menu"] = mode["menu_with_tie" if allow_tie else "menu_without_tie"]
     return wording
 
 
-def _fenced(
+def fenced(
     pieces: tuple[str | Slot, ...], fences: dict[str, tuple[str, str]], wording: dict[str, str]
 ) -> tuple[OutlinePiece, ...]:
     outline: list[OutlinePiece] = []
@@ -129,6 +137,37 @@ LETTERS = ("A", "B", "C")
 _Messages = tuple[ChatMessage, ...]
 
 
+class Notes(NamedTuple):
+    """What was written before the judging: for the prompt alone, and of each response alone."""
+
+    metrics: str | None = None
+    own_reference: str | None = None
+    analysis_a: str | None = None
+    analysis_b: str | None = None
+
+    def material(self) -> dict[str, tuple[Segment, Segment]]:
+        """As it stands in the one order and in the other. A model wrote it that read the prompt,
+        and a response perhaps: it is as hostile as they are."""
+        metrics, reference, a, b = (Segment(text or "", judged=True) for text in self)
+        return {
+            "metrics": (metrics, metrics),
+            "own_reference": (reference, reference),
+            "analysis_a": (a, b),
+            "analysis_b": (b, a),
+        }
+
+
+NO_NOTES = Notes()
+
+
+def _optional(pair: Pair, notes: Notes) -> tuple[str, ...]:
+    """The slots that this pair has beside those that every pair has."""
+    given = [slot for slot in ("context", "reference") if getattr(pair, slot) is not None]
+    if notes is not NO_NOTES:
+        given += [slot for slot in NOTES if getattr(notes, slot) is not None]
+    return tuple(given)
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What both passes of a pair share: the template with everything in it but the order."""
@@ -137,22 +176,25 @@ class Prompt:
     pair: Pair
     marker: str
     responses: tuple[bytes, bytes]  # the digests of A and B
+    notes: Notes
     # By question, and made for both orders when it is first asked for.
     _shown: dict[str, dict[Order, _Messages]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
 
     @classmethod
-    def of(cls, pair: Pair, template: Template) -> Prompt:
-        for slot, text in (("context", pair.context), ("reference", pair.reference)):
-            if text is not None and slot not in template.slots:
+    def of(cls, pair: Pair, template: Template, notes: Notes | None = None) -> Prompt:
+        if notes is None or not any(text is not None for text in notes):
+            notes = NO_NOTES
+        for slot in _optional(pair, notes):
+            if slot not in template.slots:
                 raise TemplateError(
                     Message("prompts.slot_missing_for_pair", slot=slot, name=template.name)
                 )
         if not pair.allow_tie and "tie_rule" not in template.slots:
             raise TemplateError(Message("prompts.no_tie_slot", name=template.name))
         responses = response_digests(pair)
-        return cls(template, pair, marker_of(pair, responses), responses)
+        return cls(template, pair, marker_of(pair, responses, notes), responses, notes)
 
     def messages(
         self, order: Order, *, question: str = "", lead_in: bool = False
@@ -199,21 +241,22 @@ class Prompt:
         pair, marker = self.pair, self.marker
         outline = outline_of(
             self.template,
-            context=pair.context is not None,
-            reference=pair.reference is not None,
+            optional=_optional(pair, self.notes),
             allow_tie=pair.allow_tie,
             question=question,
         )
         a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
         # What stands in the place in the one order, and in the other.
         material = {
-            "criteria": (_listed(pair, words_for(self.template.locale)),) * 2,
+            "criteria": (list_criteria(pair, words_for(self.template.locale)),) * 2,
             "prompt": (Segment(pair.prompt, judged=True),) * 2,
             "context": (Segment(pair.context or "", judged=True),) * 2,
             "reference": (Segment(pair.reference or "", judged=True),) * 2,
             "response_a": (a, b),
             "response_b": (b, a),
         }
+        if self.notes is not NO_NOTES:
+            material |= self.notes.material()
         original: list[ChatMessage] = []
         swapped: list[ChatMessage] = []
         for role, pieces in outline:
@@ -235,7 +278,7 @@ class Prompt:
         return {"original": tuple(original), "swapped": tuple(swapped)}
 
 
-def _listed(pair: Pair, words: Words) -> Segment:
+def list_criteria(pair: Pair, words: Words) -> Segment:
     lines = []
     for number, criterion in enumerate(pair.criteria, start=1):
         weight = (
@@ -263,18 +306,18 @@ def _schema(criteria: tuple[str, ...], allow_tie: bool) -> Mapping[str, Any]:
     text = {"type": "string"}
     texts = {"type": "array", "items": text}
     winner = {"type": "string", "enum": ["A", "B", "TIE"] if allow_tie else ["A", "B"]}
-    response = _closed(strengths=texts, weaknesses=texts)
-    criterion = _closed(
+    response = closed_object(strengths=texts, weaknesses=texts)
+    criterion = closed_object(
         criterion={"type": "string", "enum": list(criteria)},
         aAssessment=text,
         bAssessment=text,
         reasoning=text,
         winner={"type": "string", "enum": ["A", "B", "TIE"]},
     )
-    return _closed(
-        analysis=_closed(responseA=response, responseB=response),
+    return closed_object(
+        analysis=closed_object(responseA=response, responseB=response),
         comparison={"type": "array", "items": criterion},
-        result=_closed(
+        result=closed_object(
             reasoning=text,
             differentiators=texts,
             winner=winner,
@@ -283,7 +326,7 @@ def _schema(criteria: tuple[str, ...], allow_tie: bool) -> Mapping[str, Any]:
     )
 
 
-def _closed(**properties: Any) -> dict[str, Any]:
+def closed_object(**properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -310,16 +353,31 @@ def response_digests(pair: Pair) -> tuple[bytes, bytes]:
     return text_digest(pair.response_a), text_digest(pair.response_b)
 
 
-def marker_of(pair: Pair, responses: tuple[bytes, bytes] | None = None) -> str:
+def marker_of(
+    pair: Pair, responses: tuple[bytes, bytes] | None = None, notes: Notes = NO_NOTES
+) -> str:
     """A code derived from the whole pair, the same in both orders, and absent from every text.
 
     A response takes part in its own marker, so writing the marker into a response changes it;
     that it is not there all the same is checked, and the next code taken if it is. `responses`
     are the digests of the two, where they are known already.
     """
-    seed = _pair_digest(pair, responses or response_digests(pair))
+    responses = responses or response_digests(pair)
+    seed, texts = _pair_digest(pair, responses), _texts(pair)
+    if notes is not NO_NOTES:
+        of_each = [_optional_digest(notes.analysis_a), _optional_digest(notes.analysis_b)]
+        # In the order of the responses' digests, like the responses: the same in both orders.
+        if responses[0] > responses[1]:
+            of_each.reverse()
+        prepared = [_optional_digest(notes.metrics), _optional_digest(notes.own_reference)]
+        seed = sha256(b"".join([seed, *prepared, *of_each])).digest()
+        texts = chain(texts, [text for text in notes if text is not None])
+    return code_absent_from(texts, seed)
+
+
+def code_absent_from(texts: Iterable[str], seed: bytes) -> str:
     # No code has a line break, so none is found across two texts.
-    lowered = "\n".join(_texts(pair)).lower()
+    lowered = "\n".join(texts).lower()
     attempt = 0
     while True:
         digest = sha256(seed + attempt.to_bytes(4, "big")).digest()

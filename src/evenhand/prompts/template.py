@@ -31,9 +31,13 @@ class Words:
     complaints: dict[str, str]
 
 
+def read_text(locale: Locale, name: str) -> str:
+    return files("evenhand.prompts").joinpath(locale, name).read_text("utf-8")
+
+
 @cache
 def words_for(locale: Locale) -> Words:
-    source = files("evenhand.prompts").joinpath(locale, "words.toml").read_text("utf-8")
+    source = read_text(locale, "words.toml")
     table = tomllib.loads(source)
     return Words(
         source=source,
@@ -43,6 +47,24 @@ def words_for(locale: Locale) -> Words:
         repair=table["repair"]["request"],
         complaints=table["complaints"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationWords:
+    """In a file of their own: a template's version does not change by what it does not use."""
+
+    names: dict[str, str]
+    rules: dict[Mode, str]
+
+
+@cache
+def preparation_words(locale: Locale) -> PreparationWords:
+    table = tomllib.loads(read_text(locale, "preparation.toml"))
+    rules: dict[Mode, str] = {
+        "reasoned": table["reasoned"]["rules"],
+        "letter": table["letter"]["rules"],
+    }
+    return PreparationWords(names=table["names"], rules=rules)
 
 
 # Templates: where they come from, which slots they have, and the version that names them.
@@ -69,7 +91,8 @@ class ChatMessage(NamedTuple):
 
 
 # Slots that hold the caller's texts are fenced; the others are our own words.
-MATERIAL = ("criteria", "prompt", "context", "reference", "response_a", "response_b")
+NOTES = ("metrics", "own_reference", "analysis_a", "analysis_b")  # written before the judging
+MATERIAL = ("criteria", "prompt", "context", "reference", "response_a", "response_b", *NOTES)
 WORDING = ("marker", "tie_rule", "menu", "question")
 KNOWN = MATERIAL + WORDING
 ALWAYS_NEEDED = ("prompt", "response_a", "response_b", "criteria")
@@ -165,9 +188,19 @@ class Template:
 
 
 @cache
-def built_in_template(locale: Locale, mode: Mode) -> Template:
-    source = files("evenhand.prompts").joinpath(locale, f"{mode}.txt").read_text("utf-8")
-    template = make_template(source, name=f"{locale}/{mode}", locale=locale, mode=mode)
+def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> Template:
+    """`prepared`: with the places of what was written before the judging."""
+    source = read_text(locale, f"{mode}.txt")
+    name = f"{locale}/{mode}"
+    if prepared:
+        words = preparation_words(locale)
+        source = source.replace("\n=== user ===", f"\n{words.rules[mode]}\n=== user ===", 1)
+        source = source.replace("{reference}", "{reference}\n{metrics}\n{own_reference}")
+        for side in "ab":
+            place = f"{{response_{side}}}"
+            source = source.replace(place, f"{place}\n{{analysis_{side}}}")
+        name += "+prepared"
+    template = make_template(source, name=name, locale=locale, mode=mode)
     return replace(template, compact=mode == "letter")
 
 
@@ -192,8 +225,8 @@ def make_template(
 ) -> Template:
     if "\x00" in source:
         raise TemplateError(Message("prompts.template_with_nul", name=name))
-    make = _jinja_section if jinja else _plain_section
-    sections = tuple((role, make(text, name)) for role, text in _split_sections(source, name))
+    make = _jinja_section if jinja else plain_section
+    sections = tuple((role, make(text, name)) for role, text in split_sections(source, name))
     fingerprint = sha256(source.encode() + b"\x00" + words_for(locale).source.encode()).hexdigest()
     template = Template(
         name=name, locale=locale, mode=mode, version=f"{name}@{fingerprint[:12]}", sections=sections
@@ -202,7 +235,7 @@ def make_template(
     return template
 
 
-def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
+def split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
     pieces = _SECTION.split(source)
     if len(pieces) == 1:
         yield "user", source.rstrip("\n")
@@ -221,7 +254,7 @@ def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
         yield cast("Role", role), text.strip("\n")
 
 
-def _plain_section(source: str, name: str) -> PlainSection:
+def plain_section(source: str, name: str) -> PlainSection:
     parts: list[Piece] = []
     end = 0
     for match in _SLOT.finditer(source):

@@ -24,14 +24,13 @@ from evenhand.report.win_rates import ConclusionLimits, exchange
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.outcomes import confidence_level
-from evenhand.stats.rates.paired import (
+from evenhand.stats.rates.outcome_change import (
     FLOW_CODES,
     FlowOutcome,
     OutcomeChange,
-    PairedDifference,
     outcome_change,
-    paired_difference,
 )
+from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
 from evenhand.stats.rates.win_rate import Circumstances
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.store.explanation import explained

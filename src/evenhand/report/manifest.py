@@ -236,6 +236,7 @@ def _criterion(criterion: Mapping[str, Any]) -> str | None:
 
 _OPTIONS = (
     *("samples", "reconcile", "confidence", "repairs", "protocol", "temperature", "max_tokens"),
+    *("prepare", "rating_samples"),
 )
 
 
@@ -244,11 +245,16 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
     if judge.prompt_version is not None and judge.locale and judge.mode:
         yield from (_flag("locale"), judge.locale, _flag("mode"), judge.mode)
         # One of ours is named by its language and mode; a file by its own name.
-        if judge.prompt_version.partition("@")[0] != f"{judge.locale}/{judge.mode}":
+        ours = f"{judge.locale}/{judge.mode}"
+        if judge.prompt_version.partition("@")[0] not in (ours, f"{ours}+prepared"):
             yield from (_flag("template"), TEMPLATE)
     for name in _OPTIONS:
         if settings.get(name) is not None:
             yield from (_flag(name.replace("_", "-")), _plain(settings[name]))
+    if settings.get("prepare_with"):
+        yield from (_flag("prepare-with"), str(settings["prepare_with"]).rpartition("@")[0])
+    if settings.get("rating_samples"):
+        yield from (_flag("on-inconsistent"), "rate")
     if settings.get("ask_identical") is False:
         yield _flag("no-ask-identical")
     if settings.get("calibration"):

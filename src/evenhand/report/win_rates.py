@@ -307,6 +307,8 @@ def conclusion_messages(
         yield Message("trust.drawn_order", part=drawn, n=rate.counts.valid)
     if both and not hopeless:
         yield _trust(rate, position, pairs=both)
+    if position.alarm is not None:
+        yield _position_alarm(position, position.alarm)
 
 
 def claim_message(rate: SideRate, names: tuple[str, str]) -> Message:
@@ -357,6 +359,12 @@ def _trust(rate: SideRate, position: PositionBias, *, pairs: int) -> Message:
         return Message("trust.steady", n=pairs)
     codes = {None: "trust.flips", "first": "trust.flips_first", "second": "trust.flips_second"}
     return Message(codes[position.favours], share=rate.flips / pairs, n=pairs)
+
+
+def _position_alarm(position: PositionBias, side: Literal["first", "second"]) -> Message:
+    """It needs no labels: a judge that follows the position shows it in its two orders."""
+    values = position.lean.percents(side)
+    return Message(f"trust.position_alarm_{side}", n=position.pairs, p=position.p_value, **values)
 
 
 def _effect(low: float, high: float, size: float) -> Message:

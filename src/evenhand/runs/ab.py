@@ -23,6 +23,7 @@ from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence
 from evenhand.runs.budget import Budget
 from evenhand.runs.engine import error_of, judge_pairs
@@ -44,7 +45,6 @@ from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.runs.summary import RunSummary
 from evenhand.settings import Settings
 from evenhand.store import RunRecord, Store
-from evenhand.store.answers import GeneratedAnswer
 
 _ESTIMATED_FROM = 20
 # Answers that nobody has seen yet, between short and long, in characters.
@@ -428,16 +428,18 @@ def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) ->
     """The caps less what this A/B test has spent so far, by all its commands."""
     if options.max_calls is None and options.max_cost is None:
         return options
-    generated = store.answers.spent(run.id)
+    generated = store.answers.spent(run.id, artefacts=False)
+    prepared = store.answers.spent(run.id, artefacts=True)
     judged = store.tally(run.id).made
     calls, cost = options.max_calls, options.max_cost
     if calls is not None:
-        calls -= generated.requests + max(run.calls, judged.requests)
+        calls -= generated.requests + max(run.calls, judged.requests + prepared.requests)
         if calls <= 0:
             Budget(stop, max_calls=options.max_calls).stop_at_calls()
     if cost is not None:
-        spent = generated.cost_usd + (judged.cost_usd or 0.0)
-        mean = spent / max(1, generated.requests + judged.requests)
+        parts = (generated, prepared, judged)
+        spent = sum(part.cost_usd or 0.0 for part in parts)
+        mean = spent / max(1, sum(part.requests for part in parts))
         cost -= spent
         if cost <= 0 or cost < 0.99 * mean:  # one more call would be one too many
             Budget(stop, max_cost=options.max_cost).stop_at_cost()

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
@@ -36,6 +36,7 @@ from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.records import OUTCOME_COUNTS, SERVED_MODELS
 
 _REPORTED_EVERY_S = 0.25
+_N = TypeVar("_N", int, float)
 
 
 class ProgressReporter:
@@ -186,7 +187,7 @@ def close_run(
         )
         for run_judge in run_judges
     ]
-    spent = tally.made
+    spent, prepared = tally.made, store.answers.spent(run.id, artefacts=True)
     summary = RunSummary(
         run=run.name,
         store=store.address,
@@ -204,10 +205,10 @@ def close_run(
         judges=tuple(judges),
         total=Spent(
             # A command that was killed could not say what it had made.
-            calls=max(run.calls + budget.calls, spent.requests),
-            input_tokens=None if spent.uncounted_passes else spent.input_tokens or 0,
-            output_tokens=None if spent.uncounted_passes else spent.output_tokens or 0,
-            cost_usd=None if spent.unpriced_passes else spent.cost_usd or 0.0,
+            calls=max(run.calls + budget.calls, spent.requests + prepared.requests),
+            input_tokens=_sum(spent.uncounted_passes, spent.input_tokens, prepared.input_tokens),
+            output_tokens=_sum(spent.uncounted_passes, spent.output_tokens, prepared.output_tokens),
+            cost_usd=_sum(spent.unpriced_passes, spent.cost_usd, prepared.cost_usd),
             seconds=round(run.seconds + seconds, 3),
         ),
         error=error_of(stop),
@@ -228,6 +229,13 @@ def close_run(
         reused_passes=run.reused_passes + summary.reused_passes,
     )
     return summary
+
+
+def _sum(unknown: int, of_passes: _N | None, of_artefacts: _N | None) -> _N | None:
+    """None where anything that it would sum is not known."""
+    if unknown or of_artefacts is None:
+        return None
+    return of_artefacts if of_passes is None else of_passes + of_artefacts
 
 
 def _why_capped(stop: Stop, budget: Budget) -> list[str]:
@@ -410,6 +418,7 @@ class _Engine:
                     its.price,
                     await asyncio.to_thread(self._count, plan, judge_id),
                     self._stop_rule.supply(judge_id),
+                    plan.writer(salt=salt),
                 )
                 for judge_id, plan, its in zip(ids, self._judges, prices, strict=True)
             ]

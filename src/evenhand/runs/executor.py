@@ -34,6 +34,7 @@ class RunJudge:
     price: Price | None
     count: JudgeCounts
     supply: Supply
+    writer: str = ""  # whose artefacts it takes for its own: `JudgePlan.writer`
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from evenhand.contract import Usage, read_pair
 from evenhand.contract.model import Model
 from evenhand.data.prompts import PromptRow, Turns
 from evenhand.errors import EvenhandError, InputError, JudgeError
-from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy
+from evenhand.judges import Judge, JudgeCall, RetryPolicy
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judges.protocol import ChatMessage, identity_of
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.prompts.template import Segment
 from evenhand.runs.budget import Budget
@@ -31,8 +32,8 @@ from evenhand.runs.pacing import LONGEST_PAUSE_S, CallGate, Pace, Stopped
 from evenhand.runs.plan import digest, model_of
 from evenhand.runs.stop import Stop
 from evenhand.runs.telemetry import Telemetry
+from evenhand.runs.writer import AnswerWriter
 from evenhand.store import Store
-from evenhand.store.answers import AnswerOutcome, GeneratedAnswer
 
 SideName = Literal["A", "B"]
 SIDES: tuple[SideName, SideName] = ("A", "B")
@@ -44,7 +45,6 @@ _PLACE = re.compile(r"\{\{\s*prompt\s*\}\}")
 _SHORT_TOKENS, _LONG_TOKENS = 60, 1200
 _COMMANDS_AT_ONCE = 4
 _RATE_LIMITED_ATTEMPTS = 30
-_STORED_TOGETHER = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +144,6 @@ def answer_key(side: ModelSide, prompt: PromptRow, repeat: int, salt: str | None
     return digest([side.identity(), list(prompt.turns), repeat, *([salt] if salt else [])])
 
 
-def outcome_of(completion: Completion) -> AnswerOutcome:
-    if completion.finish in ("refusal", "filter"):
-        return "refused"
-    if completion.finish == "length":
-        return "truncated"
-    return "answered" if completion.text.strip() else "empty"
-
-
 @dataclass(slots=True)
 class Generation:
     """Both sides' answers: found in the store, or asked for until all are there."""
@@ -199,7 +191,7 @@ class Generation:
                 self.done += every - len(pending)
                 work.append((side, pending))
         self.report(self.done, self.total)
-        writer = _AnswerWriter(self.store, run_id)
+        writer = AnswerWriter(self.store, run_id)
         # A limit that is named is of both sides together.
         named = self.options.concurrency
         shared = self._gate(named, work[0][0].model) if named is not None and work else None
@@ -221,7 +213,7 @@ class Generation:
         self,
         side: ModelSide,
         wanted: Sequence[tuple[PromptRow, int, str]],
-        writer: _AnswerWriter,
+        writer: AnswerWriter,
         shared: CallGate | None,
     ) -> None:
         if not wanted:
@@ -282,19 +274,7 @@ class Generation:
             completion = await model.ask(call)
         except JudgeError as error:
             return GeneratedAnswer(key, "failed", error=error.message, requests=error.requests)
-        usage = completion.usage
-        return GeneratedAnswer(
-            key,
-            outcome_of(completion),
-            completion.text,
-            completion.refusal,
-            completion.model,
-            max(1, usage.requests),
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cost_usd,
-            round(1000 * (time.perf_counter() - begun), 3),
-        )
+        return GeneratedAnswer.of(key, completion, begun)
 
     def answers(
         self, side: Side, prompts: Sequence[PromptRow]
@@ -339,35 +319,6 @@ class Generation:
             cost_usd=self.budget.known_cost_usd,
             seconds=round(time.monotonic() - self._began, 3),
         )
-
-
-class _AnswerWriter:
-    """Stores answers together where they come together; none waits for others to come."""
-
-    def __init__(self, store: Store, run_id: int) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._waiting: list[GeneratedAnswer] = []
-        self._lock = asyncio.Lock()
-
-    async def add(self, answer: GeneratedAnswer) -> None:
-        self._waiting.append(answer)
-        async with self._lock:
-            # Whoever came before may have stored it with their own.
-            if any(each is answer for each in self._waiting):
-                await self._write()
-
-    async def flush(self) -> None:
-        async with self._lock:
-            while self._waiting:
-                await self._write()
-
-    async def _write(self) -> None:
-        some, self._waiting = (
-            self._waiting[:_STORED_TOGETHER],
-            self._waiting[_STORED_TOGETHER:],
-        )
-        await asyncio.to_thread(self._store.answers.add, self._run_id, some)
 
 
 def in_blocks(prompts: Sequence[PromptRow], size: int = 500) -> Iterator[Sequence[PromptRow]]:

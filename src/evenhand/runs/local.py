@@ -21,13 +21,14 @@ from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, a
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
+from evenhand.judging.preparation import Artefacts
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import JudgeHealth, UnreadMonitor
 from evenhand.runs.pacing import LONGEST_PAUSE_S, AdaptiveLimit, CallGate, Pace, Stopped
 from evenhand.runs.telemetry import Telemetry
-from evenhand.runs.writer import Writer
+from evenhand.runs.writer import AnswerWriter, Writer
 from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
@@ -73,7 +74,9 @@ class GatedJudge:
             self._gate.left(turn)
             raise
         usage = completion.usage
-        cost = cost_usd(usage, model=completion.model, traits=self.traits, price=self._price)
+        cost = usage.cost_usd  # of a writer with a price of its own
+        if cost is None:
+            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=self._price)
         if cost is not None:
             usage = usage.model_copy(update={"cost_usd": cost})
             completion = replace(completion, usage=usage)
@@ -158,6 +161,7 @@ class JudgeQueue:
         *,
         pace: Pace,
         writer: Writer,
+        artefacts: Artefacts,
         telemetry: Telemetry,
     ) -> None:
         judge, stop, options = run_judge.judge, context.stop, context.options
@@ -186,6 +190,7 @@ class JudgeQueue:
         )
         # That judge asks again by itself, at its gate.
         self._config = replace(run_judge.config, retry=_ONCE)
+        self._artefacts = artefacts
         self._asking: dict[int, asyncio.Event | None] = {}
         self._recent: dict[int, None] = {}  # in the order in which they were judged
         self._active: set[asyncio.Task[None]] = set()
@@ -305,7 +310,9 @@ class JudgeQueue:
     async def _settled(self, work: WorkItem) -> None:
         keeper = _StoredPasses(self, work)
         with self._telemetry.pair(work.key) as span:
-            judged = await judge_pair(work.pair, self._judge, self._config, keeper=keeper)
+            judged = await judge_pair(
+                work.pair, self._judge, self._config, keeper=keeper, artefacts=self._artefacts
+            )
             if not isinstance(judged, Failed):
                 span.tell(**{"evenhand.outcome": judged.decision.outcome.value})
                 self._write(self._verdict(work, judged))
@@ -414,8 +421,19 @@ class LocalExecutor:
         writer = Writer(context.store, lambda error: context.stop.ask("store", error))
         options = context.options
         paces = self._paces or [Pace(requests=options.rpm, tokens=options.tpm) for _ in run_judges]
+        answers = AnswerWriter(context.store, run_id)
+        # Judges that have another model write for them share what it writes.
+        shared = {judge.writer: Artefacts(judge.writer, answers) for judge in run_judges}
         self._queues = [
-            JudgeQueue(run_id, run_judge, context, pace=pace, writer=writer, telemetry=telemetry)
+            JudgeQueue(
+                run_id,
+                run_judge,
+                context,
+                pace=pace,
+                writer=writer,
+                artefacts=shared[run_judge.writer],
+                telemetry=telemetry,
+            )
             for run_judge, pace in zip(run_judges, paces, strict=True)
         ]
         try:

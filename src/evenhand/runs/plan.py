@@ -16,8 +16,9 @@ from evenhand.errors import InputError
 from evenhand.judges import Judge
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
-from evenhand.judging.config import JudgeConfig
+from evenhand.judging.config import JudgeConfig, OnInconsistent
 from evenhand.messages import Message
+from evenhand.prompts.preparation import PrepareKind
 from evenhand.runs.options import RunOptions
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
@@ -47,11 +48,31 @@ class JudgePlan:
         }
         if salt is not None:
             settings["fresh"] = salt
+        kinds = self.config.prepares(self.judge.traits)
+        if kinds:  # only then: runs from before keep their fingerprints
+            settings |= {"prepare": ",".join(kinds), "writer": self.writer(salt=salt)}
         locale = self.config.language if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
         return NewJudge(key, self.judge.name, version, locale, mode, settings)
+
+    def writer(self, *, salt: str | None = None) -> str:
+        """Who writes what is written beside the verdicts, by all that it depends on."""
+        identity = identity_of(self.judge)
+        by = identity.get("prepare_with") or [self.judge.name, dict(identity)]
+        return digest([by, *([salt] if salt else [])])
+
+    def writing(
+        self, prepare: tuple[PrepareKind, ...] | None, on_inconsistent: OnInconsistent | None
+    ) -> JudgePlan:
+        """The same with what a client asks for; None: as it is."""
+        config = self.config
+        if prepare is not None:
+            config = replace(config, prepare=prepare)
+        if on_inconsistent is not None:
+            config = replace(config, on_inconsistent=on_inconsistent)
+        return self if config is self.config else replace(self, config=config)
 
     def asking_identical(self) -> JudgePlan:
         """The same, also of identical responses."""
@@ -68,7 +89,13 @@ class JudgePlan:
             "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
+            **({"rating_samples": self.config.ratings_each} if self._rates else {}),
         }
+
+    @property
+    def _rates(self) -> bool:
+        traits = self.judge.traits
+        return self.config.rates_inconsistent and (traits.needs_prompt or traits.by_id)
 
     def learned_on(self) -> dict[str, Any] | None:
         """What its calibration was learned on, which decides nothing."""

@@ -209,8 +209,9 @@ def describe_files(files: Sequence[Source], reading: ReadOptions) -> dict[str, A
         "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
         "allow_tie": reading.allow_tie,
         "swap_positions": reading.swap_positions,
-        # Only where they are drawn: runs from before keep their fingerprints.
+        # Only where they are given: runs from before keep their fingerprints.
         **({"orders": reading.orders.as_json()} if reading.orders else {}),
+        **({"values": dict(reading.values)} if reading.values else {}),
     }
 
 

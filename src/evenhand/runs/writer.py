@@ -6,10 +6,11 @@ The event loop never waits for the disk, and what waits for the disk is bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from evenhand.errors import EvenhandError, StoreError
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.store import NewPass, NewVerdict, Store
 
@@ -18,6 +19,7 @@ from evenhand.store import NewPass, NewVerdict, Store
 _ENOUGH = 96
 _GATHERED_FOR_S = 0.01
 _MOST_WAITING = 4096
+_STORED_TOGETHER = 50  # answers
 
 Stored = Callable[[int], None]
 
@@ -121,3 +123,35 @@ class Writer:
 def _unexpected(error: Exception) -> StoreError:
     reason = " ".join(str(error).split())[:200]
     return StoreError(Message("runs.store_failed", name=type(error).__name__, reason=reason))
+
+
+class AnswerWriter:
+    """Stores answers together where they come together; none waits for others to come."""
+
+    def __init__(self, store: Store, run_id: int) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._waiting: list[GeneratedAnswer] = []
+        self._lock = asyncio.Lock()
+
+    async def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+        return await asyncio.to_thread(self._store.answers.find, keys)
+
+    async def add(self, answer: GeneratedAnswer) -> None:
+        self._waiting.append(answer)
+        async with self._lock:
+            # Whoever came before may have stored it with their own.
+            if any(each is answer for each in self._waiting):
+                await self._write()
+
+    async def flush(self) -> None:
+        async with self._lock:
+            while self._waiting:
+                await self._write()
+
+    async def _write(self) -> None:
+        some, self._waiting = (
+            self._waiting[:_STORED_TOGETHER],
+            self._waiting[_STORED_TOGETHER:],
+        )
+        await asyncio.to_thread(self._store.answers.add, self._run_id, some)

@@ -18,6 +18,7 @@ from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
+from evenhand.prompts.preparation import PrepareKind
 from evenhand.ranker.responses import RankedResponses, rank_responses
 from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import ServerLimits
@@ -213,11 +214,12 @@ class Comparisons:
         pair: Mapping[str, Any] | Pair,
         *,
         judge: str | None = None,
+        prepare: tuple[PrepareKind, ...] | None = None,
         on_progress: OnProgress | None = None,
         heard: OnPass | None = None,
     ) -> Verdict:
         """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        plan = self._offers.plan(judge)
+        plan = self._offers.plan(judge).writing(prepare, None)
         if isinstance(pair, Mapping):
             refuse_large_given(pair, self._limits)
         checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)

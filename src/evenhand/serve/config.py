@@ -199,6 +199,7 @@ _OF_THE_OFFER = ("name", "api_key_env", "calibration", "price")
 _OF_ITS_JUDGE = (
     *("judge", "base_url", "mode", "locale", "template", "samples", "reconcile", "confidence"),
     *("timeout_s", "max_tokens", "temperature", "retries", "repairs"),
+    *("prepare", "prepare_with", "on_inconsistent", "rating_samples"),
 )
 OFFER_KEYS = (*_OF_THE_OFFER, *_OF_ITS_JUDGE)
 LIMIT_KEYS = tuple(ServerLimits.__dataclass_fields__)
@@ -345,7 +346,9 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
     if "judge" not in fields:
         raise SettingsError(Message("serve.config_without_judge", where=where))
     own = {key: fields.pop(key) for key in _OF_THE_OFFER if key in fields}
-    fields["judge"] = _from(folder, fields["judge"])
+    for named in ("judge", "prepare_with"):
+        if named in fields:
+            fields[named] = _from(folder, fields[named])
     if "template" in fields:
         fields["template"] = folder / Path(fields["template"]).expanduser()
     if "retries" in fields:

@@ -46,8 +46,14 @@ def offered_names(offers: JudgeCatalog, asked: StartRun) -> tuple[str, ...]:
     return names
 
 
-def judge_plans(offers: JudgeCatalog, names: Sequence[str]) -> list[JudgePlan]:
-    return [replace(offers.plan(name), price=offers.offer(name).price) for name in names]
+def judge_plans(offers: JudgeCatalog, names: Sequence[str], asked: StartRun) -> list[JudgePlan]:
+    return [
+        replace(
+            offers.plan(name).writing(asked.prepare, asked.on_inconsistent),
+            price=offers.offer(name).price,
+        )
+        for name in names
+    ]
 
 
 def run_options(asked: StartRun, limits: ServerLimits) -> RunOptions:
@@ -207,7 +213,7 @@ class RunJob(Observer):
     async def _judged(self) -> RunSummary | None:
         """None where a cap is used up before anything was asked."""
         asked = StartRun.model_validate(self._job.options.get("asked", {}))
-        plans = self._plans()
+        plans = self._plans(asked)
         options = capped(
             run_options(asked, self._limits),
             asked,
@@ -226,14 +232,14 @@ class RunJob(Observer):
                 self._run, plans, options, store=self._store, stop=self.stop, observer=self
             )
 
-    def _plans(self) -> Any:
+    def _plans(self, asked: StartRun) -> list[JudgePlan]:
         names = self._job.judges
         gone = [name for name in names if name not in self._offers.names]
         if gone:
             raise Conflict(
                 Message("serve.judge_not_offered_any_more", gone=gone[0], name=self._run.name)
             )
-        return judge_plans(self._offers, names)
+        return judge_plans(self._offers, names, asked)
 
     @contextlib.asynccontextmanager
     async def _reporting(self) -> AsyncIterator[None]:

@@ -177,7 +177,7 @@ class Service:
         with upload:
             refuse_large_criteria(options.criteria, self.config.limits)
             names = offered_names(self.judges, options)
-            plans = judge_plans(self.judges, names)
+            plans = judge_plans(self.judges, names, options)
             await self.refuse_when_full()
             job = new_job(options, names, token=token)
             starting = RunIntake(

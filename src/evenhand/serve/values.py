@@ -16,6 +16,7 @@ from evenhand.contract.pair import Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
 from evenhand.messages import Message, Sentence
+from evenhand.prompts.preparation import PrepareKind
 from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
 
@@ -73,6 +74,14 @@ def _listed(value: Any) -> Any:
 
 Names = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
+
+
+def _kinds(value: Any) -> Any:
+    """As a query says it, with commas; an empty one is how a form says nothing."""
+    return tuple(value.split(",")) if isinstance(value, str) and value else value or None
+
+
+Prepare = Annotated[tuple[PrepareKind, ...] | None, BeforeValidator(_kinds)]
 # Of a million rows that are none, the first is complained of.
 Rows = Annotated[tuple[dict[str, Any], ...], FailFast(), BeforeValidator(_listed)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -115,6 +124,12 @@ class StartRun(Model):
         le=1,
         allow_inf_nan=False,
         description="Of orders random: the share in both; 0.1",
+    )
+    prepare: Prepare = Field(
+        default=None, description="What is written before the judging; else as the judge is offered"
+    )
+    on_inconsistent: Literal["keep", "rate"] | None = Field(
+        default=None, description="rate: score each response of an inconsistent pair alone too"
     )
     max_calls: int | None = Field(default=None, ge=1, le=MOST_CALLS, description="Cap on calls")
     max_cost: float | None = Field(

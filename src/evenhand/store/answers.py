@@ -1,44 +1,31 @@
-"""Answers that models gave to prompts of an A/B test: each is stored as it comes, under a digest of
-all that it depends on, so that none is generated twice.
+"""What models wrote: their answers to the prompts of an A/B test, and artefacts that judges share
+among pairs. Each is stored as it comes, under a digest of all that it depends on, so that none is
+generated twice. The key of an artefact begins with its kind and a hyphen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import from_text, to_text
 from evenhand.store.rows import in_slices, insert_for
 from evenhand.store.schema import answers
 
-AnswerOutcome = Literal["answered", "truncated", "refused", "empty", "failed"]
-ANSWER_OUTCOMES: tuple[AnswerOutcome, ...] = get_args(AnswerOutcome)
 _Opened = Callable[[], AbstractContextManager[Connection]]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedAnswer:
-    """`error` says why there is none. Of a failed call nobody knows the tokens."""
-
-    key: str
-    outcome: AnswerOutcome
-    text: str = ""
-    error: str | None = None
-    model: str | None = None  # as the server names it
-    requests: int = 1
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    time_ms: float | None = None
-
-
 class AnswerSpending(NamedTuple):
+    """None: of some of them nobody knows it."""
+
     requests: int
-    cost_usd: float
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
 
 
 class AnswerStore:
@@ -50,15 +37,8 @@ class AnswerStore:
 
     def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
         """Those that are there."""
-        found: dict[str, GeneratedAnswer] = {}
         with self._reading() as connection:
-            for some in in_slices(keys):
-                query = select(answers).where(answers.c.key.in_(some))
-                for row in connection.execute(query).mappings():
-                    values = {name: row[name] for name in GeneratedAnswer.__slots__}
-                    values["error"] = None if row["error"] is None else from_text(row["error"])
-                    found[row["key"]] = GeneratedAnswer(**values)
-        return found
+            return find_answers(connection, keys)
 
     def add(self, run_id: int, made: Sequence[GeneratedAnswer]) -> None:
         """A failed one gives way to a later try; any other stays as it is."""
@@ -75,9 +55,30 @@ class AnswerStore:
                 values["error"] = None if each.error is None else to_text(each.error)
                 connection.execute(statement, values | {"run_id": run_id})
 
-    def spent(self, run_id: int) -> AnswerSpending:
-        """By the answers that this run had generated, in all its commands."""
-        query = select(func.sum(answers.c.requests), func.sum(answers.c.cost_usd))
+    def spent(self, run_id: int, *, artefacts: bool) -> AnswerSpending:
+        """By the answers, or the artefacts, that this run had generated in all its commands."""
+        is_artefact = answers.c.key.like("%-%")
+        amounts = (answers.c.input_tokens, answers.c.output_tokens, answers.c.cost_usd)
+        query = select(
+            func.coalesce(func.sum(answers.c.requests), 0),
+            func.count(),
+            *(func.count(amount) for amount in amounts),
+            *(func.coalesce(func.sum(amount), 0) for amount in amounts),
+        ).where(answers.c.run_id == run_id, is_artefact if artefacts else ~is_artefact)
         with self._reading() as connection:
-            requests, cost = connection.execute(query.where(answers.c.run_id == run_id)).one()
-        return AnswerSpending(int(requests or 0), float(cost or 0.0))
+            requests, every, *rest = connection.execute(query).one()
+        sums = [
+            sum_ if known == every else None for known, sum_ in zip(rest[:3], rest[3:], strict=True)
+        ]
+        return AnswerSpending(int(requests), *sums)
+
+
+def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+    found: dict[str, GeneratedAnswer] = {}
+    for some in in_slices(keys):
+        query = select(answers).where(answers.c.key.in_(some))
+        for row in connection.execute(query).mappings():
+            values = {name: row[name] for name in GeneratedAnswer.__slots__}
+            values["error"] = None if row["error"] is None else from_text(row["error"])
+            found[row["key"]] = GeneratedAnswer(**values)
+    return found

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.errors import StoreError
+from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
 from evenhand.store.database import Database
 from evenhand.store.records import (
@@ -246,12 +246,13 @@ class ColumnStore(Database):
             columns = PassColumns()
             answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
             for part in answer.partitions(10_000):
-                number, prompt_key, order, sample, winner = zip(*part, strict=True)
+                number, prompt_key, order, sample, winner, reason = zip(*part, strict=True)
                 columns.number.extend(number)
                 columns.prompt_key.extend(prompt_key)
                 columns.order.extend(0 if each == "original" else 1 for each in order)
                 columns.sample.extend(sample)
                 columns.winner.extend(map(WINNERS.__getitem__, winner))
+                columns.not_recorded.extend(each == NotRecorded.kind for each in reason)
             return columns
 
 
@@ -344,6 +345,7 @@ _PASSES = (
         passes.c.shown_order,
         passes.c.sample,
         passes.c.winner,
+        passes.c.reason,
     )
     .join_from(items, passes, passes.c.pair_id == items.c.pair_id)
     .where(items.c.run_id == bindparam("run"), passes.c.judge_id == bindparam("judge"))

@@ -128,6 +128,7 @@ class PassColumns:
     order: array[int] = field(default_factory=small_codes)  # 0 original, 1 swapped
     sample: array[int] = field(default_factory=codes)
     winner: array[int] = field(default_factory=small_codes)
+    not_recorded: array[int] = field(default_factory=small_codes)  # 1 where a replay lacks it
 
 
 RunState = Literal["reading", "judging", "stopped", "finished"]

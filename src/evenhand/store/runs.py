@@ -379,11 +379,11 @@ def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
         .where(run_judges.c.run_id == run_id)
         .order_by(run_judges.c.place)
     )
-    return [_judge(row) for row in connection.execute(query).mappings()]
+    return [judge_record(row) for row in connection.execute(query).mappings()]
 
 
 @of_row("judge", "id", "name")
-def _judge(row: RowMapping) -> JudgeRecord:
+def judge_record(row: RowMapping) -> JudgeRecord:
     read = {"settings": orjson.loads(row["settings"]), "created_at": moment(row["created_at"])}
     return JudgeRecord(**{**row, **read})
 

@@ -5,7 +5,7 @@ what they cost.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,10 +20,16 @@ from sqlalchemy import (
     select,
 )
 
+from evenhand.contract import Failure, Pair
+from evenhand.judging.config import JudgeConfig
+from evenhand.judging.preparation import wanted_before
+from evenhand.store.answers import find_answers
 from evenhand.store.database import Database
 from evenhand.store.records import (
     ItemWhole,
     JudgedItem,
+    JudgeRecord,
+    Settled,
     Spending,
     StoredPass,
     Tally,
@@ -40,9 +46,10 @@ from evenhand.store.rows import (
     stored_pass,
     verdict_row,
 )
-from evenhand.store.runs import judges_of_run
+from evenhand.store.runs import judge_record, judges_of_run
 from evenhand.store.schema import (
     items,
+    judges,
     pairs,
     passes,
     replaced_passes,
@@ -77,12 +84,47 @@ def whole_of(
     query = _WHOLE.where(condition).order_by(verdicts.c.number, verdicts.c.judge_id)
     whole = connection.execute(query).mappings()
     rows = [row for row in whole if (row["number"], row["judge_id"]) in places]
+    return _whole(connection, rows)
+
+
+def _whole(connection: Connection, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
     made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
-    return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
+    prepared = _preparations(connection, {row["judge_id"] for row in rows})
+    whole = []
+    for row in rows:
+        pair, its_passes = pair_of(row), made[row["pair_id"], row["judge_id"]]
+        settled = prepared.add(row["judge_id"], pair, settled_of(row, its_passes))
+        whole.append(WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes)))
+    return whole
 
 
-def _whole(row: RowMapping, made: Sequence[StoredPass]) -> WholeVerdict:
-    return WholeVerdict(verdict_row(row), pair_of(row), settled_of(row, made), tuple(made))
+class _Preparations:
+    """What was written before verdicts: looked up only of judges for whom something is."""
+
+    def __init__(self, connection: Connection, kinds: Mapping[int, JudgeRecord]) -> None:
+        self._connection = connection
+        self._judges = kinds
+
+    def add(self, judge_id: int, pair: Pair, settled: Settled) -> Settled:
+        judge = self._judges.get(judge_id)
+        if judge is None or isinstance(settled, Failure) or not settled.passes:
+            return settled
+        config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
+        requests = wanted_before(pair, config, config.prepare or ())
+        keys = [each.key(judge.settings["writer"]) for each in requests]
+        found = find_answers(self._connection, keys)
+        prepared = [
+            request.to_contract(found[key], written_here=False)
+            for request, key in zip(requests, keys, strict=True)
+            if key in found
+        ]
+        return replace(settled, artefacts=tuple(prepared))
+
+
+def _preparations(connection: Connection, judge_ids: Collection[int]) -> _Preparations:
+    query = select(judges).where(judges.c.id.in_(sorted(judge_ids)))
+    records = [judge_record(row) for row in connection.execute(query).mappings()]
+    return _Preparations(connection, {j.id: j for j in records if j.settings.get("prepare")})
 
 
 def _page(
@@ -184,10 +226,7 @@ class VerdictStore(Database):
         """The same, each with its pair, its passes and its prose."""
         with self._reading() as connection:
             rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
-            made = _passes_of(
-                connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows}
-            )
-            return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
+            return _whole(connection, rows)
 
     def each_verdict(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
         """All of them, a page in memory at a time."""
@@ -219,23 +258,28 @@ class VerdictStore(Database):
             item = item_record(row)
             query = _WHOLE.where(verdicts.c.run_id == run_id, verdicts.c.number == item.number)
             by_judge = {each["judge_id"]: each for each in connection.execute(query).mappings()}
-            judges = judges_of_run(connection, run_id)
-            wanted = [(item.pair_id, judge.id) for judge in judges]
+            its_judges = judges_of_run(connection, run_id)
+            wanted = [(item.pair_id, judge.id) for judge in its_judges]
             made = _passes_of(connection, passes, wanted)
             replaced = _passes_of(connection, replaced_passes, wanted)
             judged = []
-            for judge in judges:
+            pair = pair_of(row)
+            prepared = _preparations(connection, [judge.id for judge in its_judges])
+            for judge in its_judges:
                 its_passes = made[item.pair_id, judge.id]
                 verdict = by_judge.get(judge.id)
+                settled = None
+                if verdict is not None:
+                    settled = prepared.add(judge.id, pair, settled_of(verdict, its_passes))
                 judged.append(
                     JudgedItem(
                         judge=judge,
-                        settled=settled_of(verdict, its_passes) if verdict is not None else None,
+                        settled=settled,
                         passes=tuple(its_passes),
                         replaced=tuple(replaced[item.pair_id, judge.id]),
                     )
                 )
-            return ItemWhole(item, pair_of(row), tuple(judged))
+            return ItemWhole(item, pair, tuple(judged))
 
 
 def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Iterator[_T]:

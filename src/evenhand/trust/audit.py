@@ -20,7 +20,8 @@ from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
-from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
+from evenhand.stats.rates.paired_difference import difference_in_halves
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store, Tally
 from evenhand.trust.baselines import (
     AuditRows,
     Baseline,
@@ -38,6 +39,7 @@ from evenhand.trust.biases import (
     measure_position_bias,
     self_preference,
 )
+from evenhand.trust.pass_counts import MissingPasses, PassCounts, RunPasses
 from evenhand.trust.published_rules import RuleFigures
 from evenhand.trust.votes import Codes, ItemVotes, item_votes, majority_labels
 
@@ -166,7 +168,8 @@ class Disagreement(Model):
 class Audit(Model):
     """`n` pairs have a label, of the data or of people's majority. An inconsistent pair has no
     verdict to agree with: it is not right, and in agreement and kappa it is left out, as is an
-    invalid one."""
+    invalid one. In `half_credit` and wherever the judge is compared with a baseline it counts as
+    half right. Pairs with `missing_passes` were never judged and are in no figure."""
 
     run: str | None
     store: str | None
@@ -198,6 +201,10 @@ class Audit(Model):
     disagreements_in_all: int
     # Labelled pairs that were shown in one order alone, in which a judge of places looks right.
     one_order: int = 0
+    half_credit: EstimatedValue
+    counts: PassCounts
+    missing_passes: MissingPasses
+    skipped_rows: int = 0
     between: JudgeAgreement | None = None
     rule: RuleFigures | None = None
     level: float
@@ -230,13 +237,19 @@ def audit_run(
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
     columns = store.outcome_columns(run.id, record.id)
     labels = audit_labels(store, run, columns)
+    passes = RunPasses(columns, store.pass_columns(run.id, record.id))
+    labelled = labels.winners != NO_WINNER
+    unjudged, missing = passes.missing(labelled)
+    labels.winners[unjudged] = NO_WINNER
     rows = AuditRows.of(columns, labels.winners)
     known = rows.only(rows.labelled)
+    if not known.numbers.size:
+        raise InputError(missing.message("trust.no_pair_recorded_whole", of=missing.pairs))
     overall = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
     balanced = agreement_of_both_sides(known, known.verdicts, level=level)
     people = people_baseline(labels.votes, rows, level=level)
     place = measure_position_bias(rows.first, rows.second, rows.prompts, level=level)
-    pending = store.tally(run.id, record.id).pending
+    tally = store.tally(run.id, record.id)
     return Audit(
         run=run.name,
         store=store.address,
@@ -244,7 +257,7 @@ def audit_run(
         prompt_version=record.prompt_version,
         locale=record.locale,
         n=overall.n,
-        unlabelled=int((~rows.labelled).sum()),
+        unlabelled=int((~labelled).sum()),
         labels=labels.sources,
         accuracy=overall.accuracy,
         agreement=overall.agreement,
@@ -267,18 +280,30 @@ def audit_run(
             level=level,
         ),
         self_preference=_self_preference(record, columns, rows, level),
-        retest=_retest(store, run.id, record.id, level),
+        retest=passes.retest(level=level),
         by_tag=tuple(_by_tag(columns, rows, level)),
         yardsticks=tuple(baselines(known, people, level=level)),
         people=people,
         disagreements=tuple(_disagreements(store, run.id, known, at_most=disagreements)),
         disagreements_in_all=int((known.verdicts != known.labels).sum()),
         one_order=int((np.asarray(columns.both_orders)[rows.labelled] == 0).sum()),
+        half_credit=_half_credit(known, level),
+        counts=passes.counts(labels.winners),
+        missing_passes=missing,
+        skipped_rows=tally.skipped_rows,
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
-        notes=(*_notes(pending, overall, known), *labels.notes),
+        notes=(*_notes(tally, overall, known), *labels.notes),
     )
+
+
+def _half_credit(known: AuditRows, level: float) -> EstimatedValue:
+    """Right pairs, and inconsistent ones as half: a coin's half, more or less."""
+    over = difference_in_halves(known.half_credit - 1, known.prompts, level=level)
+    ends = (None if each is None else 0.5 + each for each in (over.value, over.low, over.high))
+    value, low, high = ends
+    return EstimatedValue(value=value, low=low, high=high, reason=over.reason)
 
 
 def _share(rows: AuditRows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
@@ -354,22 +379,6 @@ def _same_model(judge: str, model: str) -> bool:
     return bool(asked) and asked in (unplaced(model), unplaced(model.partition(":")[2]))
 
 
-def _retest(store: Store, run_id: int, judge_id: int, level: float) -> EstimatedShare | None:
-    """Two samples of the same question: how often they say the same."""
-    passes = store.pass_columns(run_id, judge_id)
-    sample = np.asarray(passes.sample)
-    if not sample.size or sample.max() < 2:
-        return None
-    order = np.lexsort((sample, np.asarray(passes.order), np.asarray(passes.number)))
-    number, shown = np.asarray(passes.number)[order], np.asarray(passes.order)[order]
-    winners, prompts = np.asarray(passes.winner)[order], np.asarray(passes.prompt_key)[order]
-    # Neighbouring samples: the first with the second, the second with the third.
-    follows = (number[1:] == number[:-1]) & (shown[1:] == shown[:-1])
-    follows &= (winners[1:] != NO_WINNER) & (winners[:-1] != NO_WINNER)
-    same = (winners[1:] == winners[:-1])[follows]
-    return share_of_rows(same, prompts[1:][follows], level=level, unit="repeated question")
-
-
 def _between(
     store: Store, against: str, rows: AuditRows, run_id: int, level: float
 ) -> JudgeAgreement:
@@ -401,9 +410,11 @@ def _between(
     )
 
 
-def _notes(pending: int, overall: Agreement, known: AuditRows) -> Iterator[str]:
-    if pending:
-        yield Message("trust.run_not_finished", n=pending)
+def _notes(tally: Tally, overall: Agreement, known: AuditRows) -> Iterator[str]:
+    if tally.pending:
+        yield Message("trust.run_not_finished", n=tally.pending)
+    if tally.skipped_rows:
+        yield Message("trust.rows_skipped", n=tally.skipped_rows)
     if overall.clustered:
         yield Message("trust.clustered")
     if known.one_sided:

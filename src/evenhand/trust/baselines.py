@@ -11,12 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import (
+    INCONSISTENT,
+    NO_WINNER,
+    SAYS_A,
+    SAYS_B,
+    SAYS_TIE,
+    TIE,
+    WIN_A,
+    WIN_B,
+)
 from evenhand.contract.model import Model
 from evenhand.stats.agreement.labels import Agreement, agreement
 from evenhand.stats.agreement.raters import Krippendorff, agreement_among
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, share_of_rows
-from evenhand.stats.rates.paired import PairedDifference, paired_difference
+from evenhand.stats.rates.paired_difference import PairedDifference, difference_in_halves
 from evenhand.store import OutcomeColumns
 from evenhand.trust.biases import Codes
 from evenhand.trust.votes import ItemVotes
@@ -60,6 +69,15 @@ class AuditRows:
         return known
 
     @property
+    def half_credit(self) -> NDArray[np.int8]:
+        """What the judge gets on each pair, in halves: two where it is right, and where its orders
+        contradict each other what a coin gets, which is one, or none where the label is a tie."""
+        coin = (self.labels != SAYS_TIE).astype(np.int8)
+        points: NDArray[np.int8] = 2 * (self.verdicts == self.labels).astype(np.int8)
+        points[self.outcomes == INCONSISTENT] = coin[self.outcomes == INCONSISTENT]
+        return points
+
+    @property
     def one_sided(self) -> bool:
         """Whether both orders were shown, and every label names the same response: as where one
         column holds the chosen one."""
@@ -87,13 +105,17 @@ PEOPLE = "people"
 class Baseline(Model):
     """What something that reads nothing gets on the same pairs, or people among themselves.
 
-    `lead` is how much oftener the judge is right than this, on the same pairs.
+    `lead` is how much oftener the judge is right than this, on the same pairs. There an
+    inconsistent pair counts as half right (half credit), as each pair does for the coin.
+    `useful_lead` is a third of what the baseline gets wrong: two pairs of three where a coin has
+    one of two.
     """
 
     name: str
     accuracy: EstimatedShare
     kappa: EstimatedValue | None
     lead: PairedDifference | None
+    useful_lead: float | None = None
 
 
 class PeopleBaseline(Model):
@@ -136,23 +158,38 @@ def _longer(known: AuditRows, level: float) -> Baseline:
     a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
     longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
     accuracy = agreement_of_both_sides(known, longer, level=level)
-    right, theirs = known.verdicts == known.labels, longer == known.labels
+    points = 2 * (longer == known.labels)
+    return _compared(LONGER, accuracy.accuracy, known, points, level, kappa=accuracy.kappa)
+
+
+def _compared(
+    name: str,
+    accuracy: EstimatedShare,
+    known: AuditRows,
+    points: NDArray[Any],
+    level: float,
+    *,
+    kappa: EstimatedValue | None = None,
+) -> Baseline:
+    """`points` are what the baseline gets on each pair, in halves."""
+    wrong = 1 - float(points.mean()) / 2 if points.size else 0.0
     return Baseline(
-        name=LONGER,
-        accuracy=accuracy.accuracy,
-        kappa=accuracy.kappa,
-        lead=paired_difference(right, theirs, known.prompts, level=level),
+        name=name,
+        accuracy=accuracy,
+        kappa=kappa,
+        lead=difference_in_halves(known.half_credit - points, known.prompts, level=level),
+        useful_lead=wrong / 3,
     )
 
 
 def _coin(known: AuditRows, level: float) -> Baseline:
     """What a coin gets on average, and not what one coin happened to get: half of the pairs whose
     label is no tie. The interval is that of as many throws."""
-    halves = np.where(known.labels == SAYS_TIE, 0.0, 0.5)
+    points = (known.labels != SAYS_TIE).astype(np.int8)
     thrown = estimate_share(
-        halves, 1.0 - halves, independent=True, level=level, unit="labelled pair"
+        points / 2, 1 - points / 2, independent=True, level=level, unit="labelled pair"
     )
-    return Baseline(name=COIN, accuracy=thrown, kappa=None, lead=None)
+    return _compared(COIN, thrown, known, points, level)
 
 
 def _constant(known: AuditRows, level: float) -> Baseline:
@@ -164,12 +201,8 @@ def _constant(known: AuditRows, level: float) -> Baseline:
         for winner in (SAYS_A, SAYS_B, SAYS_TIE)
     ]
     theirs = max(rights, key=lambda right: int(right.sum()))
-    return Baseline(
-        name=CONSTANT,
-        accuracy=share_of_rows(theirs, known.prompts, level=level, unit="labelled pair"),
-        kappa=None,
-        lead=paired_difference(known.verdicts == known.labels, theirs, known.prompts, level=level),
-    )
+    share = share_of_rows(theirs, known.prompts, level=level, unit="labelled pair")
+    return _compared(CONSTANT, share, known, 2 * theirs, level)
 
 
 def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) -> Agreement:

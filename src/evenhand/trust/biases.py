@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B
 from evenhand.contract.model import Model
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
-from evenhand.stats.rates.paired import PairedDifference, paired_difference
-from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
+from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
+from evenhand.stats.rates.position_bias import PositionBias, position_bias
 
 Codes = NDArray[np.integer[Any]]
 
 
 class PositionBiasReport(Model):
-    """`lean` is the share of pairs that lean to the first place less that to the second;
-    `first_place_share` is of all passes that name a winner."""
+    """`first_place_share` is of all passes that name a winner; `lean` is that of `test`."""
 
     first_place_share: EstimatedShare
     lean: PairedDifference
@@ -53,12 +52,8 @@ def measure_position_bias(
     both = np.concatenate([prompts, prompts])
     # The two passes of a pair are not independent, so that the pair is a cluster at least.
     shares = share_of_rows(took_first[decided], both[decided], level=level, unit="decided answer")
-    read, gain, _ = lean_by_position(first, second)
-    return PositionBiasReport(
-        first_place_share=shares,
-        lean=paired_difference(gain > 0, gain < 0, prompts[read], level=level),
-        test=position_bias(first, second, prompts=prompts, level=level),
-    )
+    test = position_bias(first, second, prompts=prompts, level=level)
+    return PositionBiasReport(first_place_share=shares, lean=test.lean, test=test)
 
 
 def length_bias(

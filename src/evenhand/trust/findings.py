@@ -1,4 +1,6 @@
-"""A short plain verdict on a judge, from its audit and the user's own thresholds."""
+"""A short plain verdict on a judge, from its audit and the user's own thresholds; of a judge that
+nobody has labels for, whether it follows the position.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,23 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
-from evenhand.stats.rates.paired import PairedDifference
+from evenhand.stats.rates.paired_difference import PairedDifference
+from evenhand.stats.rates.position_bias import ALARM_ABOVE
 from evenhand.trust.audit import Audit
 from evenhand.trust.baselines import PEOPLE, Baseline
+from evenhand.trust.biases import PositionBiasReport
 
 Ruling = Literal["pass", "fail", "undecided"]
-Assessment = Literal["trustworthy", "with care", "not trustworthy", "not shown", "not enough data"]
+Assessment = Literal[
+    "trustworthy", "with care", "not trustworthy", "too few labels", "not shown", "not enough data"
+]
+Standing = Literal["better", "no better", "open"]
 _Figure = EstimatedShare | EstimatedValue | PairedDifference
 
 # Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
 # has no verdict on every twentieth, is to be used with care.
 _CARE_BELOW = 2 / 3
 _CARE_UNREAD = 0.05
-_ALARM_ABOVE = 0.1
 
 
 class Thresholds(Model):
@@ -72,12 +78,10 @@ class Findings(Model):
 def assess_audit(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     asked = thresholds or Thresholds()
     checks = tuple(_checks(audit, asked))
-    place = _above(audit.place.lean, _limit(asked.max_place_lean))
-    length = _above(audit.length.excess, _limit(asked.max_length_excess))
-    rulings = {check.ruling for check in checks}
-    ruling: Ruling | None = None
-    if checks:
-        ruling = next((each for each in ("fail", "undecided") if each in rulings), "pass")
+    # Either way: a judge that favours the second place, or the shorter, is as biased.
+    place = audit.place.lean.beyond(_limit(asked.max_place_lean)) is not None
+    length = audit.length.excess.beyond(_limit(asked.max_length_excess)) is not None
+    ruling = _ruling(checks)
     return Findings(
         word=_word(audit, ruling, place_alarm=place, length_alarm=length),
         lines=tuple(_lines(audit, place_alarm=place, length_alarm=length)),
@@ -89,15 +93,50 @@ def assess_audit(audit: Audit, thresholds: Thresholds | None = None) -> Findings
     )
 
 
+class PositionFindings(Model):
+    """What can be said of a judge without labels: whether it follows the position."""
+
+    lines: tuple[Sentence, ...]
+    place_alarm: bool
+    checks: tuple[ThresholdCheck, ...]
+    ruling: Ruling | None
+
+
+def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> PositionFindings:
+    given = thresholds.model_dump(exclude_none=True).keys() - {"max_place_lean", "min_consistency"}
+    if given:
+        names = [name.replace("_", "-") for name in sorted(given)]
+        raise InputError(Message("trust.threshold_needs_labels", name=names[0]))
+    alarm = place.lean.beyond(_limit(thresholds.max_place_lean)) is not None
+    least, most = thresholds.min_consistency, thresholds.max_place_lean
+    checks: tuple[ThresholdCheck, ...] = ()
+    if least is not None:
+        checks += (_check("consistency", place.test.consistency, least, above=True),)
+    if most is not None:
+        checks += (_check_lean("place lean", place.lean, most),)
+    lines: list[str] = list(_position_lines(place, alarm=alarm))
+    if not place.test.pairs:
+        lines.append(Message("trust.no_pair_in_both_orders"))
+    elif place.lean.reason is not None:
+        lines.append(place.lean.reason)
+    elif not lines:
+        values = place.lean.percents()
+        lines.append(Message("trust.no_position_alarm", n=place.test.pairs, **values))
+    return PositionFindings(
+        lines=tuple(lines), place_alarm=alarm, checks=checks, ruling=_ruling(checks)
+    )
+
+
+def _ruling(checks: tuple[ThresholdCheck, ...]) -> Ruling | None:
+    if not checks:
+        return None
+    rulings = {check.ruling for check in checks}
+    grave: tuple[Ruling, ...] = ("fail", "undecided")
+    return next((each for each in grave if each in rulings), "pass")
+
+
 def _limit(asked: float | None) -> float:
-    return _ALARM_ABOVE if asked is None else asked
-
-
-def _above(lean: PairedDifference, limit: float) -> bool:
-    """Either way: a judge that favours the second place, or the shorter, is as biased."""
-    if lean.low is None or lean.high is None:
-        return False
-    return lean.low > limit or lean.high < -limit
+    return ALARM_ABOVE if asked is None else asked
 
 
 def _word(
@@ -106,22 +145,28 @@ def _word(
     low = audit.accuracy.low
     if low is None:
         return "not enough data"
-    beaten = all(_beats(audit, each) for each in audit.yardsticks if each.name != PEOPLE)
-    if not beaten or place_alarm or ruling == "fail":
+    standings = {_standing(each) for each in audit.yardsticks if each.name != PEOPLE}
+    if "no better" in standings or place_alarm or ruling == "fail":
         return "not trustworthy"
     if audit.one_order:
         return "not shown"
+    if "open" in standings:
+        return "too few labels"
     unread = audit.unread.value or 0.0
     doubtful = low < _CARE_BELOW or unread > _CARE_UNREAD or ruling == "undecided"
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
 
 
-def _beats(audit: Audit, baseline: Baseline) -> bool:
-    """On the same pairs, where the two can be paired."""
-    lead = baseline.lead
-    if lead is not None and lead.low is not None:
-        return lead.low > 0
-    return (audit.accuracy.low or 0.0) > (baseline.accuracy.value or 0.0)
+def _standing(baseline: Baseline) -> Standing:
+    """By the interval of the judge's lead: above zero it is better, below a useful lead it is not;
+    an interval that holds both says nothing yet."""
+    lead, useful = baseline.lead, baseline.useful_lead
+    if lead is None or lead.low is None or lead.high is None or useful is None:
+        return "open"
+    if lead.low > 0:
+        return "better"
+    # Nothing can be better than what is always right.
+    return "no better" if lead.high < useful or useful <= 0 else "open"
 
 
 def _below_people(audit: Audit) -> bool:
@@ -134,16 +179,17 @@ def _below_people(audit: Audit) -> bool:
 
 def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[str]:
     accuracy = audit.accuracy
+    missing = audit.missing_passes
+    if missing.pairs:
+        yield missing.message("trust.passes_missing", of=audit.n + missing.pairs)
     if accuracy.value is None or accuracy.low is None:
         yield Message("trust.accuracy_reason", reason=accuracy.reason)
         return
     yield Message("trust.right_on", share=_share(accuracy), n=audit.n)
-    for each in audit.yardsticks:
-        theirs = each.accuracy.value
-        if theirs is None or each.name == PEOPLE:
-            continue
-        code = "trust.beats_baseline" if _beats(audit, each) else "trust.not_beats_baseline"
-        yield Message(code, name=each.name, percent=100 * theirs)
+    if audit.inconsistent.part and audit.half_credit.value is not None:
+        share = _interval(audit.half_credit)
+        yield Message("trust.half_credit", n=audit.inconsistent.part, share=share)
+    yield from _beside_baselines(audit)
     if accuracy.low < _CARE_BELOW:
         yield Message("trust.below_two_thirds")
     if audit.one_order:
@@ -153,17 +199,35 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
         yield Message("trust.people_agree", share=_share(people))
         code = "trust.judge_agrees_less" if _below_people(audit) else "trust.judge_agrees"
         yield Message(code, share=_share(judge))
-    favoured = audit.place.test.favours
-    if place_alarm and audit.place.lean.value is not None:
-        place = "first" if audit.place.lean.value > 0 else "second"
-        yield Message(f"trust.alarm_{place}", percent=100 * abs(audit.place.lean.value))
-    elif favoured:
-        yield Message(f"trust.leans_{favoured}")
+    yield from _position_lines(audit.place, alarm=place_alarm)
     if length_alarm and audit.length.excess.value is not None:
         way = "longer" if audit.length.excess.value > 0 else "shorter"
         yield Message(f"trust.alarm_{way}", percent=100 * abs(audit.length.excess.value))
     if audit.unread.value:
         yield Message("trust.no_verdict_on", share=_share(audit.unread))
+
+
+def _beside_baselines(audit: Audit) -> Iterator[Message]:
+    codes = {"better": "beats_baseline", "no better": "no_better", "open": "too_few_labels"}
+    for each in audit.yardsticks:
+        if each.lead is None or each.lead.value is None or each.name == PEOPLE:
+            continue
+        values = {"name": each.name, "percent": 100 * (each.accuracy.value or 0.0)}
+        standing = _standing(each)
+        if standing == "open":
+            values["needed"] = each.lead.pairs_to_settle(each.useful_lead or 0.0)
+        lead = Message("share.points", **each.lead.percents())
+        yield Message(f"trust.{codes[standing]}", lead=lead, **values)
+
+
+def _position_lines(place: PositionBiasReport, *, alarm: bool) -> Iterator[Message]:
+    lean, test = place.lean, place.test
+    if alarm and lean.value is not None:
+        side: Literal["first", "second"] = "first" if lean.value > 0 else "second"
+        values = lean.percents(side)
+        yield Message(f"trust.alarm_{side}", n=test.pairs, p=test.p_value, **values)
+    elif test.favours:
+        yield Message(f"trust.leans_{test.favours}")
 
 
 def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
@@ -195,7 +259,7 @@ def _check_lean(name: str, lean: PairedDifference, most: float) -> ThresholdChec
     if lean.low is None or lean.high is None:
         return _no_interval(name, lean)
     ruling: Ruling = "undecided"
-    if _above(lean, most):
+    if lean.beyond(most):
         ruling = "fail"
     elif -most < lean.low and lean.high < most:
         ruling = "pass"
@@ -231,7 +295,11 @@ def _code(name: str) -> str:
 
 
 def _share(share: EstimatedShare) -> Message:
-    if share.value is None or share.low is None or share.high is None:
+    if share.value is None:
         return Message("share.counted", part=share.part, of=share.of)
-    percents = {"value": 100 * share.value, "low": 100 * share.low, "high": 100 * share.high}
-    return Message("share.interval", **percents)
+    return _interval(share)
+
+
+def _interval(figure: EstimatedShare | EstimatedValue) -> Message:
+    ends = {name: 100 * (getattr(figure, name) or 0.0) for name in ("value", "low", "high")}
+    return Message("share.interval", **ends)

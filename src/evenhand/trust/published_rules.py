@@ -6,44 +6,71 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import model_serializer
 
-from evenhand.contract import Order, Winner, flip_or_none, other_order
+from evenhand.contract import ORDERS, Order, Winner, flip_or_none, other_order
+from evenhand.contract.codes import winner_code
 from evenhand.contract.model import Model
 from evenhand.data import BadRow, ReadOptions, Source, read_pairs
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
 from evenhand.judges.replay import Recording, ReplayJudge
 from evenhand.messages import Message
+from evenhand.stats.estimates import EstimatedShare, share_of_rows
+from evenhand.trust.biases import PositionBiasReport, measure_position_bias
 
 RuleName = Literal["judgebench", "llmbar", "pandalm", "position-bias", "qlora"]
 NEEDS_LABELS: frozenset[RuleName] = frozenset({"judgebench", "llmbar", "pandalm"})
 
 # Both orders of a pair in the labels of the original order; None is unread.
 Passes = Mapping[Order, Winner | None]
+# A pair's id, and which repetition of it: each is a comparison of its own.
+Repeated = tuple[str, int]
 Labels = Mapping[str, Winner]
 Reader = Callable[[Recording], Winner | None]
 Figures = dict[str, float]
 
 _CLASSES: tuple[Winner, ...] = ("A", "B", "TIE")
 _FIRST_MARK = re.compile(r"\[\[([ABC])\]\]")
-_CHOICE = re.compile(r"Choice:\s*([AB])")
+_CHOICE = re.compile(r"\bChoice:[\s*]*[\[(]*([ABC])\b")
 _MARKED: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
-class RuleFigures(Model):
-    """Figures in per cent; counts are named for what they count."""
+class RepetitionFigures(Model):
+    """The same figures of one repetition of a recording."""
 
-    name: RuleName
-    n: int  # pairs, or records where the rule goes by records
+    repetition: int
+    n: int
     figures: dict[str, float]
 
     @model_serializer
     def _flat(self) -> dict[str, Any]:
-        return {"name": self.name, "n": self.n, **self.figures}
+        return {"repetition": self.repetition, "n": self.n, **self.figures}
+
+
+class RuleFigures(Model):
+    """Figures in per cent; counts are named for what they count. Where a recording has several
+    repetitions, each is a comparison of its own, and `retest` is how often a repetition says what
+    the one before it said of the same pair in the same order."""
+
+    name: RuleName
+    n: int  # pairs, or records where the rule goes by records
+    figures: dict[str, float]
+    by_repetition: tuple[RepetitionFigures, ...] = ()
+    retest: EstimatedShare | None = None
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {"name": self.name, "n": self.n, **self.figures}
+        if self.retest is not None:
+            flat["byRepetition"] = [each.model_dump(mode="json") for each in self.by_repetition]
+            flat["retest"] = self.retest.model_dump(mode="json")
+        return flat
 
 
 def as_recorded(recording: Recording) -> Winner | None:
@@ -51,11 +78,11 @@ def as_recorded(recording: Recording) -> Winner | None:
 
 
 def by_first_mark(recording: Recording) -> Winner | None:
-    """The first `[[X]]` in the text, or its `Choice:`; what they recorded where there is none."""
-    if recording.raw is None:
-        return recording.verdict_as_shown
-    match = _FIRST_MARK.search(recording.raw) or _CHOICE.match(recording.raw)
-    return _MARKED[match[1]] if match else None
+    """The first `[[X]]` in the text, or else its first `Choice: X`, wherever it stands; what was
+    recorded as the verdict where there is neither, as in answers of another format."""
+    raw = recording.raw or ""
+    match = _FIRST_MARK.search(raw) or _CHOICE.search(raw)
+    return _MARKED[match[1]] if match else recording.verdict_as_shown
 
 
 def authors_reader(rule: RuleName) -> Reader:
@@ -68,6 +95,7 @@ def apply_rule(
     labels: Labels | None = None,
     *,
     reader: Reader | None = None,
+    level: float = 0.95,
 ) -> RuleFigures:
     """`labels` are of the pairs to count; the reader is the authors' where none is given."""
     if rule in NEEDS_LABELS and not labels:
@@ -76,20 +104,70 @@ def apply_rule(
     records = [each for each in recordings if not labels or each.id in labels]
     if not records:
         raise InputError(Message("trust.no_recorded_pair_labelled"))
+    numbers = sorted({each.repetition for each in records})
+    n, figures = _figures(rule, records, labels or {}, reader)
+    if len(numbers) < 2:
+        return RuleFigures(name=rule, n=n, figures=figures)
+    apart = []
+    for number in numbers:
+        own = [each for each in records if each.repetition == number]
+        its_n, its_figures = _figures(rule, own, labels or {}, reader)
+        apart.append(RepetitionFigures(repetition=number, n=its_n, figures=its_figures))
+    return RuleFigures(
+        name=rule,
+        n=n,
+        figures=figures,
+        by_repetition=tuple(apart),
+        retest=_retest(by_pair(records, reader), level=level),
+    )
+
+
+def _figures(
+    rule: RuleName, records: Sequence[Recording], labels: Labels, reader: Reader
+) -> tuple[int, Figures]:
     pairs = by_pair(records, reader)
     match rule:
         case "judgebench":
-            return RuleFigures(name=rule, n=len(pairs), figures=judgebench(pairs, labels or {}))
+            return len(pairs), judgebench(pairs, labels)
         case "llmbar":
-            return RuleFigures(name=rule, n=len(pairs), figures=llmbar(pairs, labels or {}))
+            return len(pairs), llmbar(pairs, labels)
         case "pandalm":
-            labelled = [(labels or {})[each.id] for each in records], map(reader, records)
-            return RuleFigures(name=rule, n=len(records), figures=pandalm(*labelled))
+            truths = [labels[each.id] for each in records]
+            return len(records), pandalm(truths, map(reader, records))
         case "position-bias":
-            return RuleFigures(name=rule, n=len(pairs), figures=position_bias(pairs))
+            return len(pairs), position_bias(pairs)
         case "qlora":
-            shown = Counter(map(reader, records))
-            return RuleFigures(name=rule, n=len(pairs), figures=qlora(pairs, shown))
+            return len(pairs), qlora(pairs, Counter(map(reader, records)))
+
+
+def _retest(pairs: Mapping[Repeated, Passes], *, level: float) -> EstimatedShare:
+    """Neighbouring repetitions of the same pair in the same order, both of which were read."""
+    same, whose = [], []
+    for order in ORDERS:
+        for (pair, one), (other, two) in pairwise(sorted(pairs)):
+            if pair != other:
+                continue
+            first, second = pairs[pair, one].get(order), pairs[pair, two].get(order)
+            if first is not None and second is not None:
+                same.append(first == second)
+                whose.append(pair)
+    _, prompts = np.unique(np.array(whose, dtype=np.str_), return_inverse=True)
+    return share_of_rows(
+        np.array(same, dtype=np.bool_), prompts, level=level, unit="repeated question"
+    )
+
+
+def position_of(
+    recordings: Iterable[Recording], *, reader: Reader, level: float
+) -> PositionBiasReport:
+    """Whether a recorded judge follows the position, which no label is needed to see."""
+    pairs = by_pair(recordings, reader)
+    first, second = (
+        np.array([winner_code(passes.get(order)) for passes in pairs.values()], dtype=np.int8)
+        for order in ORDERS
+    )
+    _, clusters = np.unique(np.array([pair for pair, _ in pairs]), return_inverse=True)
+    return measure_position_bias(first, second, clusters, level=level)
 
 
 def recordings_of(judge: str) -> tuple[Recording, ...]:
@@ -100,11 +178,15 @@ def recordings_of(judge: str) -> tuple[Recording, ...]:
     return tuple(opened.recordings())
 
 
-def labels_of(source: Source, reading: ReadOptions) -> dict[str, Winner]:
+def labels_of(
+    source: Source, reading: ReadOptions, *, skip_bad_rows: bool = False
+) -> dict[str, Winner]:
     """The labels of a file of pairs, by their ids."""
     labels: dict[str, Winner] = {}
     for row in read_pairs([source], reading):
         if isinstance(row, BadRow):
+            if skip_bad_rows:
+                continue
             raise DataError(Message("trust.correct_or_leave_out", message=row.message))
         if row.label is not None:
             labels[row.key] = row.label
@@ -113,19 +195,19 @@ def labels_of(source: Source, reading: ReadOptions) -> dict[str, Winner]:
     return labels
 
 
-def by_pair(recordings: Iterable[Recording], reader: Reader) -> dict[str, Passes]:
-    pairs: dict[str, dict[Order, Winner | None]] = {}
+def by_pair(recordings: Iterable[Recording], reader: Reader) -> dict[Repeated, Passes]:
+    pairs: dict[Repeated, dict[Order, Winner | None]] = {}
     for each in recordings:
         verdict = reader(each)
         mapped = verdict if each.order == "original" else flip_or_none(verdict)
-        pairs.setdefault(each.id, {})[each.order] = mapped
+        pairs.setdefault((each.id, each.repetition), {})[each.order] = mapped
     return dict(pairs)
 
 
-def judgebench(pairs: Mapping[str, Passes], labels: Labels) -> Figures:
+def judgebench(pairs: Mapping[Repeated, Passes], labels: Labels) -> Figures:
     """+1 for each order that is right, -1 for each that is the opposite; right if above 0."""
     right = both = inconsistent = 0
-    for identity, passes in pairs.items():
+    for (identity, _), passes in pairs.items():
         truth = labels[identity]
         hits = [verdict == truth for verdict in passes.values()]
         misses = [verdict == flip_or_none(truth) for verdict in passes.values()]
@@ -140,11 +222,11 @@ def judgebench(pairs: Mapping[str, Passes], labels: Labels) -> Figures:
     }
 
 
-def llmbar(pairs: Mapping[str, Passes], labels: Labels) -> Figures:
+def llmbar(pairs: Mapping[Repeated, Passes], labels: Labels) -> Figures:
     """The mean of the two single-order accuracies; unread is wrong."""
     hits = sum(
         verdict == labels[identity]
-        for identity, passes in pairs.items()
+        for (identity, _), passes in pairs.items()
         for verdict in passes.values()
     )
     agreeing = sum(len(set(passes.values())) == 1 for passes in pairs.values())
@@ -154,7 +236,7 @@ def llmbar(pairs: Mapping[str, Passes], labels: Labels) -> Figures:
     }
 
 
-def position_bias(pairs: Mapping[str, Passes]) -> Figures:
+def position_bias(pairs: Mapping[Repeated, Passes]) -> Figures:
     """The share of read records whose partner agrees; an unread partner agrees."""
     agreeing = total = 0
     for passes in pairs.values():
@@ -184,7 +266,7 @@ def pandalm(labels: Iterable[Winner], verdicts: Iterable[Winner | None]) -> Figu
     return {"accuracy": 100 * accuracy, "macroF1": 100 * sum(scores) / len(scores)}
 
 
-def qlora(pairs: Mapping[str, Passes], shown: Mapping[Winner | None, int]) -> Figures:
+def qlora(pairs: Mapping[Repeated, Passes], shown: Mapping[Winner | None, int]) -> Figures:
     """Consistency of the pairs read in both orders, and how often each place was taken."""
     twice = [
         passes for passes in pairs.values() if len(passes) == 2 and None not in passes.values()

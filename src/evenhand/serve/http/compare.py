@@ -21,11 +21,16 @@ from evenhand.serve.http.endpoint import (
 )
 from evenhand.serve.http.requests import parsed
 from evenhand.serve.security.limits import values_of_a_pair
+from evenhand.serve.values import Prepare
 
 
 class CompareQuery(Model):
     judge: Text | None = Field(
         default=None, description="An offered judge's name; the first offered one if not given"
+    )
+    prepare: Prepare = Field(
+        default=None,
+        description="What is written before the judging, with commas between; else as offered",
     )
 
 
@@ -53,7 +58,11 @@ async def compare(call: HttpCall[CompareQuery]) -> Response:
     async def judged() -> Response:
         most_values = values_of_a_pair(call.limits)
         pair = await call.service.read_in(body, partial(parsed, most_values=most_values))
-        return answer(await call.service.comparisons.compare(pair, judge=call.query.judge))
+        return answer(
+            await call.service.comparisons.compare(
+                pair, judge=call.query.judge, prepare=call.query.prepare
+            )
+        )
 
     if key_of(call.request) is None:
         return await unless_gone(call.request, judged())

@@ -13,10 +13,13 @@ from evenhand.stats.clusters import Labels, label_codes
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.intervals import sign_test_p
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
+from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
 
 # What one order chose, in the caller's labels; the first shows A first, the second B first. An
 # order whose samples split evenly chose nothing, although it was read.
 SPLIT, UNREAD, PASS_A, PASS_B, PASS_TIE = -2, -1, 0, 1, 2
+# A lean beyond this share of the pairs, by its whole interval, raises the position alarm.
+ALARM_ABOVE = 0.1
 # What a pass gives A, in halves.
 _HALVES = np.array([2, 0, 1], dtype=np.int8)
 
@@ -28,6 +31,8 @@ class PositionBias(Model):
     second: `flips_*` changed the winner, `half_flips_*` changed between a win and a tie. A
     `split` pair is inconsistent too, and leans nowhere: the samples of an order did not agree.
     The exact sign test compares `signs_first` with `signs_second`, which are pairs or prompts.
+    `lean` is the share of pairs that lean to the first place less that to the second; `alarm`
+    names the place where it is beyond a tenth of the pairs by its whole interval.
     """
 
     pairs: int
@@ -48,6 +53,8 @@ class PositionBias(Model):
     clustered: bool
     level: float
     reason: Sentence | None
+    lean: PairedDifference
+    alarm: Literal["first", "second"] | None
 
 
 class Leans(NamedTuple):
@@ -109,6 +116,8 @@ def position_bias(
     favours: Literal["first", "second"] | None = None
     if preference.reason is None and p_value is not None and p_value < 1 - level:
         favours = "first" if signs_first > signs_second else "second"
+    own = None if prompts is None else clusters
+    by_pair = paired_difference(lean > 0, lean < 0, own, level=level)
     return PositionBias(
         pairs=int(lean.size),
         unread=int(first.size - lean.size),
@@ -134,4 +143,6 @@ def position_bias(
         clustered=not independent,
         level=level,
         reason=preference.reason,
+        lean=by_pair,
+        alarm=by_pair.beyond(ALARM_ABOVE),
     )

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.stats.rates.paired import OutcomeChange, outcome_change, paired_difference
+from evenhand.stats.rates.outcome_change import OutcomeChange, outcome_change
+from evenhand.stats.rates.paired_difference import paired_difference
 from evenhand.stats.rates.win_rate import Circumstances
 
 A, B, T, I, X = WIN_A, WIN_B, TIE, INCONSISTENT, INVALID  # noqa: E741 - a letter an outcome

@@ -1,5 +1,5 @@
-"""What changed between two judgements of the same pairs: a difference of paired shares, and the
-flow of outcomes with the difference of win rates, which also holds for what was not decided.
+"""What changed between two judgements of the same pairs: the flow of outcomes, and the difference
+of the win rates with an interval that also holds for what was not decided.
 """
 
 from __future__ import annotations
@@ -31,44 +31,7 @@ from evenhand.stats.rates.win_rate import (
     Doubt,
     lower_end,
     most_disagreement,
-    win_rate,
 )
-
-
-class PairedDifference(Model):
-    """How much oftener than its counterpart something happens, as a difference of two shares of
-    the same pairs: from -1 to 1, and 0 is as it should be."""
-
-    pairs: int
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: Sentence | None
-
-
-def paired_difference(
-    more: NDArray[np.bool_], less: NDArray[np.bool_], prompts: Labels, *, level: float
-) -> PairedDifference:
-    """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
-    win rate's, stretched from 0..1 to -1..1."""
-    codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
-    # No judge's ties here: what is neither more nor less is known to be so.
-    known = Circumstances(discriminates=True)
-    rate = win_rate(codes, prompts=prompts, level=level, circumstances=known)
-
-    def stretched(rate: float | None) -> float | None:
-        return None if rate is None else 2 * rate - 1
-
-    return PairedDifference(
-        pairs=int(codes.size),
-        value=stretched(rate.rate),
-        low=stretched(rate.low),
-        high=stretched(rate.high),
-        reason=rate.reason,
-    )
-
-
-# The same pairs judged twice.
 
 FlowOutcome = Literal["A", "tie", "inconsistent", "B", "invalid"]
 FLOW_CODES: dict[FlowOutcome, int] = {

@@ -1,0 +1,402 @@
+"""What a judge writes beside its verdicts: metrics and a reference for a prompt alone, an analysis
+of a response alone before the judging, a rating of it after an inconsistent one. Each is an
+artefact: written once, and shared by every pair that needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal, Protocol, TypeVar, get_args
+
+import orjson
+
+from evenhand.contract import Artefact, Pair, Rating, Usage, Winner
+from evenhand.errors import JudgeError
+from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
+from evenhand.judges.prices import cost_usd
+from evenhand.judging.answers.json_answer import whole_object
+from evenhand.judging.config import JudgeConfig
+from evenhand.prompts.preparation import (
+    OF_RESPONSE,
+    RATING_SCHEMA,
+    ArtefactKind,
+    PrepareKind,
+    artefact_messages,
+    artefact_texts,
+    artefact_version,
+)
+from evenhand.prompts.prompt import NO_NOTES, Notes
+
+Side = Literal["A", "B"]
+AnswerOutcome = Literal["answered", "truncated", "refused", "empty", "failed"]
+ANSWER_OUTCOMES: tuple[AnswerOutcome, ...] = get_args(AnswerOutcome)
+RATING_SCALE = (0.0, 10.0)
+
+_T = TypeVar("_T")
+# So many are remembered; more than the pairs in flight need, and those behind are in the store.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedAnswer:
+    """What a model wrote to a prompt. `error` says why there is none. Of a failed call nobody
+    knows the tokens."""
+
+    key: str
+    outcome: AnswerOutcome
+    text: str = ""
+    error: str | None = None
+    model: str | None = None  # as the server names it
+    requests: int = 1
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    time_ms: float | None = None
+
+    @classmethod
+    def of(cls, key: str, completion: Completion, begun: float) -> GeneratedAnswer:
+        usage = completion.usage
+        return cls(
+            key,
+            outcome_of(completion),
+            completion.text,
+            completion.refusal,
+            completion.model,
+            max(1, usage.requests),
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cost_usd,
+            round(1000 * (time.perf_counter() - begun), 3),
+        )
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+            requests=self.requests,
+        )
+
+
+def outcome_of(completion: Completion) -> AnswerOutcome:
+    if completion.finish in ("refusal", "filter"):
+        return "refused"
+    if completion.finish == "length":
+        return "truncated"
+    return "answered" if completion.text.strip() else "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactRequest:
+    """One text that is wanted: of the pair's prompt, or of one of its responses."""
+
+    kind: ArtefactKind
+    pair: Pair
+    config: JudgeConfig
+    side: Side | None = None
+    sample: int = 1
+
+    @property
+    def response(self) -> str | None:
+        return None if self.side is None else response_of(self.pair, self.side)
+
+    def key(self, writer: str) -> str:
+        """By all that the text depends on; `writer` stands for the model and its settings."""
+        locale = self.config.language
+        texts = artefact_texts(self.kind, self.pair, self.response)
+        criteria = []
+        if self.kind in OF_RESPONSE:
+            criteria = [[c.name, c.description, c.weight] for c in self.pair.criteria]
+        version = artefact_version(self.kind, locale)
+        known = [writer, self.kind, locale, version, texts, criteria, self.sample]
+        digest = sha256(orjson.dumps(known, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+        return f"{self.kind}-{digest}"
+
+    def call(self) -> JudgeCall:
+        locale = self.config.language
+        return JudgeCall(
+            pair=self.pair,
+            order="original",
+            sample=self.sample,
+            messages=artefact_messages(self.kind, self.pair, self.response, locale=locale),
+            answer_schema=RATING_SCHEMA if self.kind == "rating" else None,
+            artefact=self.kind,
+            artefact_of=self.side,
+        )
+
+    def to_contract(self, made: GeneratedAnswer, *, written_here: bool) -> Artefact:
+        """What it took stands with the pair for which it was written, and is counted once."""
+        return Artefact(
+            kind=self.kind,
+            response=self.side,
+            outcome=made.outcome,
+            text=made.text,
+            model=made.model,
+            usage=made.usage if written_here else _NOTHING,
+        )
+
+
+_NOTHING = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+
+
+def response_of(pair: Pair, side: Side) -> str:
+    return pair.response_a if side == "A" else pair.response_b
+
+
+def wanted_before(
+    pair: Pair, config: JudgeConfig, kinds: Sequence[PrepareKind]
+) -> list[ArtefactRequest]:
+    """What is written before this pair is judged. A caller's reference needs none beside it."""
+    wanted: list[ArtefactRequest] = []
+    for kind in kinds:
+        if kind == "analysis":
+            wanted += [ArtefactRequest(kind, pair, config, "A")]
+            wanted += [ArtefactRequest(kind, pair, config, "B")]
+        elif kind != "reference" or pair.reference is None:
+            wanted.append(ArtefactRequest(kind, pair, config))
+    return wanted
+
+
+def ratings_of(pair: Pair, config: JudgeConfig) -> list[ArtefactRequest]:
+    sides: tuple[Side, Side] = ("A", "B")
+    samples = range(1, config.ratings_each + 1)
+    return [ArtefactRequest("rating", pair, config, side, n) for side in sides for n in samples]
+
+
+class AnswerKeeper(Protocol):
+    """Where artefacts are kept beyond this process."""
+
+    async def find(self, keys: Sequence[str]) -> Mapping[str, GeneratedAnswer]: ...
+
+    async def add(self, made: GeneratedAnswer) -> None: ...
+
+
+class Artefacts:
+    """Every artefact once: whoever needs one that is being written waits for it."""
+
+    def __init__(self, writer: str = "", keeper: AnswerKeeper | None = None) -> None:
+        self.writer = writer
+        self._keeper = keeper
+        self._known: dict[str, asyncio.Future[GeneratedAnswer]] = {}
+
+    async def get(
+        self, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
+    ) -> tuple[GeneratedAnswer, bool]:
+        """The text, and whether it was written just now."""
+        key = request.key(self.writer)
+        known = self._known.get(key)
+        if known is not None:
+            return await _shared(known), False
+        future = self._known[key] = asyncio.get_running_loop().create_future()
+        try:
+            made, written = await self._made(key, request, judge, retry)
+        except BaseException as error:
+            # What may pass is asked again by the next pair; what will not is the same for all.
+            if not isinstance(error, JudgeError) or error.retryable:
+                del self._known[key]
+            future.set_exception(error if isinstance(error, Exception) else _Cancelled())
+            future.exception()  # nobody else may be waiting for it
+            raise
+        future.set_result(made)
+        if len(self._known) > _REMEMBERED:
+            self._forget_oldest()
+        return made, written
+
+    async def _made(
+        self, key: str, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
+    ) -> tuple[GeneratedAnswer, bool]:
+        if self._keeper is not None:
+            found = (await self._keeper.find([key])).get(key)
+            if found is not None and found.outcome != "failed":
+                return found, False
+        made = await write(key, request, judge, retry)
+        if self._keeper is not None:
+            # Before anybody goes on with it: a kill loses no more than is in flight.
+            await self._keeper.add(made)
+        return made, True
+
+    def _forget_oldest(self) -> None:
+        for key in [key for key, future in self._known.items() if future.done()][:_REMEMBERED]:
+            del self._known[key]
+
+
+class _Cancelled(Exception):
+    """Whoever was writing it was stopped."""
+
+
+async def _shared(known: asyncio.Future[GeneratedAnswer]) -> GeneratedAnswer:
+    try:
+        return await asyncio.shield(known)
+    except _Cancelled:
+        raise asyncio.CancelledError from None
+    except JudgeError as error:
+        # Each pair tells of itself in its error; the requests were another's.
+        own = copy.copy(error)
+        own.requests = 0
+        raise own from None
+
+
+async def write(
+    key: str, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
+) -> GeneratedAnswer:
+    begun = time.perf_counter()
+    call = request.call()
+    if retry.attempts == 1:
+        completion = await judge.ask(call)
+    else:
+        completion = await ask_with_retries(judge, call, retry)
+    made = GeneratedAnswer.of(key, completion, begun)
+    if made.cost_usd is None:
+        cost = cost_usd(completion.usage, model=completion.model, traits=judge.traits)
+        made = replace(made, cost_usd=cost)
+    return made
+
+
+async def gather_each(
+    asked: Sequence[Coroutine[Any, Any, _T]], *, at_once: bool = True
+) -> list[_T | BaseException]:
+    """All of them at once, or in turn up to the first failure; a failure is a value, and none is
+    left running. The first runs here and only the others are tasks: that is half the tasks of a
+    pair, and the first goes first."""
+    settled: list[_T | BaseException] = []
+    if not at_once:
+        for place, each in enumerate(asked):
+            try:
+                settled.append(await each)
+            except Exception as error:
+                for rest in asked[place + 1 :]:
+                    rest.close()
+                return [*settled, error]
+        return settled
+    create_task = asyncio.get_running_loop().create_task
+    others = [create_task(each) for each in asked[1:]]
+    every: list[Awaitable[_T]] = [asked[0], *others]
+    try:
+        for awaited in every:
+            try:
+                settled.append(await awaited)
+            except Exception as error:
+                settled.append(error)
+    except BaseException:
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        raise
+    return settled
+
+
+def in_contract(
+    wanted: Sequence[ArtefactRequest], made: Sequence[tuple[GeneratedAnswer, bool]]
+) -> tuple[Artefact, ...]:
+    return tuple(
+        [
+            request.to_contract(answer, written_here=written)
+            for request, (answer, written) in zip(wanted, made, strict=True)
+        ]
+    )
+
+
+class ArtefactsFailed(Exception):
+    """What was to be written could not be; the requests of all that failed are counted."""
+
+    def __init__(self, error: JudgeError, requests: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.requests = requests
+
+
+async def obtain(
+    wanted: Sequence[ArtefactRequest], judge: Judge, config: JudgeConfig, artefacts: Artefacts
+) -> list[tuple[GeneratedAnswer, bool]]:
+    """All of them, or the first failure, told from the side that shows nothing of A and B."""
+    if not wanted:
+        return []
+    asked = [artefacts.get(each, judge, config.retry_policy) for each in wanted]
+    made = await gather_each(asked, at_once=judge.traits.parallel)
+    errors = [each for each in made if isinstance(each, BaseException)]
+    for error in errors:
+        if not isinstance(error, JudgeError):
+            raise error
+    failed = [error for error in errors if isinstance(error, JudgeError)]
+    if failed:
+        first = min(failed, key=lambda error: error.message)
+        raise ArtefactsFailed(first, sum(error.requests for error in failed))
+    return [each for each in made if not isinstance(each, BaseException)]
+
+
+def notes_of(prepared: Sequence[Artefact]) -> Notes:
+    """What of it the judge is shown: an analysis only beside the other response's."""
+    usable = {(a.kind, a.response): a.text for a in prepared if a.outcome == "answered"}
+    analyses = (usable.get(("analysis", "A")), usable.get(("analysis", "B")))
+    if None in analyses:
+        analyses = (None, None)
+    notes = Notes(
+        metrics=usable.get(("metrics", None)),
+        own_reference=usable.get(("reference", None)),
+        analysis_a=analyses[0],
+        analysis_b=analyses[1],
+    )
+    return notes if any(text is not None for text in notes) else NO_NOTES
+
+
+# Ratings: each response scored alone.
+
+
+def read_score(text: str) -> float | None:
+    """The score of a rating, or None. Only a whole answer counts: a score that is quoted from a
+    response, or stands in the middle of a sentence, is nobody's rating."""
+    stripped = text.strip()
+    if stripped.startswith("```") and stripped.endswith("```"):
+        stripped = stripped.strip("`").removeprefix("json").strip()
+    value: Any = stripped.removesuffix("/10").rstrip()
+    found = whole_object(stripped)
+    if found is not None:
+        value = found.get("score")
+    if isinstance(value, bool):
+        return None
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        return None
+    low, high = RATING_SCALE
+    return score if low <= score <= high else None
+
+
+async def rate(
+    pair: Pair, judge: Judge, config: JudgeConfig, artefacts: Artefacts
+) -> tuple[Rating, tuple[Artefact, ...]]:
+    """Both responses scored alone. Where the judge will not score one, there is no winner; where it
+    cannot be reached, the pair has failed and can be tried again."""
+    wanted = ratings_of(pair, config)
+    try:
+        made = await obtain(wanted, judge, config, artefacts)
+    except ArtefactsFailed as failed:
+        if failed.error.retryable:
+            raise
+        return Rating(winner=None, unread=len(wanted)), ()
+    return rating_of(wanted, [answer for answer, _ in made]), in_contract(wanted, made)
+
+
+def rating_of(requests: Sequence[ArtefactRequest], made: Sequence[GeneratedAnswer]) -> Rating:
+    """What the scores come to. Without one of either response there is no winner."""
+    scores: dict[Side, list[float]] = {"A": [], "B": []}
+    unread = 0
+    for request, answer in zip(requests, made, strict=True):
+        score = read_score(answer.text) if answer.outcome == "answered" else None
+        if score is None or request.side is None:
+            unread += 1
+        else:
+            scores[request.side].append(score)
+    winner: Winner | None = None
+    if scores["A"] and scores["B"]:
+        a, b = (sum(scores[side]) / len(scores[side]) for side in ("A", "B"))
+        winner = "A" if a > b else "B" if b > a else "TIE"
+    return Rating(
+        winner=winner, scores_a=tuple(scores["A"]), scores_b=tuple(scores["B"]), unread=unread
+    )

@@ -1,0 +1,118 @@
+"""The prompts of what a judge writes before it judges: metrics and a reference for the prompt
+alone, an analysis and a rating of one response alone. The texts are in `en/` and `zh/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any, Literal, get_args
+
+from evenhand.contract import Locale, Pair
+from evenhand.errors import TemplateError
+from evenhand.messages import Message
+from evenhand.prompts.prompt import (
+    MARKER,
+    closed_object,
+    code_absent_from,
+    fence_close,
+    fence_opening,
+    fenced,
+    list_criteria,
+)
+from evenhand.prompts.template import (
+    ChatMessage,
+    Role,
+    Segment,
+    Slot,
+    Template,
+    plain_section,
+    read_text,
+    split_sections,
+    words_for,
+)
+
+ArtefactKind = Literal["metrics", "reference", "analysis", "rating"]
+ARTEFACT_KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
+# What may be written before judging; a rating is asked for after it, of inconsistent pairs.
+PrepareKind = Literal["metrics", "reference", "analysis"]
+PREPARE_KINDS: tuple[PrepareKind, ...] = get_args(PrepareKind)
+OF_RESPONSE = ("analysis", "rating")  # the others are of the prompt alone
+
+RATING_SCHEMA: Mapping[str, Any] = closed_object(
+    reasoning={"type": "string"}, score={"type": "number"}
+)
+
+_Sections = tuple[tuple[Role, tuple[str | Slot, ...]], ...]
+
+
+@cache
+def artefact_version(kind: ArtefactKind, locale: Locale) -> str:
+    """Names the text of the prompt, so that what an earlier one gave is not taken for its own."""
+    source = read_text(locale, f"{kind}.txt") + words_for(locale).source
+    return sha256(source.encode()).hexdigest()[:12]
+
+
+@cache
+def _sections(kind: ArtefactKind, locale: Locale) -> _Sections:
+    source = read_text(locale, f"{kind}.txt")
+    name = f"{locale}/{kind}"
+    return tuple(
+        [(role, plain_section(text, name).parts) for role, text in split_sections(source, name)]
+    )
+
+
+_PLACES = {
+    "metrics": ("metrics",),
+    "reference": ("own_reference",),
+    "analysis": ("analysis_a", "analysis_b"),
+}
+
+
+def refuse_without_slots(template: Template, kinds: Sequence[PrepareKind]) -> None:
+    """A template of the caller's own needs a place for what is prepared: found out before that is
+    paid for."""
+    for kind in kinds:
+        for slot in _PLACES[kind]:
+            if slot not in template.slots:
+                raise TemplateError(
+                    Message("prompts.slot_missing_for_pair", slot=slot, name=template.name)
+                )
+
+
+def artefact_texts(kind: ArtefactKind, pair: Pair, response: str | None) -> dict[str, str]:
+    """The texts that an artefact depends on, by their slots: nothing else of the pair is shown."""
+    texts = {"prompt": pair.prompt, "context": pair.context}
+    if kind in OF_RESPONSE:
+        texts |= {"reference": pair.reference, "response": response}
+    return {slot: text for slot, text in texts.items() if text is not None}
+
+
+def artefact_messages(
+    kind: ArtefactKind, pair: Pair, response: str | None = None, *, locale: Locale = "en"
+) -> tuple[ChatMessage, ...]:
+    words = words_for(locale)
+    segments = {
+        slot: Segment(text, judged=True)
+        for slot, text in artefact_texts(kind, pair, response).items()
+    }
+    if kind in OF_RESPONSE:
+        segments["criteria"] = list_criteria(pair, words)
+    texts = [segment.text for segment in segments.values()]
+    seed = sha256(b"".join([sha256(text.encode()).digest() for text in texts])).digest()
+    marker = code_absent_from(texts, seed)
+    close = "\n" + fence_close(words)
+    fences = {slot: (fence_opening(slot, locale), close) for slot in segments}
+    messages = []
+    for role, parts in _sections(kind, locale):
+        filled = [
+            segments[piece.name]
+            if isinstance(piece, Slot)
+            else Segment(piece.replace(MARKER, marker))
+            if isinstance(piece, str)
+            else piece
+            for piece in fenced(parts, fences, {"marker": MARKER})
+        ]
+        messages.append(ChatMessage(role, tuple([each for each in filled if each.text])))
+    return tuple(messages)
