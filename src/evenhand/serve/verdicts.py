@@ -107,6 +107,7 @@ class VerdictFilters(Model):
     max_length_difference: Characters | None = Field(default=None, description="By at most so many")
     below_confidence: Share | None = Field(default=None, description="Less than this")
     has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
+    flagged: bool | None = Field(default=None, description="Flagged by somebody, or not")
     count_votes: bool | None = Field(
         default=None,
         description="With label and disagrees: what most people voted is a label where the data "
