@@ -423,13 +423,18 @@ def test_two_runs_are_compared(start_service: StartService) -> None:
     for criteria in ("accuracy", "clarity"):
         run = start(service, sums(8), criteria=criteria)
         runs.append(wait_for(service, run.id, lambda found: found.at_rest).id)
-    asked = {"against": runs[0], "fromOutcome": "A", "limit": 2}
+    asked: dict[str, Any] = {"against": runs[0], "fromOutcome": "A", "limit": 2}
     found = service.client.get(f"/v1/runs/{runs[1]}/diff", params=asked).raise_for_status().json()
     # The judge knows sums by either criterion.
     assert (found["change"]["pairs"], found["change"]["changed"]) == (8, 0)
     assert found["matched"]["texts"] == 8
     assert found["store"] is None
-    for bad, status in (({"against": "nobody"}, 404), ({}, 422), ({"against": runs[1]}, 422)):
+    refused: list[tuple[dict[str, str], int]] = [
+        ({"against": "nobody"}, 404),
+        ({}, 422),
+        ({"against": runs[1]}, 422),
+    ]
+    for bad, status in refused:
         answer = service.client.get(f"/v1/runs/{runs[1]}/diff", params=bad)
         assert answer.status_code == status, answer.text
 

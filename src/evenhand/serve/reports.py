@@ -13,6 +13,7 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
+from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.report.themes import Themes, find_themes
@@ -231,6 +232,16 @@ def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
         compute=compute,
         parameters=request.model_dump(mode="json", exclude={"against"}),
         depends_on="votes",
+    )
+
+
+def run_overview(run_id: str) -> Figure[RunOverview]:
+    """Histograms, the heat map and the checks of a run's page."""
+    return Figure(
+        what="overview",
+        runs=(run_id,),
+        model=RunOverview,
+        compute=lambda store, runs: overview(store, runs[0].name),
     )
 
 
