@@ -32,11 +32,9 @@ _LENGTH_BARS = 8  # on each side of equal length
 _SHARE_WITHIN = 0.95
 
 
-class OutcomeBar(Model):
+class FilteredCounts(Model):
     """Pairs by their outcome; `filters` show all of them."""
 
-    low: float | None
-    high: float | None
     wins_a: int
     wins_b: int
     ties: int
@@ -46,19 +44,16 @@ class OutcomeBar(Model):
     filters: Filters
 
 
-class HeatCell(Model):
-    """How one criterion came out on the pairs of one tag. `filters` with `criterionEnd` show each
-    of the counts."""
+class OutcomeBar(FilteredCounts):
+    low: float | None
+    high: float | None
+
+
+class HeatCell(FilteredCounts):
+    """How one criterion came out on the pairs of one tag; `criterionEnd` shows each count."""
 
     tag: str
     criterion: str
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
-    count: int
-    filters: Filters
 
 
 class TrustCheck(Model):
