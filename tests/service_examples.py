@@ -17,6 +17,7 @@ from evenhand.serve.config import ServerConfig
 from http_service import HttpService, judge_offer
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
 
+ENDS = ("finished", "failed", "stopped")
 FOLDER = Path(http.__file__).parent / "examples"
 
 PAIR = {
@@ -127,11 +128,27 @@ def gather(service: HttpService) -> dict[str, Any]:
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows())
     kind = {"Content-Type": "application/x-ndjson"}
     query = {"criteria": "accuracy", "name": "capitals"}
-    answer = client.post("/v1/runs", params=query, content=lines.encode(), headers=kind)
-    started = answer.raise_for_status().json()
+
+    def start_lines(query: dict[str, str]) -> dict[str, Any]:
+        answer = client.post("/v1/runs", params=query, content=lines.encode(), headers=kind)
+        told: dict[str, Any] = answer.raise_for_status().json()
+        return told
+
+    def finished(started: dict[str, Any]) -> dict[str, Any]:
+        run: dict[str, Any] = started
+        while run["state"] not in ENDS:
+            time.sleep(0.05)
+            run = get(f"/v1/runs/{started['id']}")
+        return run
+
+    def changed(place: str) -> Any:
+        again = finished(start_lines({"criteria": "clarity", "name": "capitals-clarity"}))
+        return get(f"/v1/runs/{again['id']}/diff", against=place, limit=1, toOutcome="A")
+
+    started = start_lines(query)
     place = f"/v1/runs/{started['id']}"
-    while (run := get(place))["state"] not in ("finished", "failed", "stopped"):
-        time.sleep(0.05)
+    run = finished(started)
+    flag = {"pair": "capital-2", "comment": "Both name a city that was the capital once."}
     rank, audit = {"runs": [run["id"]]}, {"run": run["id"], "minAccuracy": 0.5}
     return {
         "pair": PAIR,
@@ -149,6 +166,9 @@ def gather(service: HttpService) -> dict[str, Any]:
         "ranking": post("/v1/rank", rank),
         "audit-run": audit,
         "audit": post("/v1/audits", audit),
+        "flag-pair": flag,
+        "flagged-pair": post(f"{place}/flags", flag),
+        "diff": changed(run["id"]),
         "judges": get("/v1/judges"),
         "health": get("/healthz"),
         "ready": get("/readyz"),

@@ -30,6 +30,7 @@ from evenhand.store import (
 )
 from scripted import Answer, ScriptedJudge, answer_json, make_pair
 
+ONCE = JudgeConfig(repairs=0, retry=RetryPolicy(attempts=1))
 USAGE = Usage(input_tokens=100, output_tokens=20, cost_usd=0.25, requests=1)
 
 
@@ -104,6 +105,7 @@ def make_run(
     skipped: Sequence[SkippedRow] = (),
     source: str = "pairs.jsonl",
     plan: dict[str, Any] | None = None,
+    config: JudgeConfig = ONCE,
 ) -> int:
     run = store.create_run(NewRun(name, f"fingerprint of {name}", plan or {}, (source,)))
     ids = [
@@ -122,11 +124,13 @@ def make_run(
     store.update_run(run.id, intake_done=True, state="judging")
     by_key = {row.key: row for row in rows}
     for judge_id in ids:
-        judge_run(store, run.id, judge_id, by_key)
+        judge_run(store, run.id, judge_id, by_key, config)
     return run.id
 
 
-def judge_run(store: Store, run_id: int, judge_id: int, rows: dict[str, Row]) -> None:
+def judge_run(
+    store: Store, run_id: int, judge_id: int, rows: dict[str, Row], config: JudgeConfig = ONCE
+) -> None:
     """Judge what is pending, as far as its rows are to be judged."""
     passes: list[NewPass] = []
     verdicts: list[NewVerdict] = []
@@ -135,9 +139,8 @@ def judge_run(store: Store, run_id: int, judge_id: int, rows: dict[str, Row]) ->
         if not row.judged:
             continue
         keeper = _Keeper(work.pair_id, judge_id, run_id)
-        once = JudgeConfig(repairs=0, retry=RetryPolicy(attempts=1))
         judge = ScriptedJudge(row.answer)
-        judged = asyncio.run(judge_pair(work.pair, judge, once, keeper=keeper))
+        judged = asyncio.run(judge_pair(work.pair, judge, config, keeper=keeper))
         settled = judged.failure if isinstance(judged, Failed) else judged
         passes += keeper.made
         verdicts.append(NewVerdict(run_id, work.number, judge_id, settled))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from evenhand.api_runs import calibrate as calibrate
     from evenhand.api_runs import conclude as conclude
     from evenhand.api_runs import correct as correct
+    from evenhand.api_runs import diff as diff
+    from evenhand.api_runs import flag as flag
     from evenhand.api_runs import gate as gate
     from evenhand.api_runs import rank as rank
     from evenhand.api_runs import run as run
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
     from evenhand.report.conclusions import ConclusionLimits as ConclusionLimits
+    from evenhand.report.diff import DiffOptions as DiffOptions
     from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
     from evenhand.runs import RankAdaptive as RankAdaptive
@@ -105,8 +108,11 @@ _HOME = {
     "ConclusionLimits": "evenhand.report.conclusions",
     "correct": "evenhand.api_runs",
     "Criterion": "evenhand.contract",
+    "diff": "evenhand.api_runs",
+    "DiffOptions": "evenhand.report.diff",
     "EvenhandError": "evenhand.errors",
     "Failure": "evenhand.contract",
+    "flag": "evenhand.api_runs",
     "gate": "evenhand.api_runs",
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",

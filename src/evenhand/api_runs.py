@@ -36,8 +36,10 @@ from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
+    from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
+    from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
     from evenhand.stats.calibration.fit import Method
     from evenhand.trust.audit import Audit
@@ -473,6 +475,38 @@ def rank(
         return rank_runs(
             opened, runs, options, judge=judge, tag=tag, families=load_settings().families
         )
+
+
+def diff(
+    first: str,
+    second: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | tuple[str, str] | None = None,
+    options: DiffOptions | None = None,
+    limits: ConclusionLimits | None = None,
+) -> RunDiff:
+    """What changed between two runs over the same pairs, or two judges of one run."""
+    from evenhand.report.diff import diff_runs
+
+    judges = judge if isinstance(judge, tuple) else (judge, judge)
+    with _opened(store) as opened:
+        return diff_runs(opened, first, second, options, judges=judges, limits=limits)
+
+
+def flag(
+    run: str,
+    pair: str,
+    *,
+    comment: str | None = None,
+    remove: bool = False,
+    store: str | Path | Store | None = None,
+) -> FlaggedPair:
+    """Flag a pair of a run by its id or number, or take the flag away."""
+    from evenhand.report.records import flag_pair
+
+    with _opened(store) as opened:
+        return flag_pair(opened, run, pair, comment=comment, remove=remove)
 
 
 def audit(

@@ -60,6 +60,15 @@ ENDINGS = {
     "decided": {Outcome.WIN, Outcome.TIE},
     "undecided": {Outcome.INCONSISTENT, Outcome.INVALID},
 }
+# What the two orders may have come to, by what is asked for.
+SUCH = {
+    "agree": {"agree"},
+    "differ": {"first", "second", "split"},
+    "read": {"agree", "first", "second", "split"},
+    "first": {"first"},
+    "second": {"second"},
+    "either": {"first", "second"},
+}
 SORTS: tuple[Sort, ...] = ("number", "confidence", "length")
 
 
@@ -150,6 +159,8 @@ def _settled(rng: random.Random) -> Settled:
         winner=winner,  # type: ignore[arg-type]
         confidence=rng.choice([None, 0.25, 0.5, 1.0]),
         confidence_source="stated",
+        first=rng.choice([None, *WINNERS]),
+        second=rng.choice([None, *WINNERS]),
         abstained=rng.random() < 0.2,
         criteria=tuple(criteria),
     )
@@ -226,13 +237,51 @@ class Expected:
             and (wanted.ending is None or row.outcome in ENDINGS[wanted.ending])
             and (
                 wanted.label in (None, label)
+                or (wanted.label == "longer" and self._names_longer(each, label) is True)
+                or (wanted.label == "shorter" and self._names_longer(each, label) is False)
                 or (
                     (wanted.label in ("any", "none"))
                     and (wanted.label == "any") == (label is not None)
                 )
             )
             and (wanted.query is None or wanted.query.casefold() in texts)
+            and (wanted.orders is None or self._orders(row) in SUCH[wanted.orders])
+            and (wanted.leans is None or self._orders(row) in SUCH[wanted.leans])
+            and self._by_length(each, wanted)
+            and wanted.has_confidence in (None, sure is not None)
+            and (
+                wanted.below_confidence is None
+                or (9 if sure is None else sure) < wanted.below_confidence
+            )
         )
+
+    @staticmethod
+    def _orders(row: VerdictRow) -> str | None:
+        first, second = row.first_pass_winner, row.second_pass_winner
+        if row.outcome == Outcome.INVALID or first is None or second is None:
+            return None
+        worth = {"A": 1, "TIE": 0, "B": -1}
+        gain = worth[first] - worth[second]
+        return {0: "agree"}.get(gain, "first" if gain > 0 else "second")
+
+    @staticmethod
+    def _by_length(each: Any, wanted: VerdictFilter) -> bool:
+        difference = len(each.pair.response_b) - len(each.pair.response_a)
+        low, high = wanted.min_length_difference, wanted.max_length_difference
+        longer = {0: None}.get(difference, "B" if difference > 0 else "A")
+        won = each.row.winner if each.row.outcome == Outcome.WIN else None
+        if wanted.longer_wins is not None and (
+            None in (won, longer) or (won == longer) != wanted.longer_wins
+        ):
+            return False
+        return (low is None or difference >= low) and (high is None or difference <= high)
+
+    @staticmethod
+    def _names_longer(each: Any, label: Winner | None) -> bool | None:
+        difference = len(each.pair.response_b) - len(each.pair.response_a)
+        if label not in ("A", "B") or not difference:
+            return None
+        return (difference > 0) == (label == "B")
 
     def label(self, row: VerdictRow, wanted: VerdictFilter) -> Winner | None:
         votes = self.voted.get(row.item.number) if wanted.count_votes else None
@@ -324,12 +373,21 @@ def places(rows: list[TableRow]) -> list[tuple[int, int]]:
 some = st.none() | st.booleans()
 about: dict[str, Any] = {
     "ending": st.none() | st.sampled_from(list(ENDINGS)),
-    "label": st.none() | st.sampled_from([*WINNERS, "any", "none"]),
+    "label": st.none() | st.sampled_from([*WINNERS, "any", "none", "longer", "shorter"]),
     "model": st.sampled_from([*MODELS, "nobody"]),
     "against": st.sampled_from([None, *MODELS]),
     "model_wins": some,
     "count_votes": some,
     "named": st.sampled_from([None, None, "two", "same", "one", "none"]),
+}
+measured: dict[str, Any] = {
+    "orders": st.none() | st.sampled_from(["agree", "differ", "read"]),
+    "leans": st.none() | st.sampled_from(["first", "second", "either"]),
+    "longer_wins": some,
+    "min_length_difference": st.none() | st.integers(-3, 3),
+    "max_length_difference": st.none() | st.integers(-3, 3),
+    "below_confidence": st.sampled_from([None, None, 0.5, 0.6]),
+    "has_confidence": st.sampled_from([None, None, True, False]),
 }
 filters = st.builds(
     VerdictFilter,
@@ -346,20 +404,25 @@ filters = st.builds(
     judges_differ=some,
     noted=some,
     unread=some,
+    **measured,
     query=st.none() | st.sampled_from(["stone", "RIVER", "河流", "流为什", "nowhere"]),
     **about,
 )
 # With so many conditions hardly anything meets all of them; so also these alone.
-few_filters = st.builds(
-    VerdictFilter,
-    criterion_end=st.sampled_from([None, None, "A", "model", "other"]),
-    **about,
-) | st.builds(
-    VerdictFilter,
-    label=about["label"],
-    disagrees=some,
-    count_votes=st.just(True),
-    ending=about["ending"],
+few_filters = (
+    st.builds(
+        VerdictFilter,
+        criterion_end=st.sampled_from([None, None, "A", "model", "other"]),
+        **about,
+    )
+    | st.builds(
+        VerdictFilter,
+        label=about["label"],
+        disagrees=some,
+        count_votes=st.just(True),
+        ending=about["ending"],
+    )
+    | st.builds(VerdictFilter, **measured)
 )
 
 

@@ -36,7 +36,9 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("report", "report", "Report what a run says: the win rate with its interval."),
         ("gate", "gate", "Pass, fail or stay undecided by the interval of a run's win rate."),
         ("rank", "rank", "Rank models by the verdicts of runs, or by a file of battles."),
+        ("diff", "diff", "Compare two runs over the same pairs: what changed, and how sure."),
         ("show", "show", "Show one pair of a run whole, with every pass behind it."),
+        ("flag", "show", "Flag a pair of a run, with a comment; or take the flag away."),
         ("runs", "runs", "List the runs of a store; show, rename, export or delete one."),
     ),
     "Trust the judge": (

@@ -171,7 +171,7 @@ def conclude(
     tally = store.tally(run.id)
     survey = store.survey(run.id)
     whole = run.intake_done and tally.pending == 0
-    wanted = RateOptions(side, ties, level, planned=whole and _until_decided(run) is None)
+    wanted = RateOptions(side, ties, level, planned=whole and until_decided(run) is None)
     judges = store.run_judges(run.id)
     conclusions: list[Conclusion] = []
     allowed = (limits or ConclusionLimits()).checked()
@@ -225,7 +225,7 @@ def _abstained(abstentions: Iterable[Abstentions]) -> Iterator[Message]:
         yield Message("report.abstained_counted")
 
 
-def _until_decided(run: RunRecord) -> dict[str, Any] | None:
+def until_decided(run: RunRecord) -> dict[str, Any] | None:
     planned = run.plan.get("until_decided")
     return planned if isinstance(planned, dict) else None
 
@@ -257,7 +257,7 @@ class _Reader:
         wanted = self._wanted
         columns = self._store.outcome_columns(self._run.id, self._judge.id)
         criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
-        test = _until_decided(self._run)
+        test = until_decided(self._run)
         decision = at_level = account = None
         if test is not None:
             decision = at_level = self._decision(alpha=test["alpha"], seed=test["seed"])
@@ -268,7 +268,7 @@ class _Reader:
             account = decision and decision.account(asked=self._asked())
         met = list(matchups(columns, criteria, self._survey))
         difficulty = _difficulty(columns) if len(met) > 1 else None
-        rows = _RowFacts(columns, self._limits)
+        rows = RowFacts(columns, self._limits)
         for matchup in met:
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
             known = self._circumstances(columns, matchup, rows)
@@ -320,7 +320,7 @@ class _Reader:
         return GroupRate(name=part.name, rate=rate)
 
     def _circumstances(
-        self, columns: OutcomeColumns, matchup: Matchup, rows: _RowFacts
+        self, columns: OutcomeColumns, matchup: Matchup, rows: RowFacts
     ) -> Circumstances:
         pending = 0
         if not self._wanted.planned and not in_random_order(self._run):
@@ -336,7 +336,7 @@ class _Reader:
             pending=pending,
             discriminates=decided < FEWEST_DECIDED
             and bool((matchup.outcomes == TIE).any())
-            and self._judged_right(),
+            and judged_right(self._store, self._judge),
         )
 
     def _skipped(self, matchup: Matchup) -> int:
@@ -349,11 +349,6 @@ class _Reader:
         lost = self._run.without_partner
         models = {matchup.models, matchup.models[::-1]}
         return others + sum(m.prompts for m in lost if (m.model_a, m.model_b) in models)
-
-    def _judged_right(self) -> bool:
-        """Labels and votes, of this run or another, show that the judge tells responses apart."""
-        right, wrong = self._store.right_and_wrong(self._judge.id)
-        return right > wrong and sign_test_p(right, wrong) < 0.05
 
     def _decision(self, *, alpha: float, seed: int) -> SequentialDecision | None:
         if not self._survey.prompts:
@@ -370,9 +365,15 @@ class _Reader:
         return tally.judged if tally.pairs == self._survey.prompts else None
 
 
+def judged_right(store: Store, judge: JudgeRecord) -> bool:
+    """Labels and votes, of this run or another, show that the judge tells responses apart."""
+    right, wrong = store.right_and_wrong(judge.id)
+    return right > wrong and sign_test_p(right, wrong) < 0.05
+
+
 def in_random_order(run: RunRecord) -> bool:
     """Whether what is judged of an unfinished run is a random part of it."""
-    return _until_decided(run) is not None or "rank_adaptive" in run.plan
+    return until_decided(run) is not None or "rank_adaptive" in run.plan
 
 
 def _family(parts: Iterable[GroupRate]) -> tuple[GroupRate, ...]:
@@ -424,7 +425,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
                 yield Message(f"{what}_insignificant", **counts)
 
 
-class _RowFacts:
+class RowFacts:
     """What is known of a judge's rows beside their outcomes."""
 
     def __init__(self, columns: OutcomeColumns, limits: ConclusionLimits) -> None:
@@ -509,7 +510,7 @@ def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> Pos
 def _notes(
     run: RunRecord, wanted: RateOptions, conclusions: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
-    if _until_decided(run) is not None:
+    if until_decided(run) is not None:
         yield (Message("report.sequential_interval"))
         if wanted.ties != "half":
             yield (Message("report.sequential_ties_half", ties=wanted.ties))

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.store import ItemWhole, RunRecord, Store
+from evenhand.store import ItemWhole, JudgeRecord, RunRecord, Store
 
 _NAMED_AT_MOST = 3
 
@@ -39,6 +39,16 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
     begun = [each for fold, each in folded.items() if wanted and fold.startswith(wanted)]
     alike = [folded[fold] for fold in get_close_matches(wanted, folded, n=_NAMED_AT_MOST)]
     return list(dict.fromkeys([*alike, *begun]))[:_NAMED_AT_MOST]
+
+
+def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
+    named = [each for each in judges if wanted in (None, each.name)]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(each.name for each in judges)
+    if not named:
+        raise InputError(Message("trust.judge_unknown", run=run, wanted=wanted, names=names))
+    raise InputError(Message("trust.several_judges", run=run, names=names))
 
 
 def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:

@@ -24,8 +24,9 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.contract.model import Model
+from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_message
-from evenhand.messages import Sentence, render
+from evenhand.messages import Message, Sentence, render
 from evenhand.report.lookup import find_item, find_run
 from evenhand.store import (
     FailedPass,
@@ -87,6 +88,8 @@ class RunRow(Model):
     output_tokens: int | None
     cost_usd: float | None
     time_ms: float
+    flagged: bool
+    comment: str | None
     context: str | None
     reference: str | None
     verdict: Verdict | Failure
@@ -148,6 +151,8 @@ def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow
         output_tokens=_whole(usage.output_tokens),
         cost_usd=usage.cost_usd,
         time_ms=round(sum(stored.made.time_ms for stored in whole.passes), 3),
+        flagged=whole.flag is not None,
+        comment=whole.flag.comment if whole.flag else None,
         verdict=settled,
     )
 
@@ -277,6 +282,8 @@ class PairReport(Model):
     tags: tuple[str, ...]
     pair: Pair
     judges: tuple[JudgedPair, ...]
+    flagged: bool = False
+    comment: str | None = None
 
 
 @of_run
@@ -288,6 +295,39 @@ def report_pair(
     return whole_pair(run, find_item(store, run, name), families=families)
 
 
+class FlaggedPair(Model):
+    """A pair of a run, and whether it is flagged now."""
+
+    run: str
+    id: str
+    number: int
+    flagged: bool
+    comment: str | None
+
+
+@of_run
+def flag_pair(
+    store: Store, run_name: str, name: str, *, comment: str | None = None, remove: bool = False
+) -> FlaggedPair:
+    """`name` is the pair's id, or its number. A later flag takes the place of an earlier one."""
+    if remove and comment is not None:
+        raise InputError(Message("report.flag_removed_with_comment"))
+    run = find_run(store, run_name)
+    item = find_item(store, run, name).item
+    flag = None
+    if remove:
+        store.remove_flag(run.id, item.number)
+    else:
+        flag = store.set_flag(run.id, item.number, comment=comment)
+    return FlaggedPair(
+        run=run.name,
+        id=item.key,
+        number=item.number,
+        flagged=flag is not None,
+        comment=flag.comment if flag else None,
+    )
+
+
 def whole_pair(run: RunRecord, whole: ItemWhole, *, families: OwnFamilies = ()) -> PairReport:
     item, known = whole.item, Families(families)
     with rows_read(f"of run {run.name!r}, pair {item.number},"):
@@ -296,6 +336,8 @@ def whole_pair(run: RunRecord, whole: ItemWhole, *, families: OwnFamilies = ()) 
             whole,
             run=run.name,
             id=item.key,
+            flagged=whole.flag is not None,
+            comment=whole.flag.comment if whole.flag else None,
             judges=tuple(
                 JudgedPair.of(
                     judged,

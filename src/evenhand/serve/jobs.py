@@ -205,8 +205,9 @@ class RunJob(Observer):
 
     async def _begin(self) -> None:
         tally = await asyncio.to_thread(self._store.tally, self._run.id)
-        calls = max(self._run.calls, tally.made.requests)
-        self._before = progress_before(tally, calls=calls)
+        prepared = await asyncio.to_thread(self._store.answers.spent, self._run.id, artefacts=True)
+        calls = max(self._run.calls, tally.made.requests + prepared.requests)
+        self._before = progress_before(tally, prepared, calls=calls)
         self._reported = (0, tally.judged)
         await asyncio.to_thread(self._store.jobs.beat, self._run.id, self._before)
 

@@ -18,6 +18,7 @@ from evenhand.runs.sources import note_on_partners, note_on_repeats
 from evenhand.runs.summary import RunSummary
 from evenhand.serve.values import RunStateView, RunStatus
 from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.answers import AnswerSpending
 from evenhand.store.jobs import JobRecord
 from evenhand.store.report_cache import ReportKey
 
@@ -146,13 +147,15 @@ def progress_at_end(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def progress_before(tally: Tally, *, calls: int) -> dict[str, Any]:
+def progress_before(tally: Tally, prepared: AnswerSpending, *, calls: int) -> dict[str, Any]:
+    """`prepared`: what was written beside the verdicts, which the passes do not count."""
+    cost = None if tally.made.unpriced_passes else tally.made.cost_usd or 0.0
     return {
         "pairs": tally.pairs,
         "skipped_rows": tally.skipped_rows,
         **{name: getattr(tally, name) for name in _COUNTS},
         "calls": calls,
-        "cost_usd": None if tally.made.unpriced_passes else tally.made.cost_usd or 0.0,
+        "cost_usd": _added(cost, prepared.cost_usd),
     }
 
 

@@ -19,6 +19,7 @@ from evenhand.messages import Message, Sentence
 from evenhand.prompts.preparation import PrepareKind
 from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
+from evenhand.store.records import LONGEST_COMMENT
 
 _LONGEST_MESSAGE = 2000
 
@@ -294,6 +295,9 @@ class RankQuery(RankFilters):
         return RankRuns(runs=ids, **filters)
 
 
+FlowEnd = Literal["A", "tie", "inconsistent", "B", "invalid"]
+
+
 class AuditRun(Model):
     """A judge against the labels, or people's votes, of a run's pairs."""
 
@@ -308,6 +312,34 @@ class AuditRun(Model):
     max_unread: Share | None = None
     max_place_lean: Share | None = None
     max_length_excess: Share | None = None
+
+
+class DiffRuns(Model):
+    """The run against another over the same pairs. Without `fromOutcome`, `toOutcome` and
+    `towards`, all pairs that changed are shown."""
+
+    against: Text = Field(description="The other run's id or name: what was before")
+    judge: Text | None = Field(default=None, description="Where the run has several")
+    against_judge: Text | None = Field(default=None, description="Where the other run has several")
+    level: Level = 0.95
+    from_outcome: FlowEnd | None = Field(default=None, description="Before, in the other run")
+    to_outcome: FlowEnd | None = Field(default=None, description="In this run")
+    towards: Literal["A", "B"] | None = Field(default=None, description="Who gained by the change")
+    after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the page before")
+    limit: int = Field(default=20, ge=0, le=100, description="Pairs at most")
+
+
+class FlagPair(Model):
+    """A flag on a pair of the run, in the place of an earlier one."""
+
+    pair: Text = Field(description="The pair's id or number")
+    comment: Text | None = Field(default=None, max_length=LONGEST_COMMENT)
+
+
+class UnflagPair(Model):
+    """The pair whose flag is taken away."""
+
+    pair: Text = Field(description="The pair's id or number")
 
 
 class RankResponses(Model):

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -24,7 +24,15 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-from evenhand.store.verdict_filter import CriterionEnd, Ends, LabelIs, Named, VerdictFilter
+from evenhand.store.verdict_filter import (
+    CriterionEnd,
+    Ends,
+    LabelIs,
+    Leans,
+    Named,
+    Orders,
+    VerdictFilter,
+)
 from evenhand.store.verdict_index import Coverage
 from evenhand.store.verdict_table import (
     RUN_START,
@@ -38,6 +46,10 @@ from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
+
+
+# As wide as the index holds.
+Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
 class VerdictFilters(Model):
@@ -58,7 +70,9 @@ class VerdictFilters(Model):
         default=None,
         description="Several outcomes at once: any but invalid; a win or a tie; neither of them",
     )
-    label: LabelIs | None = Field(default=None, description="The pair's label; any, or none")
+    label: LabelIs | None = Field(
+        default=None, description="The pair's label; by the length of the response; any, or none"
+    )
     criterion: Text | None = Field(default=None, description="One of the run's criteria")
     criterion_end: CriterionEnd | None = Field(
         default=None,
@@ -77,6 +91,26 @@ class VerdictFilters(Model):
     named: Named | None = Field(
         default=None, description="Two different models, one against itself, one alone, or none"
     )
+    orders: Orders | None = Field(
+        default=None,
+        description="Pairs read in both orders: those whose orders agree, differ, or all",
+    )
+    leans: Leans | None = Field(
+        default=None, description="The orders differ, and this position gains by it"
+    )
+    longer_wins: bool | None = Field(
+        default=None, description="The longer response won; false: the shorter did"
+    )
+    min_length_difference: Characters | None = Field(
+        default=None, description="B is longer than A by at least so many characters"
+    )
+    max_length_difference: Characters | None = Field(default=None, description="By at most so many")
+    below_confidence: Share | None = Field(default=None, description="Less than this")
+    has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
+    theme: Text | None = Field(
+        default=None, description="A phrase of the report's themes: the pairs that it counts"
+    )
+    flagged: bool | None = Field(default=None, description="Flagged by somebody, or not")
     count_votes: bool | None = Field(
         default=None,
         description="With label and disagrees: what most people voted is a label where the data "
@@ -150,7 +184,7 @@ class VerdictBrowser:
         filled = self._fill(run, words=query.query is not None)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names),
+            verdict_filter(query, judges, names, numbers=_themed(self._store, run, query)),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -203,7 +237,8 @@ class VerdictBrowser:
             run, judges, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            wanted = verdict_filter(query, judges, names)
+            themed = _themed(self._store, run, query)
+            wanted = verdict_filter(query, judges, names, numbers=themed)
             place = self._store.place_of(
                 run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
             )
@@ -254,16 +289,35 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     return ids
 
 
+def _themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
+    if filters.theme is None:
+        return None
+    judges = store.run_judges(run.id)
+    if filters.judge is None and len(judges) > 1:
+        names = ", ".join(client_names(store, run, judges).values())
+        raise InputError(Message("trust.several_judges", run=run.name, names=names))
+    from evenhand.serve.reports import themed_numbers
+
+    return themed_numbers(store, run, filters.theme, filters.judge)
+
+
 def verdict_filter(
-    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
+    filters: VerdictFilters,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+    *,
+    numbers: tuple[int, ...] | None = None,
 ) -> VerdictFilter:
-    """`names` are what clients call the run's judges."""
+    """`names` are what clients call the run's judges; `numbers` the pairs of its theme."""
+    beside = ("judge", "theme")
     given = {
-        name: getattr(filters, name) for name in VerdictFilters.model_fields if name != "judge"
+        name: getattr(filters, name) for name in VerdictFilters.model_fields if name not in beside
     }
     judge = filters.judge
     return VerdictFilter(
-        judge_ids=None if judge is None else _judge_ids(judge, judges, names), **given
+        judge_ids=None if judge is None else _judge_ids(judge, judges, names),
+        numbers=numbers,
+        **given,
     )
 
 
@@ -315,7 +369,7 @@ def read_page(
 ) -> VerdictPage:
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names)
+    wanted = verdict_filter(filters, judges, names, numbers=_themed(store, run, filters))
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)

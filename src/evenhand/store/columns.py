@@ -122,14 +122,15 @@ def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnEleme
 
 
 _FIRST, _SECOND = verdicts.c.first_pass_winner, verdicts.c.second_pass_winner
+FIRST_CHOICE, SECOND_CHOICE = _choice(_FIRST, _SECOND), _choice(_SECOND, _FIRST)
 _OUTCOMES = (
     select(
         verdicts.c.number,
         items.c.prompt_key,
         verdicts.c.outcome,
         verdicts.c.winner,
-        _choice(_FIRST, _SECOND),
-        _choice(_SECOND, _FIRST),
+        FIRST_CHOICE,
+        SECOND_CHOICE,
         items.c.swap_positions,
         case((items.c.drawn_order.is_(None), 0), else_=1),
         verdicts.c.confidence,

@@ -17,6 +17,7 @@ from evenhand.contract.pair import drawn_order
 from evenhand.errors import DataError
 from evenhand.messages import Message, from_text, to_text
 from evenhand.store.database import Database
+from evenhand.store.deletion import FORGOTTEN
 from evenhand.store.records import NewItem, RunItem, SkippedRow
 from evenhand.store.rows import (
     OF_ITEM,
@@ -91,16 +92,35 @@ class IntakeStore(Database):
         query = (
             select(
                 *(column.number, column.key, column.full_key, column.pair_id),
-                *(column.label, column.model_a, column.model_b),
+                *(column.label, column.model_a, column.model_b, column.prompt_key),
+                *(column.length_a, column.length_b),
             )
             .where(column.run_id == run_id)
             .order_by(column.number)
         )
         with self._reading() as connection:
             return [
-                RunItem(number, full_key or key, *rest)
-                for number, key, full_key, *rest in connection.execute(query)
+                RunItem(
+                    row.number, row.full_key or row.key, *row[3:8], (row.length_a, row.length_b)
+                )
+                for row in connection.execute(query)
             ]
+
+    def text_digests(self, pair_ids: Sequence[int]) -> dict[int, bytes]:
+        """Of each pair's prompt and responses alone: equal texts, whatever the criteria."""
+        column = pairs.c
+        query = select(column.id, column.prompt, column.response_a, column.response_b)
+        digests: dict[int, bytes] = {}
+        with self._reading() as connection:
+            for some in in_slices(sorted(set(pair_ids))):
+                for pair_id, *texts in connection.execute(
+                    query.where(column.id.in_(some), column.prompt != FORGOTTEN)
+                ):
+                    digest = blake2b(digest_size=16)
+                    for each in texts:
+                        digest.update(_sized(each))
+                    digests[pair_id] = digest.digest()
+        return digests
 
     def pair_at(self, run_id: int, number: int) -> Pair | None:
         with self._reading() as connection:

@@ -401,6 +401,13 @@ class VerdictRow:
     abstained: bool = False  # less sure than its calibration promises
 
 
+class PairFlag(NamedTuple):
+    """That somebody flagged a pair of a run, and what they wrote of it."""
+
+    flagged_at: datetime
+    comment: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class WholeVerdict:
     """A verdict with everything behind it: the pair and every pass."""
@@ -409,6 +416,7 @@ class WholeVerdict:
     pair: Pair
     settled: Settled
     passes: tuple[StoredPass, ...]  # all that are stored, also those that failed
+    flag: PairFlag | None = None  # of the pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +434,7 @@ class ItemWhole:
     item: ItemRecord
     pair: Pair
     judged: tuple[JudgedItem, ...]  # one for each judge of the run
+    flag: PairFlag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +493,7 @@ Origin = Literal["import", "terminal", "page", "escalation"]
 Draw = Literal["random", "weighted", "chosen"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 DRAWS: tuple[Draw, ...] = get_args(Draw)
+LONGEST_COMMENT = 4_000  # in characters
 LONGEST_NAME = 200
 UNKNOWN_DRAW = -1
 
@@ -566,6 +576,8 @@ class RunItem(NamedTuple):
     label: Winner | None
     model_a: str | None
     model_b: str | None
+    prompt_key: int
+    lengths: tuple[int, int]  # of A and B, in characters
 
 
 @dataclass(frozen=True, slots=True)

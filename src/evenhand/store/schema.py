@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012", "0013")
+REVISIONS = ("0011", "0012", "0013", "0014")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -215,6 +215,18 @@ item_tags = Table(
     PrimaryKeyConstraint("run_id", "tag", "number"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
     sqlite_with_rowid=False,
+)
+
+# What people flagged for whoever looks at the run next. The comment may quote a text.
+pair_flags = Table(
+    "pair_flags",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("number", _Key, nullable=False),
+    Column("flagged_at", Double, nullable=False),
+    Column("comment", SafeText),
+    PrimaryKeyConstraint("run_id", "number"),
+    ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
 )
 
 skipped_rows = Table(

@@ -12,10 +12,12 @@ from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.flags import flagged_numbers
 from evenhand.store.schema import items, run_breakdowns, run_contests, verdict_index, verdicts
 from evenhand.store.verdict_index import (
     ABSTAINED,
     ANY_LABEL,
+    ANY_ORDERS,
     CRITERION_LETTERS,
     DISAGREES,
     ENDINGS,
@@ -23,6 +25,7 @@ from evenhand.store.verdict_index import (
     LABELLED,
     LABELS,
     NOTED,
+    ORDERS,
     UNREAD,
     contest_key,
     criteria_places,
@@ -35,9 +38,23 @@ from evenhand.store.votes import voted_for
 CriterionEnd = Literal["A", "B", "TIE", "inconsistent", "invalid", "model", "other"]
 # Several outcomes at once: any but invalid; a win or a tie; neither of them.
 Ends = Literal["valid", "decided", "undecided"]
-LabelIs = Literal["A", "B", "TIE", "any", "none"]
+# `longer` and `shorter` name the response by its length.
+LabelIs = Literal["A", "B", "TIE", "any", "none", "longer", "shorter"]
+# Of pairs that were read in both orders: whether they chose the same.
+Orders = Literal["agree", "differ", "read"]
+# Of those that differ: the position that gains, also by half a win (a win in one order and a tie
+# in the other). Where the samples of an order split, it is neither.
+Leans = Literal["first", "second", "either"]
 # How many models a pair names: two, one and the same twice, one alone, none.
 Named = Literal["two", "same", "one", "none"]
+_ORDERS: dict[Orders | Leans, tuple[str, ...]] = {
+    "agree": ("agree",),
+    "differ": ("first", "second", "split"),
+    "read": tuple(ORDERS),
+    "first": ("first",),
+    "second": ("second",),
+    "either": ("first", "second"),
+}
 _ENDS: dict[Ends, frozenset[str]] = {
     "valid": frozenset({"win", "tie", "inconsistent"}),
     "decided": frozenset({"win", "tie"}),
@@ -76,6 +93,16 @@ class VerdictFilter:
     against: str | None = None
     named: Named | None = None
     model_wins: bool | None = None
+    orders: Orders | None = None
+    leans: Leans | None = None
+    longer_wins: bool | None = None  # or the shorter does; nothing where neither is, or nobody wins
+    # By how many characters B is longer than A.
+    min_length_difference: int | None = None
+    max_length_difference: int | None = None
+    below_confidence: float | None = None
+    has_confidence: bool | None = None
+    flagged: bool | None = None
+    numbers: tuple[int, ...] | None = None  # of these items alone
     count_votes: bool | None = None  # where the data has no label, what most people voted is one
 
     @property
@@ -184,15 +211,52 @@ def index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnEleme
     ):
         if value is not None:
             yield _flagged(flag, flag if value else 0)
+    for kind in (wanted.orders, wanted.leans):
+        if kind is not None:
+            such = [ORDERS[each] for each in _ORDERS[kind]]
+            yield _INDEX.flags.bitwise_and(ANY_ORDERS).in_(such)
+    if wanted.longer_wins is not None:
+        won = (_INDEX.ending == _WIN[side] for side in _WIN)
+        yield _of_longer(*won, longer=wanted.longer_wins)
+    if wanted.min_length_difference is not None:
+        yield _INDEX.longer >= wanted.min_length_difference
+    if wanted.max_length_difference is not None:
+        yield _INDEX.longer <= wanted.max_length_difference
+    if wanted.below_confidence is not None:
+        yield _INDEX.confidence < wanted.below_confidence
+    if wanted.has_confidence is not None:
+        stated = _INDEX.confidence.is_not(None)
+        yield stated if wanted.has_confidence else ~stated
     if wanted.disagrees is not None and counted:
         by_data = BY_INDEX.disagrees if wanted.disagrees else BY_INDEX.agrees
         yield or_(by_data, _against_votes(run_id, wanted.disagrees))
+    if wanted.numbers is not None:
+        yield _INDEX.number.in_(wanted.numbers)
+    if wanted.flagged is not None:
+        flagged = _INDEX.number.in_(flagged_numbers(run_id))
+        yield flagged if wanted.flagged else ~flagged
     if wanted.label is not None:
         yield _labelled(run_id, wanted.label, counted=counted)
 
 
+_WIN: dict[Winner, int] = {"A": ENDINGS.index(("win", "A")), "B": ENDINGS.index(("win", "B"))}
+
+
+def _of_longer(
+    is_a: ColumnElement[bool], is_b: ColumnElement[bool], *, longer: bool
+) -> ColumnElement[bool]:
+    """Whether the one that is A or B is the longer of the two, or else the shorter."""
+    a_longer, b_longer = _INDEX.longer < 0, _INDEX.longer > 0
+    if not longer:
+        a_longer, b_longer = b_longer, a_longer
+    return or_(and_(is_a, a_longer), and_(is_b, b_longer))
+
+
 def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bool]:
     """By the data; and where votes are counted, by what most people say of a pair without one."""
+    if label == "longer" or label == "shorter":
+        named = (_labelled(run_id, each, counted=counted) for each in _WIN)
+        return _of_longer(*named, longer=label == "longer")
     known = _INDEX.flags.bitwise_and(ANY_LABEL)
     if label == "none":
         bare = known == 0
@@ -206,11 +270,7 @@ def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bo
 
 def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
     """Whether what most people say of a pair is another end than the verdict's, or the same."""
-    ends: dict[Winner, int] = {
-        "A": ENDINGS.index(("win", "A")),
-        "B": ENDINGS.index(("win", "B")),
-        "TIE": ENDINGS.index(("tie", "TIE")),
-    }
+    ends: dict[Winner, int] = {**_WIN, "TIE": ENDINGS.index(("tie", "TIE"))}
     return or_(
         *(
             and_(
@@ -268,7 +328,7 @@ def on_models(
             *(
                 and_(
                     _with_model_as(contest, run_id, model, stands),
-                    _INDEX.ending == ENDINGS.index(("win", wins)),
+                    _INDEX.ending == _WIN[wins],
                 )
                 for stands, wins in zip(_SIDES, sides, strict=True)
             )

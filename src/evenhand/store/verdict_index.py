@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.columns import criteria_codes
+from evenhand.store.columns import FIRST_CHOICE, SECOND_CHOICE, SPLIT, criteria_codes
 from evenhand.store.database import Database
 from evenhand.store.faults import rows_read
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
@@ -248,6 +248,11 @@ LABELLED, DISAGREES, JUDGES_DIFFER, NOTED, UNREAD, ABSTAINED = (1 << bit for bit
 # Two more bits: which label, where there is one.
 LABELS: dict[str, int] = {"A": 1 << 6, "B": 2 << 6, "TIE": 3 << 6}
 ANY_LABEL = 3 << 6
+# Three more: what the two orders of a pair came to, where both were read.
+ORDERS: dict[str, int] = {"agree": 1 << 8, "first": 2 << 8, "second": 3 << 8, "split": 4 << 8}
+ANY_ORDERS = 7 << 8
+# What an order gives A, in halves: it leans first where A gains by being shown first.
+_HALVES = {"A": 2, "TIE": 1, "B": 0}
 _PAGE_CHARACTERS = 4_000_000
 _ADVANCED_AT_ONCE = 20_000
 # Any number will do, as long as every evenhand takes the same one.
@@ -356,6 +361,8 @@ _VERDICTS = (
         verdicts.c.samples,
         verdicts.c.abstained,
         verdicts.c.by_criterion,
+        FIRST_CHOICE.label("first"),
+        SECOND_CHOICE.label("second"),
         items.c.label,
         items.c.length_a,
         items.c.length_b,
@@ -399,6 +406,7 @@ class _IndexRows:
             pair_id = row["pair_id"]
             flags = (
                 _agreement(row)
+                | _orders(row["first"], row["second"])
                 | (JUDGES_DIFFER if row["number"] in differing else 0)
                 | (NOTED if pair_id in noted else 0)
                 | (UNREAD if (pair_id, row["judge_id"]) in unread else 0)
@@ -454,6 +462,15 @@ def _agreement(row: RowMapping) -> int:
         return 0
     agrees = row["outcome"] in ("win", "tie") and row["winner"] == row["label"]
     return LABELS[row["label"]] | (LABELLED if agrees else LABELLED | DISAGREES)
+
+
+def _orders(first: str | None, second: str | None) -> int:
+    if first is None or second is None:
+        return 0
+    if SPLIT in (first, second):
+        return ORDERS["split"]
+    gain = _HALVES[first] - _HALVES[second]
+    return ORDERS["agree" if gain == 0 else "first" if gain > 0 else "second"]
 
 
 def _differing(rows: Sequence[RowMapping]) -> set[int]:

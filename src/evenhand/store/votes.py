@@ -57,6 +57,11 @@ _Key = tuple[int, str]
 class VoteStore(Database):
     """What people said of pairs."""
 
+    def voted_labels(self, run_id: int, numbers: Collection[int]) -> dict[int, Winner]:
+        """Of those of these items that have no label of the data, what most people say."""
+        with self._reading() as connection:
+            return voted_labels(connection, run_id, numbers)
+
     def add_votes(self, new: Sequence[NewVote]) -> AddedVotes:
         """All of them or none. A later vote of a person on a pair replaces the earlier, which is
         kept aside; one that says nothing new changes nothing."""

@@ -26,7 +26,7 @@ from evenhand.contract.codes import (
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.lookup import find_run
+from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
 from evenhand.stats.rates.paired_difference import difference_in_halves
@@ -48,7 +48,6 @@ from evenhand.trust.biases import (
     measure_position_bias,
     self_preference,
 )
-from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.pass_counts import MissingPasses, PassCounts, RunPasses
 from evenhand.trust.published_rules import RuleFigures
 from evenhand.trust.votes import Codes, ItemVotes, item_votes, majority_labels

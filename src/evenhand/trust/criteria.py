@@ -14,7 +14,7 @@ from evenhand.contract import Criterion, Locale
 from evenhand.contract.codes import SAYS_A, SAYS_B, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
-from evenhand.report.lookup import find_item, find_run
+from evenhand.report.lookup import chosen_judge, find_item, find_run
 from evenhand.runs.criteria import HALVES, CriteriaData, Half
 from evenhand.stats.estimates import EstimatedValue
 from evenhand.stats.rates.paired_difference import (
@@ -23,7 +23,6 @@ from evenhand.stats.rates.paired_difference import (
     paired_difference,
 )
 from evenhand.store import OutcomeColumns, Store
-from evenhand.trust.labelled_verdicts import chosen_judge
 
 # An agreement that is ruled out above this is no better than a coin's, for any use.
 _LITTLE = 0.6

@@ -4,7 +4,7 @@ orders, samples and criteria, length difference) and whether it was right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -15,7 +15,7 @@ from evenhand.contract import JudgedBy
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.report.lookup import find_run
+from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
 from evenhand.store.explanation import signals_before_calibration
 from evenhand.store.verdicts import VerdictPlace
@@ -125,16 +125,6 @@ def _drawn(prompts: NDArray[np.int64], most: int, seed: int) -> NDArray[np.bool_
     chosen = np.zeros(distinct.size, dtype=np.bool_)
     chosen[order[:fit]] = True
     return chosen[which]
-
-
-def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
-    named = [each for each in judges if wanted in (None, each.name)]
-    if len(named) == 1:
-        return named[0]
-    names = ", ".join(each.name for each in judges)
-    if not named:
-        raise InputError(Message("trust.judge_unknown", run=run, wanted=wanted, names=names))
-    raise InputError(Message("trust.several_judges", run=run, names=names))
 
 
 def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.lookup import find_run
+from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.paired_difference import PairedDifference, difference_in_halves
 from evenhand.store import JudgeRecord, Store
 from evenhand.trust.audit import audit_labels
 from evenhand.trust.baselines import AuditRows
-from evenhand.trust.labelled_verdicts import chosen_judge
 
 Kinds = tuple[str, ...]
 CHOICES: tuple[Kinds, ...] = (

@@ -17,7 +17,7 @@ from evenhand.serve.http.endpoint import (
     endpoint,
 )
 from evenhand.serve.http.requests import NoQuery
-from evenhand.serve.values import AuditRun, RankRuns, ReportOptions
+from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions
 
 _RANKING = ResponseSpec(
     "The ranking", late_model="evenhand.report.ranking:RunRanking", example="ranking"
@@ -44,6 +44,23 @@ async def report(call: HttpCall[ReportOptions]) -> Response:
     """What a run came to and took, and what can be concluded: win rates with intervals, by
     criterion and tag, length and position. A run that still goes on is reported as it is now."""
     return answer(await call.service.report(call.run_id, call.query))
+
+
+@endpoint(
+    "GET",
+    "/v1/runs/{id}/diff",
+    "diffRuns",
+    "Compare two runs over the same pairs",
+    DiffRuns,
+    answers={
+        200: ResponseSpec("What changed", late_model="evenhand.report.diff:RunDiff", example="diff")
+    },
+    tag="reports",
+)
+async def diff(call: HttpCall[DiffRuns]) -> Response:
+    """What changed against another run over the same pairs (another judge, prompt or model): the
+    difference with its interval, the flow of outcomes, the pairs behind it with both reasons."""
+    return answer(await call.service.diff(call.run_id, call.query))
 
 
 @endpoint(
@@ -110,4 +127,4 @@ async def audit_by_body(call: HttpCall[NoQuery]) -> Response:
     return await call.once_for(AuditRun, call.service.audit)
 
 
-ENDPOINTS: tuple[Endpoint[Any], ...] = (report, rank, rank_by_body, audit, audit_by_body)
+ENDPOINTS: tuple[Endpoint[Any], ...] = (report, diff, rank, rank_by_body, audit, audit_by_body)

@@ -514,17 +514,17 @@ class _Ends:
 
     def _end(self, scores: Floats, fill: float | None) -> float:
         values, times = self._differences(scores, fill)
-        return _lower_end(
+        return lower_end(
             values,
             times,
-            self._table.independent,
+            single=self._table.independent,
             level=self._level,
             always_valid=self._always_valid,
         )
 
 
-def _lower_end(
-    values: Floats, times: Floats, single: bool, *, level: float, always_valid: bool
+def lower_end(
+    values: Floats, times: Floats, *, single: bool, level: float, always_valid: bool
 ) -> float:
     """Of the mean rate, from signed differences and how often each was seen."""
     if always_valid:
@@ -576,8 +576,8 @@ def _worst_case(
         if added:
             values, times = np.append(values, 2 * fill - 1), np.append(times, float(added))
         mean = rate_of_difference(float(values @ times) / float(times.sum()))
-        end = _lower_end(
-            sign * values, times, table.independent, level=level, always_valid=always_valid
+        end = lower_end(
+            sign * values, times, single=table.independent, level=level, always_valid=always_valid
         )
         bounds.append((mean, end))
     (lost, low), (won, below) = bounds

@@ -1,0 +1,155 @@
+"""`evenhand diff`: what changed between two runs over the same pairs, or two judges of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import session
+from evenhand.cli.figures import counted, counted_share, number, p_value, value
+from evenhand.cli.session import opened_store
+from evenhand.cli.terminal import one_line, show_facts, show_hanging, show_notes, table_of
+from evenhand.errors import InputError
+from evenhand.messages import Message
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.report.diff import FlippedPair, PairOutcome, RunDiff
+
+_Outcome = Literal["A", "tie", "inconsistent", "B", "invalid"]
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="RUN", help="The run that was before.")],
+    second: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run to compare with it; may be the same.")
+    ],
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            help="Where a run has several judges; a second one is of the second run.",
+        ),
+    ] = None,
+    from_outcome: Annotated[
+        _Outcome | None,
+        typer.Option("--from-outcome", help="Show the pairs that came out so in the first run."),
+    ] = None,
+    to_outcome: Annotated[
+        _Outcome | None,
+        typer.Option("--to-outcome", help="Show the pairs that came out so in the second."),
+    ] = None,
+    towards: Annotated[
+        Literal["A", "B"] | None,
+        typer.Option("--towards", help="Show the pairs that moved towards this response."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, max=100, help="Show so many pairs at most.")
+    ] = 10,
+    after: Annotated[
+        int, typer.Option("--after", min=0, help="Show pairs from this number on.")
+    ] = 0,
+    allow_one_order: opt.AllowOneOrder = False,
+    level: opt.Level = 0.95,
+    store: opt.StoreAddress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compare two runs over the same pairs: what changed, and how sure.
+
+    Pairs are matched by their texts, or else by id and prompt.
+    """
+    from evenhand.report.conclusions import ConclusionLimits
+    from evenhand.report.diff import DiffOptions, diff_runs
+
+    names = judge or []
+    if len(names) > 2:
+        raise InputError(Message("command.judges_for_two_runs", n=len(names)))
+    with opened_store(store) as opened:
+        found = diff_runs(
+            opened,
+            first,
+            second,
+            DiffOptions(
+                level=level,
+                from_outcome=from_outcome,
+                to_outcome=to_outcome,
+                towards=towards,
+                limit=limit,
+                after=after,
+            ),
+            judges=(names[0], names[-1]) if names else (None, None),
+            limits=ConclusionLimits(allow_one_order=allow_one_order),
+        )
+    session.present(found, show_diff, as_json=as_json)
+
+
+def show_diff(console: Console, found: RunDiff) -> None:
+    from rich.text import Text
+
+    console.print(Text(one_line(found.sentence), "bold"))
+    change, test = found.change, found.change.sign_test
+    lines = [
+        (place, _side(each.run, each.judge))
+        for place, each in (("first", found.first), ("second", found.second))
+    ]
+    matched = found.matched
+    pairs = matched.content + matched.texts + matched.id + matched.prompt
+    lines.append(("pairs", f"{counted(pairs, 'pair')} in both, {number(change.pairs)} judged"))
+    if test is not None:
+        to = f"{number(test.wins_b)} towards B, {number(test.wins_a)} towards A"
+        by = "" if test.by == "pair" else ", counted by prompt"
+        lines.append(("flips", f"{to}, {p_value(test.p_value)} (exact sign test{by})"))
+    if found.agreement is not None:
+        own = found.agreement
+        lines.append(("labels", f"first {counted_share(own.first)}"))
+        lines.append(("", f"second {counted_share(own.second)}"))
+        lines.append(("", f"change {value(own.change)}"))
+    console.print()
+    show_facts(console, lines, width=8)
+    console.print()
+    _show_flow(console, found)
+    show_notes(console, found.notes)
+    for each in found.flipped:
+        _show_pair(console, each)
+    left = found.flipped_in_all - len(found.flipped)
+    if left > 0:
+        more = "" if found.next is None else f"; go on with --after {found.next}"
+        console.print(Text(f"\n{counted(left, 'pair')} not shown here{more}", "dim"))
+
+
+def _side(run: str, judge: str) -> str:
+    return f"run {one_line(run)}, judge {one_line(judge)}"
+
+
+def _show_flow(console: Console, found: RunDiff) -> None:
+    names = [row.outcome for row in found.change.flow]
+    table = table_of("first → second", *names, left=("first → second",))
+    for row in found.change.flow:
+        counts = (row.a, row.tie, row.inconsistent, row.b, row.invalid)
+        table.add_row(row.outcome, *(number(each) if each else "·" for each in counts))
+    console.print(table)
+
+
+def _show_pair(console: Console, pair: FlippedPair) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.terminal import plain
+
+    where = f"pair {pair.first.number}"
+    if pair.second.number != pair.first.number:
+        where += f", {pair.second.number} in the second run"
+    console.print(
+        Text.assemble("\n", (one_line(pair.first.id), "bold"), (f"  {one_line(where)}", "dim"))
+    )
+    show_hanging(console, Text(f"{'prompt':>9} ", "dim"), plain(one_line(pair.prompt)))
+    for name, came in (("first", pair.first), ("second", pair.second)):
+        show_hanging(console, Text(f"{name:>9} ", "dim"), plain(_told(came)))
+
+
+def _told(came: PairOutcome) -> str:
+    outcome = came.winner if came.outcome == "win" else str(came.outcome)
+    sure = "" if came.confidence is None else f", {came.confidence:.2f}"
+    return f"{outcome}{sure}{': ' if came.reasoning else ''}{one_line(came.reasoning)}"

@@ -1,0 +1,221 @@
+"""Two runs over the same pairs: which pair is which, what changed, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.messages import render
+from evenhand.report.conclusions import conclude
+from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
+from evenhand.store import NewVote, Store
+from judged_runs import judged_run
+from stored_runs import Row, make_run, opened, says
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path) as store:
+        yield store
+
+
+# 110 pairs: 55 stay A's and 43 B's; 9 move from A to B, and 3 from B to A.
+BEFORE = "A" * 55 + "B" * 43 + "A" * 9 + "B" * 3
+AFTER = "A" * 55 + "B" * 43 + "B" * 9 + "A" * 3
+
+
+def two_runs(store: Store, before: str, after: str, **more: object) -> RunDiff:
+    judged_run(store, "before", {"one": before}, **more)  # type: ignore[arg-type]
+    judged_run(store, "after", {"two": after}, **more)  # type: ignore[arg-type]
+    return diff_runs(store, "before", "after")
+
+
+def test_a_difference_is_what_the_two_runs_rates_differ_by(store: Store) -> None:
+    found = two_runs(store, BEFORE, AFTER)
+    rates = [conclude(store, name).conclusions[0].win_rate.rate for name in ("before", "after")]
+    assert (found.change.rate_first, found.change.rate_second) == pytest.approx(rates)
+    assert found.change.difference == pytest.approx(6 / 110)
+    assert (found.change.changed, found.change.towards_b, found.change.towards_a) == (12, 9, 3)
+    assert found.matched.content == 110
+    assert (found.pending, found.notes, found.agreement) == (0, (), None)
+    assert found.sentence.startswith(
+        "No difference shown between two and one: 12 of 110 pairs changed, 9 towards "
+        "B; the difference is +5.5 points ("
+    )
+
+
+def test_a_difference_that_is_shown_is_said_in_both_languages(store: Store) -> None:
+    found = two_runs(store, "A" * 60 + "B" * 40, "A" * 40 + "B" * 60)
+    assert found.sentence.startswith(
+        "B is preferred more often by two than by one: 20 of 100 pairs changed, 20 "
+        "towards B; the difference is +20.0 points (+"
+    )
+    assert render(found.messages, "zh").startswith(
+        "two 比 one 更常选择 B：100 个配对中有 20 个改变，"
+        "其中 20 个转向 B；差异为 +20.0 个百分点（+"
+    )
+    back = diff_runs(store, "after", "before")
+    assert back.sentence.startswith("B is preferred less often by one than by two")
+
+
+def test_verdicts_that_moved_among_many_undecided_ones_are_no_shown_preference(
+    store: Store,
+) -> None:
+    found = two_runs(store, "A" * 30 + "B" * 40 + "I" * 30, "A" * 18 + "B" * 52 + "I" * 30)
+    assert (found.change.low or 0) < 0
+    assert "Verdicts moved towards B (12 against 0, p = 0.00049)" in found.sentence
+
+
+def test_the_same_judge_is_named_by_its_runs(store: Store) -> None:
+    judged_run(store, "before", {"one": BEFORE})
+    judged_run(store, "after", {"one": AFTER}, prompt_version="v2")
+    found = diff_runs(store, "before", "after")
+    assert "between one (after) and one (before)" in found.sentence
+    assert (found.first.prompt_version, found.second.prompt_version) == ("v1", "v2")
+
+
+def test_two_judges_of_one_run_are_named(store: Store) -> None:
+    judged_run(store, "both", {"one": BEFORE, "two": AFTER})
+    found = diff_runs(store, "both", "both", judges=("one", "two"))
+    assert found.change.towards_b == 9
+    with pytest.raises(InputError, match="several judges"):
+        diff_runs(store, "both", "both")
+    with pytest.raises(InputError, match="both are the same judge of run 'both'"):
+        diff_runs(store, "both", "both", judges=("one", "one"))
+
+
+def test_pairs_are_matched_by_texts_then_id_then_prompt(store: Store) -> None:
+    def rows(*parts: tuple[str, dict[str, object]]) -> list[Row]:
+        return [Row(key, says("A"), pair=pair) for key, pair in parts]
+
+    make_run(
+        store,
+        "first",
+        rows(
+            ("same", {}),
+            ("stricter", {"criteria": ["accuracy"]}),
+            ("id", {"response_b": "old"}),
+            ("#4", {"prompt": "Prompt 4?", "response_b": "old"}),
+            ("#5", {"prompt": "Twice?", "response_b": "old"}),
+            ("gone", {}),
+        ),
+    )
+    make_run(
+        store,
+        "second",
+        rows(
+            ("#9", {"prompt": "Prompt 4?", "response_b": "new"}),
+            ("id", {"response_b": "new", "prompt": "Question id?"}),
+            ("stricter", {"criteria": ["accuracy", "clarity"]}),
+            ("same", {}),
+            ("#5", {"prompt": "Twice?", "response_b": "new"}),
+            ("#6", {"prompt": "Twice?", "response_b": "newer"}),
+            ("gone", {"prompt": "Another question of the same id?"}),
+        ),
+        judges=("other",),
+    )
+    found = diff_runs(store, "first", "second", DiffOptions(from_outcome="A"))
+    matched = {pair.first.id: (pair.second.id, pair.matched_by) for pair in found.flipped}
+    assert matched == {
+        "same": ("same", "content"),
+        "stricter": ("stricter", "texts"),
+        "id": ("id", "id"),
+        "#4": ("#9", "prompt"),
+    }
+    assert (found.matched.only_first, found.matched.only_second) == (2, 3)
+    assert "4 pairs have a valid verdict of both, and at least 6 are needed" in found.sentence
+    assert list(found.notes) == [
+        "1 pair is matched by prompt and responses: criteria, context or the like differ",
+        "responses differ: 1 pair is matched by id and prompt, 1 by prompt alone, so other "
+        "answers are behind a change too",
+        "left out: 2 pairs that only run first has, 3 that only run second has",
+    ]
+
+
+def test_runs_that_share_nothing_are_refused(store: Store) -> None:
+    judged_run(store, "one", {"j": "A" * 10})
+    judged_run(store, "two", {"j": "A" * 10}, keys=[f"x{n}" for n in range(10)])
+    with pytest.raises(InputError, match="have no pair in common, by texts, id or prompt"):
+        diff_runs(store, "one", "two")
+
+
+def test_what_is_pending_is_counted_and_not_compared(store: Store) -> None:
+    found = two_runs(store, "A" * 40 + "B" * 40, "A" * 20 + "B" * 30 + "." * 30)
+    assert (found.change.pairs, found.pending) == (50, 30)
+    assert found.change.doubts == ("pending",)
+    assert "Pairs are pending" in found.sentence
+
+
+def test_labels_tell_how_agreement_changed(store: Store) -> None:
+    # By the labels 46 + 40 were right before; then the last ten As of the first are too.
+    labels = "A" * 46 + "B" * 54
+    found = two_runs(store, "A" * 60 + "B" * 40, "A" * 50 + "B" * 50, labels=labels)
+    assert found.agreement is not None
+    assert (found.agreement.first.part, found.agreement.second.part) == (46 + 40, 46 + 50)
+    assert found.agreement.change.value == pytest.approx(0.1)
+    assert "Agreement with labels changed by +10.0 points (+" in found.sentence
+
+
+def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:
+    judged_run(store, "before", {"one": "A" * 20})
+    judged_run(store, "after", {"two": "B" * 20})
+    pairs = store.run_items(1)
+    store.add_votes([NewVote(each.pair_id, "ann", "B") for each in pairs])
+    found = diff_runs(store, "before", "after").agreement
+    assert found is not None
+    assert (found.labels, found.by_people, found.change.value) == (20, 20, 1.0)
+
+
+def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> None:
+    judged_run(store, "before", {"one": "A" * 30}, models=[("old", "new")] * 30)
+    judged_run(store, "after", {"two": "B" * 30}, models=[("new", "old")] * 30)
+    found = diff_runs(store, "before", "after", DiffOptions(from_outcome="A", limit=1))
+    # The old one won every time, as A and then as B.
+    assert (found.change.changed, found.names) == (0, ("old", "new"))
+    assert (found.flipped[0].second.winner, found.flipped_in_all) == ("A", 30)
+    assert "the models have changed places in 30 pairs" in found.notes[0]
+
+
+def test_pairs_behind_each_count_are_paged(store: Store) -> None:
+    two_runs(store, BEFORE, AFTER)
+
+    def numbers(**asked: object) -> list[int]:
+        found: list[int] = []
+        after: int | None = 0
+        while after is not None:
+            options = DiffOptions(limit=4, after=after, **asked)
+            page = diff_runs(store, "before", "after", options)
+            found += [pair.first.number for pair in page.flipped]
+            after = page.next
+        assert page.flipped_in_all == len(found)
+        return found
+
+    # The first 98 stay; 9 go to B, and the last 3 to A.
+    assert numbers() == list(range(99, 111))
+    assert numbers(towards="B") == list(range(99, 108))
+    assert numbers(towards="A") == numbers(from_outcome="B", to_outcome="A") == [108, 109, 110]
+    assert numbers(from_outcome="B", to_outcome="B") == list(range(56, 99))
+    assert numbers(to_outcome="invalid") == []
+
+
+def test_both_reasons_stand_beside_a_pair_that_flipped(store: Store) -> None:
+    for name, winner in (("first", "A"), ("second", "B")):
+        rows = [Row(f"q{n}", says(winner, reasoning=f"I take {winner}.")) for n in range(8)]
+        make_run(store, name, rows, judges=(name,))
+    found = diff_runs(store, "first", "second", DiffOptions(limit=1))
+    (pair,) = found.flipped
+    assert "I take A." in pair.first.reasoning
+    assert "I take B." in pair.second.reasoning
+    assert (pair.prompt, pair.towards, pair.first.winner) == ("Question q0?", "B", "A")
+
+
+@pytest.mark.parametrize("bad", [{"limit": 101}, {"towards": "C"}, {"level": 2.0}])
+def test_options_out_of_range_are_refused(store: Store, bad: dict[str, object]) -> None:
+    two_runs(store, BEFORE, AFTER)
+    with pytest.raises(InputError):
+        diff_runs(
+            store, "before", "after", DiffOptions.model_construct(**(dict(DiffOptions()) | bad))
+        )
