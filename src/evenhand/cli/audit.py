@@ -146,6 +146,10 @@ def audit(
         max_place_lean=max_place_lean,
         max_length_excess=max_length_excess,
     )
+    if choices and not try_prepare:
+        raise InputError(Message("command.choice_alone"))
+    if try_prepare and labelled == "-":
+        raise InputError(Message("command.try_prepare_needs_file"))
     data = as_data(labelled)
     by_rule = None
     if rule is not None:
@@ -157,9 +161,7 @@ def audit(
     if labelled is None:
         raise InputError(Message("command.nothing_to_audit"))
     run, repeated = labelled, None
-    if choices and not try_prepare:
-        raise InputError(Message("command.choice_alone"))
-    if try_prepare and (data is None or labelled == "-"):
+    if try_prepare and data is None:
         raise InputError(Message("command.try_prepare_needs_file"))
     if data is None:
         refuse_unknown_file(named_store(limits.store), run)
@@ -175,6 +177,7 @@ def audit(
         )
         need_labels(data, reading, named_store(limits.store), bad_rows=bad_rows)
         if try_prepare:
+            data.close()
             try_choices(
                 lambda: open_source(data_path(labelled)),
                 reading,
