@@ -97,26 +97,60 @@ def test_both_passes_stand_beside_each_other_in_the_callers_labels(
     visitor: Visitor, run: str
 ) -> None:
     page = visitor.see(f"{run}/pairs/3")
-    first, second = page.all("div", class_="ballot")
-    assert first.text.startswith("A shown first B confidence 0.90")
-    assert second.text.startswith("B shown first B confidence 0.90")
-    for ballot in (first, second):
-        assert "11 tokens in, 7 out" in ballot.text
-        # In the labels of the order that the judge was shown.
-        assert '"winner"' in ballot.text
-    assert "The winner is the same in both orders." in page.text
-    assert "accuracy" in section(page, "judge-1")
+    table = page.one("table", class_="passes")
+    heads = [each.text for each in page.all("th", scope="col") if table in each.within]
+    assert heads[1].startswith("A shown first")
+    assert heads[2].startswith("B shown first")
+    assert all("11 tokens in, 7 out" in head for head in heads[1:])
+    overall, accuracy = [each for each in page.all("tr") if table in each.within][1:]
+    for row in (overall, accuracy):
+        first, second = [each.text for each in page.all("td") if row in each.within]
+        assert first.startswith("B")
+        assert second.startswith("B")
+        assert "differs" not in row.attributes.get("class", "")
+    assert "confidence 0.90" in overall.text
+    # In the labels of the order that the judge was shown.
+    assert '"winner"' in section(page, "judge-1")
+    assert page.by_id("verdict-1").text.startswith("B won confidence 0.90")
 
 
-def test_a_pair_whose_winner_changed_says_so(visitor: Visitor, run: str) -> None:
+def test_a_pair_whose_winner_changed_says_so_once(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/6")
-    assert "inconsistent" in section(page, "judge-1")
-    assert "A shown first: A; B shown first: B. The winner changed with the order." in page.text
+    verdict = page.by_id("verdict-1").text
+    assert verdict.startswith("inconsistent")
+    assert "A shown first: A · B shown first: B" in verdict
+    assert page.text.count("A shown first: A · B shown first: B") == 1
+    assert "The winner changed with the order" not in page.text
+    table = page.one("table", class_="passes")
+    rows = [each for each in page.all("tr", class_="differs") if table in each.within]
+    assert [row.text.split()[0] for row in rows] == ["Overall", "accuracy"]
+
+
+def test_the_verdict_stands_before_the_texts(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs/3")
+    places = {each.attributes.get("id"): at for at, each in enumerate(page.elements)}
+    assert places["verdict-1"] < places["prompt"] < places["response-A"] < places["judge-1"]
+
+
+def test_a_pair_has_its_place_among_those_that_are_shown(visitor: Visitor, run: str) -> None:
+    """Pairs 1 to 3 are won, the fourth is a tie."""
+    assert visitor.see(f"{run}/pairs/2").one("h1").text == "2 of 6"
+    assert visitor.see(f"{run}/pairs/3?outcome=win&sort=number&descending=true").one("h1").text == (
+        "1 of 3"
+    )
+    assert visitor.see(f"{run}/pairs/4?outcome=win").one("h1").text == "Pair 4"
+
+
+def test_a_pair_leads_back_to_its_row(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs/2?outcome=win&cursor=a1_1_1")
+    back = next(link for link in page.links if link.endswith("#pair-2"))
+    assert back == f"{run}/pairs?outcome=win&cursor=a1_1_1#pair-2"
+    assert visitor.see(back.partition("#")[0]).by_id("pair-2").tag == "tr"
 
 
 def test_an_answer_that_could_not_be_read_is_shown_whole(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/5")
-    assert "invalid" in section(page, "judge-1")
+    assert page.by_id("verdict-1").text.startswith("invalid")
     assert "Could not be read" in page.text
     assert "I would rather not say." in page.text
 
@@ -141,7 +175,7 @@ def test_neighbours_are_those_of_the_table(visitor: Visitor, run: str) -> None:
     assert page.one("a", rel="next").attributes["href"] == f"{run}/pairs/3?outcome=win"
     last = visitor.see(f"{run}/pairs/3?outcome=win")
     assert last.all("a", rel="next") == []
-    assert f"{run}/pairs?outcome=win" in last.links
+    assert f"{run}/pairs?outcome=win#pair-3" in last.links
 
 
 def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> None:
@@ -153,8 +187,7 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
         )
         opened.add_votes([NewVote(pair.pair_id, "Ann <b>", "B", comment="<i>clearer</i>")])
     page = visitor.see(f"{run}/pairs/4")
-    (label,) = [each for each in page.all("div") if each.text.startswith("Label")]
-    assert label.text.removeprefix("Label").strip() == "A"
+    assert page.one("span", class_="label-of").text == "Label A"
     assert "Ann <b>B <i>clearer</i>" in section(page, "votes")
     assert "Nobody has voted" in section(visitor.see(f"{run}/pairs/1"), "votes")
 

@@ -233,6 +233,7 @@ def visitor(filled: tuple[Path, dict[str, int]]) -> Iterator[Visitor]:
 
 PAGES = (
     "/",
+    "/new",
     "/runs/{rich}",
     "/runs/{bare}",
     "/runs/{decided}",

@@ -294,5 +294,5 @@ def outcomes(conclusion: Conclusion) -> Iterator[tuple[str, str | None, int, str
     yield "invalid", None, counts.invalid, to("invalid")
 
 
-def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int]]:
-    return [(kind, count) for kind, _, count, _ in outcomes(conclusion)]
+def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int, None]]:
+    return [(kind, count, None) for kind, _, count, _ in outcomes(conclusion)]

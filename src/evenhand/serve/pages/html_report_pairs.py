@@ -569,7 +569,7 @@ def _plain(pair: ReportPair) -> PlainPair:
         if name in whole
     }
     return PlainPair(
-        pair, texts, show_responses(whole["a"], whole["b"], rendered=True, differences=True)
+        pair, texts, show_responses(whole["a"], whole["b"], rendered=True, marks="where it helps")
     )
 
 
