@@ -274,6 +274,11 @@ VISITS: dict[str, dict[str, str]] = {
         "pair-chinese": "/runs/{rich}/pairs/20?judge=hasty&view=raw",
         "pair-invalid": "/runs/{rich}/pairs/4",
     },
+    "/compare": {
+        "compare": "/compare?run={rich}",
+        "compare-cell": "/compare?run={rich}&fromOutcome=A&toOutcome=B",
+        "compare-choose": "/compare",
+    },
     "/rank": {
         "rank": "/rank?run={rich}",
         "rank-by-tag": "/rank?run={rich}&by=tag",

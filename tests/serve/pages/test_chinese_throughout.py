@@ -234,6 +234,7 @@ def visitor(filled: tuple[Path, dict[str, int]]) -> Iterator[Visitor]:
 PAGES = (
     "/",
     "/new",
+    "/compare",
     "/runs/{rich}",
     "/runs/{bare}",
     "/runs/{decided}",
