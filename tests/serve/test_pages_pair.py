@@ -55,7 +55,7 @@ def run(visitor: Visitor) -> str:
 
 def section(page: Html, label: str) -> str:
     return next(
-        each.text for each in page.all("section") if each.attributes["aria-labelledby"] == label
+        each.text for each in page.all("section") if each.attributes.get("aria-labelledby") == label
     )
 
 
