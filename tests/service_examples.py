@@ -148,6 +148,7 @@ def gather(service: HttpService) -> dict[str, Any]:
     started = start_lines(query)
     place = f"/v1/runs/{started['id']}"
     run = finished(started)
+    flag = {"pair": "capital-2", "comment": "Both name a city that was the capital once."}
     rank, audit = {"runs": [run["id"]]}, {"run": run["id"], "minAccuracy": 0.5}
     return {
         "pair": PAIR,
@@ -165,6 +166,8 @@ def gather(service: HttpService) -> dict[str, Any]:
         "ranking": post("/v1/rank", rank),
         "audit-run": audit,
         "audit": post("/v1/audits", audit),
+        "flag-pair": flag,
+        "flagged-pair": post(f"{place}/flags", flag),
         "diff": changed(run["id"]),
         "judges": get("/v1/judges"),
         "health": get("/healthz"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evenhand.api_runs import conclude as conclude
     from evenhand.api_runs import correct as correct
     from evenhand.api_runs import diff as diff
+    from evenhand.api_runs import flag as flag
     from evenhand.api_runs import gate as gate
     from evenhand.api_runs import rank as rank
     from evenhand.api_runs import run as run
@@ -109,6 +110,7 @@ _HOME = {
     "DiffOptions": "evenhand.report.diff",
     "EvenhandError": "evenhand.errors",
     "Failure": "evenhand.contract",
+    "flag": "evenhand.api_runs",
     "gate": "evenhand.api_runs",
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
+    from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
     from evenhand.stats.calibration.fit import Method
     from evenhand.trust.audit import Audit
@@ -386,6 +387,21 @@ def diff(
     judges = judge if isinstance(judge, tuple) else (judge, judge)
     with _opened(store) as opened:
         return diff_runs(opened, first, second, options, judges=judges, limits=limits)
+
+
+def flag(
+    run: str,
+    pair: str,
+    *,
+    comment: str | None = None,
+    remove: bool = False,
+    store: str | Path | Store | None = None,
+) -> FlaggedPair:
+    """Flag a pair of a run by its id or number, or take the flag away."""
+    from evenhand.report.records import flag_pair
+
+    with _opened(store) as opened:
+        return flag_pair(opened, run, pair, comment=comment, remove=remove)
 
 
 def audit(

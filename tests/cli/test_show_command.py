@@ -167,3 +167,16 @@ def test_what_is_not_there_is_one_line(
     assert ran.err.count("\n") == 1
     as_json = command("show", *arguments, *HERE, "--json")
     assert (as_json.code, as_json.failure["kind"]) == (2, "input")
+
+
+def test_a_flag_is_set_shown_and_taken_away(command: Command, judged: Store) -> None:
+    ran = command("flag", "first", "q1", "--comment", "look \x1b[31magain[/]", *HERE)
+    assert (ran.code, ran.err) == (0, "")
+    assert "flagged look again" in ran.out
+    assert "\x1b" not in ran.out
+    assert "flagged look" in shown(command, "q1")
+    told = command("flag", "first", "1", "--remove", "--json", *HERE).json
+    assert (told["id"], told["flagged"], told["comment"]) == ("q1", False, None)
+    assert "flagged" not in shown(command, "q1")
+    ran = command("flag", "first", "q1", "--remove", "--comment", "x", *HERE)
+    assert (ran.code, "give --comment or --remove" in ran.err) == (2, True)

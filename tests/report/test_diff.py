@@ -186,7 +186,7 @@ def test_pairs_behind_each_count_are_paged(store: Store) -> None:
         found: list[int] = []
         after: int | None = 0
         while after is not None:
-            options = DiffOptions(limit=4, after=after, **asked)  # type: ignore[arg-type]
+            options = DiffOptions(limit=4, after=after, **asked)
             page = diff_runs(store, "before", "after", options)
             found += [pair.first.number for pair in page.flipped]
             after = page.next

@@ -77,6 +77,8 @@ ROWS = st.fixed_dictionaries(
         "output_tokens": TOKENS,
         "cost_usd": st.none() | FINITE,
         "time_ms": FINITE,
+        "flagged": st.booleans(),
+        "comment": st.none() | ANY,
         "context": st.none() | ANY,
         "reference": st.none() | ANY,
         "verdict": st.builds(_failure, TEXTS),
@@ -124,7 +126,7 @@ def test_csv_gives_every_row_back_once_unescaped(rows: list[RunRow]) -> None:
                 assert type(value)(cell) == value
             elif column in LISTS:
                 assert json.loads(cell) == value
-            elif column in ("abstained", "consistent"):
+            elif column in ("abstained", "consistent", "flagged"):
                 assert cell == str(value).lower()
             else:
                 assert unescape(cell) == value
@@ -203,4 +205,4 @@ def test_parquet_has_a_type_for_every_column() -> None:
 def test_csv_of_no_rows_still_names_its_columns() -> None:
     written = b"".join(csv_lines([]))
     assert written.startswith(b"run,id,row,source,judge,prompt,responseA,responseB,")
-    assert written.endswith(b",costUsd,timeMs\n")
+    assert written.endswith(b",costUsd,timeMs,flagged,comment\n")

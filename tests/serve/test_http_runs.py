@@ -423,12 +423,35 @@ def test_two_runs_are_compared(start_service: StartService) -> None:
     for criteria in ("accuracy", "clarity"):
         run = start(service, sums(8), criteria=criteria)
         runs.append(wait_for(service, run.id, lambda found: found.at_rest).id)
-    asked = {"against": runs[0], "fromOutcome": "A", "limit": 2}
+    asked: dict[str, Any] = {"against": runs[0], "fromOutcome": "A", "limit": 2}
     found = service.client.get(f"/v1/runs/{runs[1]}/diff", params=asked).raise_for_status().json()
     # The judge knows sums by either criterion.
     assert (found["change"]["pairs"], found["change"]["changed"]) == (8, 0)
     assert found["matched"]["texts"] == 8
     assert found["store"] is None
-    for bad, status in (({"against": "nobody"}, 404), ({}, 422), ({"against": runs[1]}, 422)):
+    refused: list[tuple[dict[str, str], int]] = [
+        ({"against": "nobody"}, 404),
+        ({}, 422),
+        ({"against": runs[1]}, 422),
+    ]
+    for bad, status in refused:
         answer = service.client.get(f"/v1/runs/{runs[1]}/diff", params=bad)
         assert answer.status_code == status, answer.text
+
+
+def test_pairs_are_flagged_filtered_by_and_unflagged(start_service: StartService) -> None:
+    service = start_service(adds_up)
+    run = start(service, sums(4), name="flags")
+    wait_for(service, run.id, lambda found: found.at_rest)
+    flags = f"/v1/runs/{run.id}/flags"
+    note = {"pair": "2", "comment": "<b>sic</b>"}
+    told = service.client.post(flags, json=note).raise_for_status().json()
+    assert (told["number"], told["flagged"], told["comment"]) == (2, True, "<b>sic</b>")
+    asked = {"flagged": True, "full": True}
+    found = service.client.get(f"/v1/runs/{run.id}/verdicts", params=asked).json()["verdicts"]
+    assert [(row["id"], row["comment"]) for row in found] == [(told["id"], "<b>sic</b>")]
+    gone = service.client.request("DELETE", flags, params={"pair": told["id"]})
+    assert (gone.status_code, gone.json()["flagged"]) == (200, False)
+    for body in ({}, {"pair": "99"}, {"pair": "2", "comment": "x" * 4001}, {"pair": 2}):
+        problem(service.client.post(flags, json=body), 422, "input")
+    problem(service.client.post("/v1/runs/none/flags", json=note), 404, "not_found")

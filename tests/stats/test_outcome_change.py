@@ -173,12 +173,11 @@ def test_the_interval_holds_the_true_difference_whatever_noise_hides(
     rng = np.random.default_rng(7)
     times, pairs, missed = 100, 150, 0
     for _ in range(times):
-        prefers_b = [rng.random(pairs) < 0.6, None]
+        before = rng.random(pairs) < 0.6
         # The second judge sees every fifth pair the other way, more often for B.
-        turned = rng.random(pairs) < np.where(prefers_b[0], 0.1, 0.3)
-        prefers_b[1] = prefers_b[0] ^ turned
+        after = before ^ (rng.random(pairs) < np.where(before, 0.1, 0.3))
         codes = []
-        for own, chance in zip(prefers_b, noise, strict=True):
+        for own, chance in zip((before, after), noise, strict=True):
             passes = [own ^ (rng.random(pairs) < chance) for _ in range(2)]
             winner = np.where(passes[0], B, A)
             codes.append(np.where(passes[0] == passes[1], winner, I))

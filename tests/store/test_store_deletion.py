@@ -44,6 +44,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
+    store.set_flag(begun.run_id, first.number)
     # All but the answers to requests and the ends of logins, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency", "ended_sessions"}
     store.delete_run("run", with_votes=True)

@@ -37,6 +37,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("rank", "rank", "Rank models by the verdicts of runs, or by a file of battles."),
         ("diff", "diff", "Compare two runs over the same pairs: what changed, and how sure."),
         ("show", "show", "Show one pair of a run whole, with every pass behind it."),
+        ("flag", "show", "Flag a pair of a run, with a comment; or take the flag away."),
         ("runs", "runs", "List the runs of a store; show, rename, export or delete one."),
     ),
     "Trust the judge": (

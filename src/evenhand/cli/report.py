@@ -84,6 +84,7 @@ def report(
     """
     from evenhand.report.conclusions import conclude
     from evenhand.report.manifest import manifest_of
+    from evenhand.report.themes import find_themes
 
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
@@ -99,6 +100,7 @@ def report(
             limits=claiming.limits(counting),
         )
         manifest = manifest_of(opened, concluded.run)
+        themes = find_themes(opened, concluded.run) if as_json else ()
         if html is not None:
             from evenhand.serve.pages.html_report import write_html_report
             from evenhand.serve.pages.html_report_pairs import usable_processes
@@ -117,7 +119,9 @@ def report(
         write_report_chart(concluded, plot)
     if as_json:
         whole = json.loads(concluded.model_dump_json())
-        session.write_json(whole | {"manifest": json.loads(manifest.model_dump_json())})
+        told = [json.loads(each.model_dump_json()) for each in themes]
+        made_by = json.loads(manifest.model_dump_json())
+        session.write_json(whole | {"themes": told, "manifest": made_by})
         return
 
     show_report(session.out(), concluded)

@@ -1,4 +1,5 @@
-"""`evenhand show`: one pair of a run whole, with every pass of every judge."""
+"""`evenhand show`: one pair of a run whole, with every pass of every judge; `evenhand flag`: a flag
+on one, with a comment."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.contract import Artefact
-    from evenhand.report.records import JudgedPair, PairReport, StoredAnswer
+    from evenhand.report.records import FlaggedPair, JudgedPair, PairReport, StoredAnswer
 
 
 _PASS = {"original": "first pass", "swapped": "second pass"}
@@ -53,12 +54,52 @@ def _show(console: Console, report: PairReport) -> None:
     known = ", ".join(_known(report))
     if known:
         console.print(Text(known))
+    show_flag(console, flagged=report.flagged, comment=report.comment)
     _show_texts(console, report)
     for judged in report.judges:
         console.rule(Text(one_line(judged.judge), "bold"), align="left")
         _show_judged(console, judged)
     if not report.judges:
         console.print(Text("no judge was asked yet", "dim"))
+
+
+def show_flag(console: Console, *, flagged: bool, comment: str | None) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.terminal import plain, show_hanging
+
+    if flagged:
+        show_hanging(console, Text("flagged", "yellow"), plain(comment or ""))
+
+
+def flag(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="The pair's id; or its number, as 7 or #7.")
+    ],
+    comment: Annotated[
+        str | None, typer.Option("--comment", help="What to say of it, in up to 4,000 characters.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the flag away.")] = False,
+    store: opt.StoreAddress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Flag a pair of a run, with a comment; or take the flag away."""
+    from evenhand.report.records import flag_pair
+
+    with opened_store(store) as opened:
+        flagged = flag_pair(opened, run, identifier, comment=comment, remove=remove)
+    session.present(flagged, _show_flagged, as_json=as_json)
+
+
+def _show_flagged(console: Console, pair: FlaggedPair) -> None:
+    from rich.text import Text
+
+    where = f"  pair {pair.number} of run {one_line(pair.run)}"
+    console.print(Text.assemble((one_line(pair.id), "bold"), (where, "dim")))
+    if not pair.flagged:
+        console.print("not flagged")
+    show_flag(console, flagged=pair.flagged, comment=pair.comment)
 
 
 def _known(report: PairReport) -> list[str]:

@@ -106,7 +106,9 @@ def _ratings(passes: Iterable[Pass]) -> Iterator[ComparatorRating]:
 _GROUP_ROWS = 2000
 _GROUP_CHARACTERS = 16_000_000
 # Texts that hardly ever repeat: a dictionary, or their least and greatest, would be copies of them.
-_LONG_TEXTS = ("id", "prompt", "response_a", "response_b", "reasoning", "error_message")
+_LONG_TEXTS = (
+    *("id", "prompt", "response_a", "response_b", "reasoning", "error_message", "comment"),
+)
 
 
 def parquet_blocks(rows: Iterable[RunRow], *, manifest: bytes | None = None) -> Iterator[bytes]:
@@ -150,6 +152,7 @@ def _schema(arrow: Any) -> Any:
         "output_tokens": arrow.int64(),
         "cost_usd": arrow.float64(),
         "time_ms": arrow.float64(),
+        "flagged": arrow.bool_(),
     }
     return arrow.schema([(column, kinds.get(name, text)) for name, column in COLUMNS.items()])
 

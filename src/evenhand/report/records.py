@@ -24,7 +24,8 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.contract.model import Model
-from evenhand.messages import Sentence
+from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_item, find_run
 from evenhand.store import (
     FailedPass,
@@ -86,6 +87,8 @@ class RunRow(Model):
     output_tokens: int | None
     cost_usd: float | None
     time_ms: float
+    flagged: bool
+    comment: str | None
     context: str | None
     reference: str | None
     verdict: Verdict | Failure
@@ -147,6 +150,8 @@ def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow
         output_tokens=_whole(usage.output_tokens),
         cost_usd=usage.cost_usd,
         time_ms=round(sum(stored.made.time_ms for stored in whole.passes), 3),
+        flagged=whole.flag is not None,
+        comment=whole.flag.comment if whole.flag else None,
         verdict=settled,
     )
 
@@ -262,6 +267,8 @@ class PairReport(Model):
     tags: tuple[str, ...]
     pair: Pair
     judges: tuple[JudgedPair, ...]
+    flagged: bool = False
+    comment: str | None = None
 
 
 @of_run
@@ -269,6 +276,39 @@ def report_pair(store: Store, run_name: str, name: str) -> PairReport:
     """`name` is the pair's id, or its number."""
     run = find_run(store, run_name)
     return whole_pair(run, find_item(store, run, name))
+
+
+class FlaggedPair(Model):
+    """A pair of a run, and whether it is flagged now."""
+
+    run: str
+    id: str
+    number: int
+    flagged: bool
+    comment: str | None
+
+
+@of_run
+def flag_pair(
+    store: Store, run_name: str, name: str, *, comment: str | None = None, remove: bool = False
+) -> FlaggedPair:
+    """`name` is the pair's id, or its number. A later flag takes the place of an earlier one."""
+    if remove and comment is not None:
+        raise InputError(Message("report.flag_removed_with_comment"))
+    run = find_run(store, run_name)
+    item = find_item(store, run, name).item
+    flag = None
+    if remove:
+        store.remove_flag(run.id, item.number)
+    else:
+        flag = store.set_flag(run.id, item.number, comment=comment)
+    return FlaggedPair(
+        run=run.name,
+        id=item.key,
+        number=item.number,
+        flagged=flag is not None,
+        comment=flag.comment if flag else None,
+    )
 
 
 def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
@@ -280,4 +320,6 @@ def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
             run=run.name,
             id=item.key,
             judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
+            flagged=whole.flag is not None,
+            comment=whole.flag.comment if whole.flag else None,
         )

@@ -13,10 +13,12 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
+from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
+from evenhand.report.themes import Themes, find_themes
 from evenhand.serve.judges import AddressRedactor
-from evenhand.serve.report_cache import Figure
+from evenhand.serve.report_cache import Figure, cached_or_now
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
@@ -49,6 +51,7 @@ class Report(Model):
 
     run: RunReport
     conclusions: Conclusions
+    themes: tuple[Themes, ...] = ()
 
 
 class AuditReport(Model):
@@ -72,7 +75,11 @@ def report(run_id: str, options: ReportOptions) -> Figure[Report]:
 
     def compute(store: Store, runs: Sequence[RunRecord]) -> Report:
         of_run, concluded = parts
-        return Report(run=of_run.compute(store, runs), conclusions=concluded.compute(store, runs))
+        return Report(
+            run=of_run.compute(store, runs),
+            conclusions=concluded.compute(store, runs),
+            themes=themes(run_id).compute(store, runs).judges,
+        )
 
     return Figure(what="whole report", runs=(run_id,), model=Report, compute=compute)
 
@@ -105,6 +112,40 @@ def _without_addresses(report: RunReport) -> RunReport:
         for pair in report.invalid_pairs
     )
     return report.model_copy(update={"store": _HERE, "judges": judges, "invalid_pairs": invalid})
+
+
+class RunThemes(Model):
+    """Of each judge that gives reasons."""
+
+    judges: tuple[Themes, ...]
+
+
+def themes(run_id: str) -> Figure[RunThemes]:
+    def compute(store: Store, runs: Sequence[RunRecord]) -> RunThemes:
+        names = client_names(store, runs[0], store.run_judges(runs[0].id))
+        offered = {judge.name: names[judge.id] for judge in reversed(store.run_judges(runs[0].id))}
+        found = find_themes(store, runs[0].name)
+        return RunThemes(
+            judges=tuple(each.model_copy(update={"judge": offered[each.judge]}) for each in found)
+        )
+
+    return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=compute)
+
+
+def themed_numbers(store: Store, run: RunRecord, phrase: str, judge: str | None) -> tuple[int, ...]:
+    """The pairs that a theme counts, by what is cached of the run as it is now, or else found
+    anew."""
+    found = cached_or_now(store, themes(str(run.id)))
+    return next(
+        (
+            theme.numbers
+            for each in found.judges
+            if judge in (None, each.judge)
+            for theme in (*each.a, *each.b)
+            if theme.phrase == phrase
+        ),
+        (),
+    )
 
 
 def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:
@@ -191,6 +232,16 @@ def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
         compute=compute,
         parameters=request.model_dump(mode="json", exclude={"against"}),
         depends_on="votes",
+    )
+
+
+def run_overview(run_id: str) -> Figure[RunOverview]:
+    """Histograms, the heat map and the checks of a run's page."""
+    return Figure(
+        what="overview",
+        runs=(run_id,),
+        model=RunOverview,
+        compute=lambda store, runs: overview(store, runs[0].name),
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evenhand.errors import EvenhandError, NotFound
+from evenhand.report.records import FlaggedPair, flag_pair
 from evenhand.runs import Stop
 from evenhand.serve.comparisons import Admission, Comparisons, ServiceObserver
 from evenhand.serve.config import ServerConfig
@@ -316,6 +317,17 @@ class Service:
             return reports.diff(run_id, request).now(self.store)
 
         return await self._read(read)
+
+    async def flag(
+        self, run_id: str, pair: str, *, comment: str | None = None, remove: bool = False
+    ) -> FlaggedPair:
+        """`pair` is an id or a number. A client that leaves does not take its flag along."""
+
+        def write() -> FlaggedPair:
+            run = needed_run(self.store, run_id)
+            return flag_pair(self.store, run.name, pair, comment=comment, remove=remove)
+
+        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
 
     async def _prepare_report(self, run: RunRecord) -> None:
         """What the page of a run that has ended shows, computed before anybody asks."""

@@ -19,6 +19,7 @@ from evenhand.messages import Message, Sentence
 from evenhand.prompts.preparation import PrepareKind
 from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
+from evenhand.store.records import LONGEST_COMMENT
 
 _LONGEST_MESSAGE = 2000
 
@@ -328,6 +329,19 @@ class DiffRuns(Model):
     towards: Literal["A", "B"] | None = Field(default=None, description="Who gained by the change")
     after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the page before")
     limit: int = Field(default=20, ge=0, le=100, description="Pairs at most")
+
+
+class FlagPair(Model):
+    """A flag on a pair of the run, in the place of an earlier one."""
+
+    pair: Text = Field(description="The pair's id or number")
+    comment: Text | None = Field(default=None, max_length=LONGEST_COMMENT)
+
+
+class UnflagPair(Model):
+    """The pair whose flag is taken away."""
+
+    pair: Text = Field(description="The pair's id or number")
 
 
 class RankResponses(Model):

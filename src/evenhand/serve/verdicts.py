@@ -109,6 +109,10 @@ class VerdictFilters(Model):
     max_length_difference: Characters | None = Field(default=None, description="By at most so many")
     below_confidence: Share | None = Field(default=None, description="Less than this")
     has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
+    theme: Text | None = Field(
+        default=None, description="A phrase of the report's themes: the pairs that it counts"
+    )
+    flagged: bool | None = Field(default=None, description="Flagged by somebody, or not")
     count_votes: bool | None = Field(
         default=None,
         description="With label and disagrees: what most people voted is a label where the data "
@@ -194,7 +198,7 @@ class VerdictBrowser:
         filled = self._fill(run, words=query.query is not None)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names),
+            verdict_filter(query, judges, names, numbers=_themed(self._store, run, query)),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -269,7 +273,8 @@ class VerdictBrowser:
             run, judges, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            wanted = verdict_filter(query, judges, names)
+            themed = _themed(self._store, run, query)
+            wanted = verdict_filter(query, judges, names, numbers=themed)
             place = self._store.place_of(
                 run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
             )
@@ -347,16 +352,35 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     return ids
 
 
+def _themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
+    if filters.theme is None:
+        return None
+    judges = store.run_judges(run.id)
+    if filters.judge is None and len(judges) > 1:
+        names = ", ".join(client_names(store, run, judges).values())
+        raise InputError(Message("trust.several_judges", run=run.name, names=names))
+    from evenhand.serve.reports import themed_numbers
+
+    return themed_numbers(store, run, filters.theme, filters.judge)
+
+
 def verdict_filter(
-    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
+    filters: VerdictFilters,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+    *,
+    numbers: tuple[int, ...] | None = None,
 ) -> VerdictFilter:
-    """`names` are what clients call the run's judges."""
+    """`names` are what clients call the run's judges; `numbers` the pairs of its theme."""
+    beside = ("judge", "theme")
     given = {
-        name: getattr(filters, name) for name in VerdictFilters.model_fields if name != "judge"
+        name: getattr(filters, name) for name in VerdictFilters.model_fields if name not in beside
     }
     judge = filters.judge
     return VerdictFilter(
-        judge_ids=None if judge is None else _judge_ids(judge, judges, names), **given
+        judge_ids=None if judge is None else _judge_ids(judge, judges, names),
+        numbers=numbers,
+        **given,
     )
 
 
@@ -408,7 +432,7 @@ def read_page(
 ) -> VerdictPage:
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names)
+    wanted = verdict_filter(filters, judges, names, numbers=_themed(store, run, filters))
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)

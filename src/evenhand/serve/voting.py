@@ -13,13 +13,13 @@ from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
 from evenhand.serve.run_status import needed_run
 from evenhand.store import NewVote, RunRecord, Store
+from evenhand.store.records import LONGEST_COMMENT as LONGEST_COMMENT
 from evenhand.trust.label_queue import VoteQueue, VoterProgress, vote_queue, voter_progress
 from evenhand.trust.labelling import refuse_forgotten_texts, side_for, winner_of
 
 # What a person says of the responses as they are shown. Both bad is a tie, and kept as such.
 Choice = Literal["first", "second", "tie", "both_bad", "skip"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
-LONGEST_COMMENT = 4_000
 _QUEUES_KEPT = 16
 _PATIENCE_S = 0.2  # then the page says that it comes back
 

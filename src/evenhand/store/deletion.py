@@ -35,6 +35,7 @@ from evenhand.store.schema import (
     items,
     jobs,
     judges,
+    pair_flags,
     pairs,
     passes,
     queue,
@@ -54,7 +55,7 @@ from evenhand.store.schema import (
 )
 
 _BESIDE_ITEMS = (
-    *(verdicts, queue, item_tags, skipped_rows, jobs),
+    *(verdicts, queue, item_tags, pair_flags, skipped_rows, jobs),
     *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
     *(batch_requests, batches, answers),
 )
@@ -219,6 +220,8 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(verdicts).where(failed).values(error_message=FORGOTTEN))
     its_rows = skipped_rows.c.run_id == run_id
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
+    its_flags = pair_flags.c.run_id == run_id
+    connection.execute(update(pair_flags).where(its_flags).values(comment=None))
     for table in (report_cache, batch_requests, answers):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)

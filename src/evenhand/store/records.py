@@ -396,6 +396,13 @@ class VerdictRow:
     abstained: bool = False  # less sure than its calibration promises
 
 
+class PairFlag(NamedTuple):
+    """That somebody flagged a pair of a run, and what they wrote of it."""
+
+    flagged_at: datetime
+    comment: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class WholeVerdict:
     """A verdict with everything behind it: the pair and every pass."""
@@ -404,6 +411,7 @@ class WholeVerdict:
     pair: Pair
     settled: Settled
     passes: tuple[StoredPass, ...]  # all that are stored, also those that failed
+    flag: PairFlag | None = None  # of the pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +429,7 @@ class ItemWhole:
     item: ItemRecord
     pair: Pair
     judged: tuple[JudgedItem, ...]  # one for each judge of the run
+    flag: PairFlag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,6 +488,7 @@ Origin = Literal["import", "terminal", "page", "escalation"]
 Draw = Literal["random", "weighted", "chosen"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 DRAWS: tuple[Draw, ...] = get_args(Draw)
+LONGEST_COMMENT = 4_000  # in characters
 LONGEST_NAME = 200
 UNKNOWN_DRAW = -1
 

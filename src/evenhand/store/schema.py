@@ -217,6 +217,18 @@ item_tags = Table(
     sqlite_with_rowid=False,
 )
 
+# What people flagged for whoever looks at the run next. The comment may quote a text.
+pair_flags = Table(
+    "pair_flags",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("number", _Key, nullable=False),
+    Column("flagged_at", Double, nullable=False),
+    Column("comment", SafeText),
+    PrimaryKeyConstraint("run_id", "number"),
+    ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
+)
+
 skipped_rows = Table(
     "skipped_rows",
     metadata,

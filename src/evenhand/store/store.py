@@ -14,6 +14,7 @@ from evenhand.store.answers import AnswerStore
 from evenhand.store.batches import BatchStore
 from evenhand.store.columns import ColumnStore
 from evenhand.store.deletion import DeletionStore
+from evenhand.store.flags import FlagStore
 from evenhand.store.full_text import WordStore
 from evenhand.store.intake import IntakeStore
 from evenhand.store.jobs import JobStore
@@ -59,6 +60,7 @@ class Store(
     VerdictStore,
     ColumnStore,
     VoteStore,
+    FlagStore,
     IndexStore,
     WordStore,
     TableStore,

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.flags import flagged_numbers
 from evenhand.store.schema import items, run_breakdowns, run_contests, verdict_index, verdicts
 from evenhand.store.verdict_index import (
     ABSTAINED,
@@ -100,6 +101,8 @@ class VerdictFilter:
     max_length_difference: int | None = None
     below_confidence: float | None = None
     has_confidence: bool | None = None
+    flagged: bool | None = None
+    numbers: tuple[int, ...] | None = None  # of these items alone
     count_votes: bool | None = None  # where the data has no label, what most people voted is one
 
     @property
@@ -227,6 +230,11 @@ def index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnEleme
     if wanted.disagrees is not None and counted:
         by_data = BY_INDEX.disagrees if wanted.disagrees else BY_INDEX.agrees
         yield or_(by_data, _against_votes(run_id, wanted.disagrees))
+    if wanted.numbers is not None:
+        yield _INDEX.number.in_(wanted.numbers)
+    if wanted.flagged is not None:
+        flagged = _INDEX.number.in_(flagged_numbers(run_id))
+        yield flagged if wanted.flagged else ~flagged
     if wanted.label is not None:
         yield _labelled(run_id, wanted.label, counted=counted)
 

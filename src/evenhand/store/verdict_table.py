@@ -14,8 +14,9 @@ from sqlalchemy import Connection, RowMapping, Select, and_, exists, func, selec
 
 from evenhand.contract import Outcome, Winner
 from evenhand.store.database import Database
+from evenhand.store.flags import flags_on
 from evenhand.store.full_text import items_with, pairs_with, phrases_of
-from evenhand.store.records import VerdictRow
+from evenhand.store.records import PairFlag, VerdictRow
 from evenhand.store.rows import count_items, in_slices
 from evenhand.store.runs import judges_of_run
 from evenhand.store.schema import (
@@ -92,6 +93,7 @@ class TableRow:
     length_b: int
     prompt: str
     place: TablePlace
+    flag: PairFlag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,6 +454,7 @@ def _rows(
     """Where votes are `counted`, with what most people say for a label that the data lack."""
     numbers = [place.number for place in places]
     voted = voted_labels(connection, run_id, numbers) if counted else {}
+    flagged = flags_on(connection, run_id, numbers)
     rows: dict[tuple[int, int], RowMapping] = {}
     for some in in_slices(numbers):
         query = _ROWS.where(_INDEX.run_id == run_id, _INDEX.number.in_(some))
@@ -486,4 +489,5 @@ def _rows(
             length_b=row["length_b"],
             prompt=row["prompt"],
             place=place,
+            flag=flagged.get(place.number),
         )

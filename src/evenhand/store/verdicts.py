@@ -25,6 +25,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import wanted_before
 from evenhand.store.answers import find_answers
 from evenhand.store.database import Database
+from evenhand.store.flags import flags_on
 from evenhand.store.records import (
     ItemWhole,
     JudgedItem,
@@ -78,23 +79,28 @@ _T = TypeVar("_T")
 
 
 def whole_of(
-    connection: Connection, condition: ColumnElement[bool], places: Collection[tuple[int, int]]
+    connection: Connection,
+    run_id: int,
+    condition: ColumnElement[bool],
+    places: Collection[tuple[int, int]],
 ) -> list[WholeVerdict]:
     """Those that meet the condition and stand at these places (item number, judge)."""
     query = _WHOLE.where(condition).order_by(verdicts.c.number, verdicts.c.judge_id)
     whole = connection.execute(query).mappings()
     rows = [row for row in whole if (row["number"], row["judge_id"]) in places]
-    return _whole(connection, rows)
+    return _whole(connection, run_id, rows)
 
 
-def _whole(connection: Connection, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
+def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
     made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
     prepared = _preparations(connection, {row["judge_id"] for row in rows})
+    flags = flags_on(connection, run_id, {row["number"] for row in rows})
     whole = []
     for row in rows:
         pair, its_passes = pair_of(row), made[row["pair_id"], row["judge_id"]]
         settled = prepared.add(row["judge_id"], pair, settled_of(row, its_passes))
-        whole.append(WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes)))
+        flag = flags.get(row["number"])
+        whole.append(WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes), flag))
     return whole
 
 
@@ -210,7 +216,7 @@ class VerdictStore(Database):
     def whole_verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
         """These very verdicts, with everything behind them."""
         with self._reading() as connection:
-            return whole_of(connection, _at(run_id, places), {*places})
+            return whole_of(connection, run_id, _at(run_id, places), {*places})
 
     def verdicts(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
@@ -226,7 +232,7 @@ class VerdictStore(Database):
         """The same, each with its pair, its passes and its prose."""
         with self._reading() as connection:
             rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
-            return _whole(connection, rows)
+            return _whole(connection, run_id, rows)
 
     def each_verdict(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
         """All of them, a page in memory at a time."""
@@ -279,7 +285,8 @@ class VerdictStore(Database):
                         replaced=tuple(replaced[item.pair_id, judge.id]),
                     )
                 )
-            return ItemWhole(item, pair, tuple(judged))
+            flag = flags_on(connection, run_id, [item.number]).get(item.number)
+            return ItemWhole(item, pair, tuple(judged), flag)
 
 
 def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Iterator[_T]:

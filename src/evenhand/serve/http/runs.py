@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, WrongMediaType
 from evenhand.messages import FOR_CLIENTS, Message
+from evenhand.report.records import FlaggedPair
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.endpoint import (
     BodySpec,
@@ -33,11 +34,13 @@ from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
 from evenhand.serve.runs import Upload
 from evenhand.serve.values import (
+    FlagPair,
     RunPage,
     RunStateView,
     RunStatus,
     StartRun,
     StartRunWithPairs,
+    UnflagPair,
     VerdictPage,
 )
 from evenhand.serve.verdicts import VerdictFilters
@@ -387,6 +390,40 @@ async def resume_run(call: HttpCall[NoQuery]) -> Response:
     return await _without_body(call, call.service.resume)
 
 
+_FLAG = ResponseSpec("The pair, and whether it is flagged", FlaggedPair, example="flagged-pair")
+
+
+@endpoint(
+    "POST",
+    "/v1/runs/{id}/flags",
+    "flagPair",
+    "Flag a pair",
+    NoQuery,
+    bodies={"application/json": BodySpec(model=FlagPair, examples=("flag-pair",))},
+    answers={200: _FLAG},
+)
+async def flag_pair(call: HttpCall[NoQuery]) -> Response:
+    """A flag on a pair of the run, with a comment or without; a later one takes its place."""
+
+    async def flag(asked: FlagPair) -> FlaggedPair:
+        return await call.service.flag(call.run_id, asked.pair, comment=asked.comment)
+
+    return await call.once_for(FlagPair, flag)
+
+
+@endpoint(
+    "DELETE",
+    "/v1/runs/{id}/flags",
+    "unflagPair",
+    "Take a pair's flag away",
+    UnflagPair,
+    answers={200: _FLAG},
+)
+async def unflag_pair(call: HttpCall[UnflagPair]) -> Response:
+    """A pair that is not flagged stays as it is."""
+    return answer(await call.service.flag(call.run_id, call.query.pair, remove=True))
+
+
 async def _without_body(
     call: HttpCall[NoQuery], work: Callable[[str], Awaitable[RunStatus]]
 ) -> Response:
@@ -409,4 +446,6 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
     list_verdicts,
     cancel_run,
     resume_run,
+    flag_pair,
+    unflag_pair,
 )

@@ -1,0 +1,72 @@
+"""Flags that people set on pairs of a run, each with a comment or without: one a pair, the last
+one set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from sqlalchemy import Connection, Select, delete, select
+
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.store.database import Database
+from evenhand.store.records import LONGEST_COMMENT, PairFlag
+from evenhand.store.rows import in_slices, insert_for, moment
+from evenhand.store.schema import items, pair_flags
+
+_FLAG = pair_flags.c
+
+
+class FlagStore(Database):
+    """What people flagged."""
+
+    def set_flag(self, run_id: int, number: int, *, comment: str | None = None) -> PairFlag:
+        """In the place of an earlier one; InputError where the run has no such pair."""
+        comment = _checked(comment)
+        now = time.time()
+        values = {"run_id": run_id, "number": number, "flagged_at": now, "comment": comment}
+        with self._writing() as connection:
+            there = select(items.c.number).where(items.c.run_id == run_id, items.c.number == number)
+            if connection.execute(there).first() is None:
+                raise InputError(Message("store.flag_without_pair", number=number))
+            statement = insert_for(connection.dialect.name, pair_flags)
+            later = {name: statement.excluded[name] for name in ("flagged_at", "comment")}
+            keys = list(pair_flags.primary_key)
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=keys, set_=later), values
+            )
+        return PairFlag(moment(now), comment)
+
+    def remove_flag(self, run_id: int, number: int) -> bool:
+        """Whether there was one."""
+        with self._writing() as connection:
+            its_own = _FLAG.run_id == run_id, _FLAG.number == number
+            return connection.execute(delete(pair_flags).where(*its_own)).rowcount > 0
+
+
+def _checked(comment: str | None) -> str | None:
+    if comment is None or not comment.strip():
+        return None
+    if len(comment) > LONGEST_COMMENT:
+        raise InputError(Message("store.comment_too_long", n=len(comment), most=LONGEST_COMMENT))
+    try:
+        comment.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            Message("store.text_unwritable", name="comment", text=comment[:40])
+        ) from None
+    return comment
+
+
+def flagged_numbers(run_id: int) -> Select[tuple[int]]:
+    return select(_FLAG.number).where(_FLAG.run_id == run_id)
+
+
+def flags_on(connection: Connection, run_id: int, numbers: Collection[int]) -> dict[int, PairFlag]:
+    flags: dict[int, PairFlag] = {}
+    query = select(_FLAG.number, _FLAG.flagged_at, _FLAG.comment).where(_FLAG.run_id == run_id)
+    for some in in_slices(sorted(set(numbers))):
+        for number, flagged_at, comment in connection.execute(query.where(_FLAG.number.in_(some))):
+            flags[number] = PairFlag(moment(flagged_at), comment)
+    return flags
