@@ -16,8 +16,8 @@ SCREENS = (DESK, LAPTOP, PHONE, PHONE_ZH)
 # What has to be seen of each page: all of it, above the fold.
 CONCLUSIONS = {
     "run": ("/runs/{rich}", "h1.conclusion"),
-    "run-comparison": ("/runs/{rich}?comparison=1", "h1.conclusion, #trust-orders"),
-    "run-plain": ("/runs/{plain}", "h1.conclusion, #trust-orders, svg.outcome-bar"),
+    "run-comparison": ("/runs/{rich}?comparison=1", "h1.conclusion, #trust-orders_agree"),
+    "run-plain": ("/runs/{plain}", "h1.conclusion, #trust-orders_agree, svg.outcome-bar"),
     "pair": ("/runs/{rich}/pairs/8", ".bar .outcome"),
     "pair-raw": ("/runs/{rich}/pairs/20?judge=hasty&view=raw", ".bar .outcome"),
     "rank": ("/rank?run={rich}", "h1.conclusion, table.board tbody tr:first-child"),

@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.store import NewVote, open_store
 from html_reading import Html
-from page_visits import Visitor, seen, serving
+from page_visits import Visitor, rows_of, seen, serving
 from run_data import adds_up, sums
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply
@@ -195,7 +195,7 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
 def test_a_pair_is_judged_again_and_the_run_stays_as_it_was(visitor: Visitor, run: str) -> None:
     before = visitor.ask(f"/v1{run}/report").json()
     page = visitor.see(f"{run}/pairs/3")
-    form = page.one("form", method="post")
+    form = next(each for each in page.all("form") if "#again-result" in each.attributes["action"])
     asked = len(visitor.service.judge.requests)  # type: ignore[union-attr]
     again = seen(visitor.send(form.attributes["action"].partition("#")[0], {"judge": "other"}))
     assert len(visitor.service.judge.requests) == asked + 2  # type: ignore[union-attr]
@@ -204,6 +204,18 @@ def test_a_pair_is_judged_again_and_the_run_stays_as_it_was(visitor: Visitor, ru
     assert "B won" in told
     assert "A shown first" in told
     assert visitor.ask(f"/v1{run}/report").json() == before
+
+
+def test_a_pair_is_flagged_with_a_comment_and_found_by_it(visitor: Visitor, run: str) -> None:
+    answer = visitor.send(f"{run}/pairs/2/flag", {"comment": "look at <b>this</b>"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{run}/pairs/2")
+    page = visitor.see(f"{run}/pairs/2")
+    assert "Flagged" in page.one("details", class_="flag").text
+    assert "look at <b>this</b>" in page.one("p", class_="note").text
+    assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == [2]
+    assert visitor.send(f"{run}/pairs/2/flag", {"act": "remove"}).status_code == 303
+    assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == []
+    assert visitor.send(f"{run}/pairs/99/flag").status_code == 404
 
 
 def test_judging_again_may_fail_and_says_so(visitor: Visitor, run: str) -> None:

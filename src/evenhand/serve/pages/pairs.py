@@ -125,6 +125,8 @@ _FILTER_WORDS = {
     "maxLengthDifference": ("filter.max_longer", ""),
     "belowConfidence": ("filter.below_confidence", ""),
     "hasConfidence": ("filter.has_confidence", "yes."),
+    "theme": ("filter.theme", ""),
+    "flagged": ("filter.flagged", "yes."),
     "countVotes": ("filter.count_votes", "yes."),
     "query": ("filter.words", ""),
 }
@@ -204,6 +206,19 @@ async def judge_again(visit: Visit) -> Filled | Response:
     return await _shown(visit, {"again": again, "failed": failed, "asked": asked})
 
 
+async def flag(visit: Visit) -> Filled | Response:
+    """Or take the flag away; back to the pair as it was shown."""
+    form = await visit.form()
+    run, number = await asyncio.to_thread(_place, visit)
+    remove = form.get("act") == "remove"
+    key = await asyncio.to_thread(lambda: visit.service.store.item_keys(run.id, [number]))
+    if number not in key:
+        raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
+    comment = None if remove else form.get("comment")
+    await visit.service.flag(str(run.id), key[number], comment=comment, remove=remove)
+    return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
+
+
 async def find_pair(visit: Visit) -> Filled | Response:
     """`/runs/{id}/pair?id=…`: by the id that the data gave it."""
     wanted = visit.request.query_params.get("id", "")
@@ -280,6 +295,7 @@ def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks)
 
 
 PAIR_PAGES = (
+    Page(path="/runs/{id}/pairs/{number}/flag", name="flagPage", work=flag, method="POST"),
     Page(path="/runs/{id}/pair", name="findPairPage", work=find_pair, place="runs"),
     Page(path="/runs/{id}/pairs/{number}", name="pairPage", work=show_pair, place="runs"),
     Page(

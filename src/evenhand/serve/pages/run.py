@@ -13,17 +13,17 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.overview import RunOverview, trust_checks
 from evenhand.report.ranking import leader_of
 from evenhand.report.run import RunReport
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.leaderboard import board_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Interval, address
+from evenhand.serve.pages.rendering import address
 from evenhand.serve.report_cache import CachedFigure
-from evenhand.serve.reports import RunTotals
+from evenhand.serve.reports import RunThemes, RunTotals
 from evenhand.serve.values import RankRuns, ReportOptions, RunStatus
-from evenhand.stats.proportions import Share
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import GroupRate
@@ -137,72 +137,6 @@ def _counts(counts: OutcomeCounts) -> tuple[tuple[Kind, int], ...]:
     )
 
 
-# What a conclusion may be trusted with, beside it: each check is a share of pairs that are shown by
-# its link.
-
-Check = Literal["orders", "position", "length", "labels"]
-
-
-@dataclass(frozen=True, slots=True)
-class TrustCheck:
-    """`fails`: it speaks against believing the conclusion. `to` shows the `part` pairs."""
-
-    name: Check
-    share: Interval
-    value: float | None
-    part: int
-    of: int
-    to: str
-    fails: bool
-
-
-def trust_checks(
-    conclusion: Conclusion, links: RunLinks, totals: RunTotals | None
-) -> Iterator[TrustCheck]:
-    position, longer = conclusion.position, conclusion.length.longer_wins
-    agree, first = position.consistency, position.first_preference
-    doubted = "position" in conclusion.win_rate.doubts
-    yield TrustCheck(
-        *("orders", agree, agree.value, agree.part, agree.of),
-        to=links.of(conclusion, orders="agree"),
-        fails=doubted or (agree.high is not None and agree.high < _FEWEST_AGREE),
-    )
-    yield TrustCheck(
-        *("position", first, first.value, first.part, first.of),
-        to=links.of(conclusion, leans="first"),
-        fails=position.favours is not None,
-    )
-    yield TrustCheck(
-        *("length", longer, longer.value, longer.part, longer.of),
-        to=links.of(conclusion, longerWins=True),
-        fails=longer.low is not None and longer.low > _MOST_LONGER,
-    )
-    offered = links.offered.get(conclusion.judge, conclusion.judge)
-    own = [each for each in totals.judges if each.judge == offered] if totals else []
-    if links.one_contest and own and own[0].labelled:
-        labelled, right = own[0].labelled, own[0].labelled - own[0].disagrees
-        share = Share.of_counts(right, labelled)
-        if share is not None:
-            yield TrustCheck(
-                *("labels", CountedShare(share.low, share.high), share.value, right, labelled),
-                to=links.of(conclusion, disagrees=False),
-                fails=share.low <= 0.5,
-            )
-
-
-# Below this share of orders that agree, and above this share of longer winners, even at the near
-# end of the interval, a page shows amber.
-_FEWEST_AGREE = 0.75
-_MOST_LONGER = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class CountedShare:
-    low: float | None
-    high: float | None
-    reason: str | None = None
-
-
 _SHOWN_AT_MOST = 200
 
 
@@ -225,6 +159,10 @@ async def show_run(visit: Visit) -> Filled | Response:
     )
     links = _links(status, conclusions.value, totals.value, report.value)
     kept: list[CachedFigure[Any]] = [conclusions, totals, report]
+    overview, themes = await asyncio.gather(
+        cache.get(reports.run_overview(status.id)), cache.get(reports.themes(status.id))
+    )
+    kept += [overview, themes]
     ranked = None
     if query.comparison is None and _several_models(conclusions.value):
         ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
@@ -244,7 +182,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
             "chosen": chosen,
             "several": _several_models(conclusions.value),
-            "checks": () if chosen is None else tuple(trust_checks(chosen, links, totals.value)),
+            **_beside(chosen, overview.value, themes.value, links),
             "links": links,
             "waiting": any(each.waiting for each in kept)
             or (totals.value is not None and not totals.value.whole),
@@ -252,6 +190,33 @@ async def show_run(visit: Visit) -> Filled | Response:
             "options": dict(options),
         },
     )
+
+
+def _beside(
+    chosen: Conclusion | None,
+    overview: RunOverview | None,
+    themes: RunThemes | None,
+    links: RunLinks,
+) -> dict[str, Any]:
+    """The checks of a conclusion; and where A and B are the same two in every pair, what else its
+    judge's verdicts show."""
+    if chosen is None:
+        return {"checks": (), "seen": None, "themes": None}
+    by_judge = {each.judge: each for each in overview.judges} if overview else {}
+    seen = by_judge.get(chosen.judge) if links.one_contest else None
+    labels = [
+        check.share
+        for checks in (seen.checks if seen else ())
+        for check in checks
+        if check.name == "label_agreement"
+    ]
+    offered = links.offered.get(chosen.judge, chosen.judge)
+    said = [each for each in themes.judges if each.judge == offered] if themes else []
+    return {
+        "checks": tuple(trust_checks(chosen, labels[0] if labels else None)),
+        "seen": seen,
+        "themes": said[0] if said and links.one_contest and (said[0].a or said[0].b) else None,
+    }
 
 
 def _several_models(conclusions: Conclusions | None) -> bool:
