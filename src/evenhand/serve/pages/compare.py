@@ -22,7 +22,7 @@ _PAIRS = 25
 _ENDS: tuple[FlowEnd, ...] = ("A", "tie", "inconsistent", "B", "invalid")
 
 
-class CompareQuery(Model):
+class ComparisonQuery(Model):
     """The older of two runs is what was before; of one run, two judges are compared."""
 
     run: Names = Field(default=(), max_length=MOST_RANKED)
@@ -44,7 +44,7 @@ class CompareQuery(Model):
 
 
 async def show_comparison(visit: Visit) -> Filled | Response:
-    query = read_query(visit.given(), CompareQuery)
+    query = read_query(visit.given(), ComparisonQuery)
     service = visit.service
     listed, chosen = await asyncio.gather(
         service.runs(limit=MOST_RANKED),
