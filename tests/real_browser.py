@@ -44,6 +44,7 @@ class Surroundings:
     scheme: Literal["light", "dark"] = "light"
     width: int = 1280
     script: bool = True
+    height: int = 800
 
     @property
     def name(self) -> str:
@@ -161,7 +162,7 @@ class Readers:
         context = self._browser.new_context(
             locale={"en": "en-GB", "zh": "zh-CN"}[set_up.language],
             color_scheme=set_up.scheme,
-            viewport={"width": set_up.width, "height": 800},
+            viewport={"width": set_up.width, "height": set_up.height},
             java_script_enabled=set_up.script,
             accept_downloads=True,
         )
@@ -255,9 +256,11 @@ def keep_screenshot(page: Page, name: str) -> None:
 # is looked at in two surroundings, or in every one, the others in one each.
 VISITS: dict[str, dict[str, str]] = {
     "/": {"runs": "/"},
+    "/new": {"new": "/new"},
     "/runs/{id}": {
         "run": "/runs/{rich}",
         "run-plain": "/runs/{plain}?side=A",
+        "run-comparison": "/runs/{rich}?comparison=2",
         "run-failed": "/runs/{failed}",
     },
     "/runs/{id}/pairs": {
@@ -271,8 +274,14 @@ VISITS: dict[str, dict[str, str]] = {
         "pair-chinese": "/runs/{rich}/pairs/20?judge=hasty&view=raw",
         "pair-invalid": "/runs/{rich}/pairs/4",
     },
+    "/compare": {
+        "compare": "/compare?run={rich}",
+        "compare-cell": "/compare?run={rich}&fromOutcome=A&toOutcome=B",
+        "compare-choose": "/compare",
+    },
     "/rank": {
         "rank": "/rank?run={rich}",
+        "rank-by-tag": "/rank?run={rich}&by=tag",
         "rank-tag": "/rank?run={rich}&tag=science",
         "rank-choose": "/rank",
     },

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser_site import Site, answers_by_model
-from real_browser import Look
+from real_browser import PHONE, Look, accessibility_faults
 
 ROWS = "table[data-keys] tbody tr"
 # Each pair is judged by both judges, and a page of the table has 50 rows.
@@ -21,6 +21,7 @@ def query_of(page: Page) -> dict[str, list[str]]:
 
 def test_table_is_filtered_by_outcome_and_its_address_can_be_shared(look: Look, site: Site) -> None:
     page = look(f"{site.run()}/pairs")
+    page.locator("details.more > summary").click()
     page.get_by_role("combobox", name="Outcome", exact=True).select_option("inconsistent")
     page.get_by_role("button", name="Show").click()
     expect(page.locator(f"{ROWS} .outcome-inconsistent")).to_have_count(page.locator(ROWS).count())
@@ -66,6 +67,43 @@ def test_keys_move_through_the_table_and_from_pair_to_pair(look: Look, site: Sit
     page.keyboard.press("u")
     page.wait_for_url("**/pairs?*")
     assert query_of(page) == {"judge": ["careful"]}
+    # Back at the row that it came from.
+    assert urlsplit(page.url).fragment == "pair-2"
+    expect(page.locator(f"{ROWS}[aria-current]")).to_have_attribute("id", "pair-2")
+
+
+def test_pair_opens_beside_the_list_which_keeps_its_place(look: Look, site: Site) -> None:
+    """All of a row is its link."""
+    page = look(f"{site.run()}/pairs?judge=careful")
+    page.locator(f"{ROWS} td.what").nth(3).click(force=True)
+    beside = page.locator(".opened")
+    expect(beside.locator(".side-A")).to_be_visible()
+    expect(beside.locator(".bar")).to_contain_text("4 of 36")
+    expect(page.locator(f"{ROWS}[aria-current]")).to_have_attribute("id", "pair-4")
+    page.keyboard.press("j")
+    expect(beside.locator(".bar")).to_contain_text("5 of 36")
+    assert urlsplit(page.url).path.endswith("/pairs")
+    assert accessibility_faults(page) == []
+    page.keyboard.press("Escape")
+    expect(beside).to_be_hidden()
+    page.locator(f"{ROWS} td.what").nth(3).click(force=True)
+    beside.get_by_role("link", name="Open alone").click()
+    page.wait_for_url("**/pairs/4?*")
+
+
+def test_where_there_is_no_room_a_pair_opens_alone(look: Look, site: Site) -> None:
+    page = look(f"{site.run()}/pairs?judge=careful", PHONE)
+    page.locator(f"{ROWS} td.what").nth(3).click(force=True)
+    page.wait_for_url("**/pairs/4?*")
+
+
+def test_slash_leads_to_the_search_and_a_question_mark_to_the_keys(look: Look, site: Site) -> None:
+    page = look(f"{site.run()}/pairs")
+    page.keyboard.press("?")
+    expect(page.get_by_text("next and previous pair")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    assert page.get_by_role("searchbox").input_value() == ""
 
 
 def test_keys_are_letters_where_somebody_types(look: Look, site: Site) -> None:
@@ -105,8 +143,10 @@ def test_table_is_sorted_by_confidence_both_ways(look: Look, site: Site) -> None
 def test_pair_is_rendered_or_raw_and_judged_again(look: Look, site: Site) -> None:
     page = look(f"{site.run()}/pairs/7")  # the first about code
     assert page.locator(".side-A pre code, .side-B pre code").count() >= 1
+    page.get_by_text("About this pair").click()
     page.get_by_role("link", name="raw").click()
     expect(page.locator(".side-A pre.response")).to_contain_text("```python")
+    page.locator("summary", has_text="Judge again").click()
     page.get_by_role("combobox", name="Judge", exact=True).select_option("hasty")
     page.get_by_role("button", name="Judge again").click()
     expect(page.locator("#again-result")).to_contain_text("hasty")
@@ -121,7 +161,7 @@ def test_a_cell_of_the_win_matrix_leads_to_its_pairs(look: Look, site: Site) -> 
     fields = ("model", "against")
     chosen = {page.locator(f"select[name={name}]").input_value() for name in fields}
     assert len(chosen) == 2
-    met = page.locator("table.pairs tbody tr td:nth-child(7)").all_inner_texts()
+    met = page.locator("table.pairs tbody .why").all_inner_texts()
     assert 0 < len(met) <= 12
     for each in met:
         assert all(name in each for name in chosen)

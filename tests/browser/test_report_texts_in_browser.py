@@ -117,7 +117,7 @@ def test_report_of_such_texts_opens(name: str, look: Look, reports: Path) -> Non
 def test_text_reads_as_on_the_served_pages(number: int, text: str, page: Page) -> None:
     """Kinds of elements, addresses and the text in them, whichever of the two makes them."""
     turn_to(page, f"#pairs?pair={number}&marks=off")
-    expect(page.locator("article.reader h3")).to_contain_text(re.compile(rf"\bm{number}$"))
+    expect(page.locator("article.reader > h3")).to_contain_text(re.compile(rf"\bm{number}$"))
     shown = page.locator("article.reader .side-A .markdown")
     ours = Html(f"<main>{show_text(text, rendered=True).html}</main>")
     made = shown.evaluate(

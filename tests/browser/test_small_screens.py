@@ -34,11 +34,11 @@ def test_filters_are_folded_on_a_phone_and_open_at_a_touch(look: Look, site: Sit
     outcome = page.get_by_role("combobox", name="Outcome", exact=True)
     expect(outcome).to_be_hidden()
     expect(page.get_by_role("searchbox")).to_be_visible()
-    page.locator("details[data-fold] > summary").click()
+    page.locator("details.more > summary").click()
     outcome.select_option("tie")
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**/pairs?*outcome=tie*")
-    expect(page.locator("details[data-fold] > summary")).to_contain_text("(1)")
+    expect(page.locator("details.more > summary")).to_contain_text("(1)")
     # Keys move from card to card as they do from row to row.
     page.keyboard.press("j")
     expect(page.locator("table.stacks tbody tr[aria-current]")).to_have_count(1)

@@ -18,13 +18,20 @@ def test_run_is_started_by_a_file_and_watched_to_its_end(
     file = tmp_path / "from the page.jsonl"
     rows = [{**row, "prompt": f"{row['prompt']} By page."} for row in simple_rows(40)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    page = look(site.url)
+    page = look(f"{site.url}/new")
     page.get_by_label("File", exact=True).set_input_files(file)
+    # What is in the file is shown as soon as it is chosen: 40 pairs, each asked twice.
+    shown = page.locator("#preview")
+    expect(shown).to_contain_text("from the page.jsonl")
+    expect(shown.locator(".cards")).to_contain_text("80")
+    expect(shown.get_by_role("columnheader")).to_have_text(
+        ["id", "prompt", "response_a", "response_b"]
+    )
     page.get_by_label("Criteria").fill("accuracy, clarity")
     page.get_by_label("Name").fill("started here")
     page.get_by_role("button", name="Start the run").click()
     page.wait_for_url("**/runs/*")
-    expect(page.locator("h1")).to_contain_text("started here")
+    expect(page.locator(".run-line")).to_contain_text("started here")
     keep_screenshot(page, "run-going-on")
     expect(page.locator("#progress .state")).to_have_text("finished", timeout=60_000)
     expect(page.locator("main")).to_contain_text("32.5")  # 13 of 40
@@ -35,7 +42,7 @@ def test_run_is_started_by_a_file_and_watched_to_its_end(
 
 
 def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
-    page = look(site.url)
+    page = look(f"{site.url}/new")
     rows = "".join(json.dumps(row) + "\n" for row in simple_rows(3))
     transfer = page.evaluate_handle(
         """(text) => {
@@ -53,18 +60,21 @@ def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
     page.get_by_label("Criteria").fill("accuracy")
     page.get_by_role("button", name="Start the run").click()
     page.wait_for_url("**/runs/*")
-    expect(page.locator("h1")).to_contain_text("dropped")
+    expect(page.locator(".run-line")).to_contain_text("dropped")
 
 
 def test_file_that_is_no_data_is_refused_on_a_page(look: Look, site: Site, tmp_path: Path) -> None:
     look.watch.allowed |= {400, 422}
     file = tmp_path / "poem.jsonl"
     file.write_text("Roses are red\n", "utf-8")
-    page = look(site.url)
+    page = look(f"{site.url}/new")
     page.get_by_label("File", exact=True).set_input_files(file)
+    expect(page.get_by_role("alert")).to_contain_text("poem.jsonl")
     page.get_by_label("Criteria").fill("accuracy")
     page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url("**/runs")
     expect(page.get_by_role("alert")).to_contain_text("poem.jsonl")
+    assert page.get_by_label("Criteria").input_value() == "accuracy"
 
 
 def test_failed_run_says_why_and_what_to_do(look: Look, site: Site) -> None:

@@ -109,11 +109,12 @@ async def test_neighbours_are_those_of_the_filtered_table(path: Path) -> None:
         even = TableQuery(tag="even", sort="length", descending=True)
         await service.verdict_browser.page(run_id, even)
         beside = await service.verdict_browser.neighbours(run_id, even, 10)
-        assert beside == (12, 8)
+        # Of 30, 28 and so on down to 2, the eleventh of fifteen.
+        assert beside == (12, 8, (11, 15))
         beside = await service.verdict_browser.neighbours(run_id, even, 30)
-        assert beside == (None, 28)
+        assert beside == (None, 28, (1, 15))
         beside = await service.verdict_browser.neighbours(run_id, even, 99)
-        assert beside == (None, None)
+        assert beside == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,36 @@ def assert_each_leads_to_as_many(found: list[tuple[int, str]], tables: Tables) -
     assert wrong == []
 
 
+def test_every_check_of_trust_opens_the_pairs_that_it_counts(
+    visitor: Visitor, two: str, tables: Tables
+) -> None:
+    page = there(visitor, two)
+    strip = page.one("ul", class_="trust")
+    found = []
+    for each in page.all("a"):
+        told = re.match(r"(\d+) of (\d+)$", each.text)
+        if strip in each.within and told:
+            found.append((int(told[1]), each.attributes["href"]))
+    # Orders agree, flips towards the first position, and labels; both responses are as long.
+    assert len(found) == 3
+    assert_each_leads_to_as_many(found, tables)
+
+
+def test_every_cell_of_a_comparison_opens_as_many_pairs(visitor: Visitor, many: str) -> None:
+    """Of one run by two judges: every pair is in one cell."""
+    number = many.rsplit("/", 1)[1]
+    page = there(visitor, f"/compare?run={number}")
+    cells = [each for each in page.all("a") if "toOutcome=" in each.attributes.get("href", "")]
+    assert sum(int(each.text) for each in cells) == len(ROWS)
+    assert len(cells) > 4
+    for each in cells:
+        opened = there(visitor, each.attributes["href"].partition("#")[0])
+        head = opened.by_id("flipped").text
+        assert re.search(rf"\b{each.text} pairs?\b", head), head
+    before, now = (visitor.see(f"{many}/pairs?judge={judge}") for judge in ("good", "other"))
+    assert count_of(before) == count_of(now) == str(len(ROWS))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_every_count_of_a_run_leads_to_as_many_verdicts(
@@ -190,16 +220,19 @@ def test_where_votes_count_as_labels_every_count_leads_to_as_many_verdicts(
     assert_each_leads_to_as_many([(told, learned.attributes["href"])], tables)
 
 
-def test_every_figure_of_an_audit_is_a_link_where_people_voted(
+def test_every_figure_of_an_audit_leads_to_its_pairs_unless_it_counts_none(
     visitor: Visitor, voted: str
 ) -> None:
+    """How often the first place won is counted by passes: no table of pairs shows that."""
     page = there(visitor, f"{voted}/audit?judge=good")
-    figures = [
+    bare = [
         each
         for each in page.all("span", class_="figure")
         if not any(outer.tag == "a" for outer in each.within)
     ]
-    assert [each.text for each in figures] == []
+    rows = [next(outer for outer in each.within if outer.tag == "tr").text for each in bare]
+    assert len(rows) == 1
+    assert rows[0].startswith("First place taken")
 
 
 def test_a_label_by_votes_says_so_and_the_form_keeps_counting(visitor: Visitor, voted: str) -> None:

@@ -68,7 +68,8 @@ def test_pages_let_the_browser_tell_their_own_origin(visitor: Visitor) -> None:
 
 
 def test_the_form_names_what_the_server_takes(visitor: Visitor) -> None:
-    form = visitor.see("/").one("form", action="/runs")
+    form = visitor.see("/new").one("form", action="/runs")
+    assert "/new" in visitor.see("/").links
     assert form.attributes["method"] == "post"
     assert form.attributes["enctype"] == "multipart/form-data"
 
@@ -76,7 +77,7 @@ def test_the_form_names_what_the_server_takes(visitor: Visitor) -> None:
 def test_a_run_starts_with_what_the_form_says(visitor: Visitor) -> None:
     run = visitor.start(sums(3, begin=10), criteria="accuracy, clarity;tone", name="Mine")
     page = visitor.see(run)
-    assert page.one("h1").text == "Mine"
+    assert page.one("a", class_="name").text == "Mine"
     criteria = [each.text for each in page.all("th", scope="row")]
     assert {"accuracy", "clarity", "tone"} <= set(criteria)
 
@@ -106,6 +107,33 @@ def test_what_is_wrong_with_a_form_is_told_as_a_page(
     answer = visitor.upload(content, fields)
     assert answer.status_code in (413, 422), answer.text
     assert told in seen(answer, answer.status_code).one("p", class_="error").text
+
+
+def test_what_was_filled_in_stays_when_a_file_is_refused(visitor: Visitor) -> None:
+    fields = {"criteria": "tone <b>, clarity", "name": "Kept", "maxCost": "3", "badRows": "skip"}
+    page = seen(visitor.upload(b"no json", fields), 422)
+    for name in ("criteria", "name", "maxCost"):
+        assert page.one("input", name=name).attributes["value"] == fields[name]
+    assert "checked" in page.one("input", name="badRows").attributes
+    assert "Choose the file again to start: pairs.jsonl." in page.text
+
+
+def test_a_file_is_looked_at_before_it_is_started(visitor: Visitor) -> None:
+    rows = [*sums(5), {"prompt": "no responses"}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    runs = len(visitor.ask("/v1/runs").json()["runs"])
+    asked = {"criteria": "accuracy", "badRows": "skip", "act": "preview"}
+    page = seen(visitor.upload(lines, asked))
+    shown = page.by_id("preview")
+    heads = [each.text for each in page.all("th", scope="col") if shown in each.within]
+    assert {"prompt", "response_a", "response_b"} <= set(heads)
+    cells = [each for each in page.all("td") if shown in each.within]
+    assert len(cells) == 3 * len(heads)
+    # Five pairs in both orders, and a row that is none.
+    assert "Pairs5 Calls10" in shown.text.replace(" Calls", " Calls")
+    assert "1 row is no pair" in shown.text
+    assert len(visitor.ask("/v1/runs").json()["runs"]) == runs
+    assert "no json" not in seen(visitor.upload(b"no json", asked), 422).by_id("preview").text
 
 
 def test_a_form_without_a_file_is_told_as_a_page(visitor: Visitor) -> None:

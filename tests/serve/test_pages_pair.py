@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.store import NewVote, open_store
 from html_reading import Html
-from page_visits import Visitor, seen, serving
+from page_visits import Visitor, rows_of, seen, serving
 from run_data import adds_up, sums
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply
@@ -55,7 +55,7 @@ def run(visitor: Visitor) -> str:
 
 def section(page: Html, label: str) -> str:
     return next(
-        each.text for each in page.all("section") if each.attributes["aria-labelledby"] == label
+        each.text for each in page.all("section") if each.attributes.get("aria-labelledby") == label
     )
 
 
@@ -97,26 +97,60 @@ def test_both_passes_stand_beside_each_other_in_the_callers_labels(
     visitor: Visitor, run: str
 ) -> None:
     page = visitor.see(f"{run}/pairs/3")
-    first, second = page.all("div", class_="ballot")
-    assert first.text.startswith("A shown first B confidence 0.90")
-    assert second.text.startswith("B shown first B confidence 0.90")
-    for ballot in (first, second):
-        assert "11 tokens in, 7 out" in ballot.text
-        # In the labels of the order that the judge was shown.
-        assert '"winner"' in ballot.text
-    assert "The winner is the same in both orders." in page.text
-    assert "accuracy" in section(page, "judge-1")
+    table = page.one("table", class_="passes")
+    heads = [each.text for each in page.all("th", scope="col") if table in each.within]
+    assert heads[1].startswith("A shown first")
+    assert heads[2].startswith("B shown first")
+    assert all("11 tokens in, 7 out" in head for head in heads[1:])
+    overall, accuracy = [each for each in page.all("tr") if table in each.within][1:]
+    for row in (overall, accuracy):
+        first, second = [each.text for each in page.all("td") if row in each.within]
+        assert first.startswith("B")
+        assert second.startswith("B")
+        assert "differs" not in row.attributes.get("class", "")
+    assert "confidence 0.90" in overall.text
+    # In the labels of the order that the judge was shown.
+    assert '"winner"' in section(page, "judge-1")
+    assert page.by_id("verdict-1").text.startswith("B won confidence 0.90")
 
 
-def test_a_pair_whose_winner_changed_says_so(visitor: Visitor, run: str) -> None:
+def test_a_pair_whose_winner_changed_says_so_once(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/6")
-    assert "inconsistent" in section(page, "judge-1")
-    assert "A shown first: A; B shown first: B. The winner changed with the order." in page.text
+    verdict = page.by_id("verdict-1").text
+    assert verdict.startswith("inconsistent")
+    assert "A shown first: A · B shown first: B" in verdict
+    assert page.text.count("A shown first: A · B shown first: B") == 1
+    assert "The winner changed with the order" not in page.text
+    table = page.one("table", class_="passes")
+    rows = [each for each in page.all("tr", class_="differs") if table in each.within]
+    assert [row.text.split()[0] for row in rows] == ["Overall", "accuracy"]
+
+
+def test_the_verdict_stands_before_the_texts(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs/3")
+    places = {each.attributes.get("id"): at for at, each in enumerate(page.elements)}
+    assert places["verdict-1"] < places["prompt"] < places["response-A"] < places["judge-1"]
+
+
+def test_a_pair_has_its_place_among_those_that_are_shown(visitor: Visitor, run: str) -> None:
+    """Pairs 1 to 3 are won, the fourth is a tie."""
+    assert visitor.see(f"{run}/pairs/2").one("h1").text == "2 of 6"
+    assert visitor.see(f"{run}/pairs/3?outcome=win&sort=number&descending=true").one("h1").text == (
+        "1 of 3"
+    )
+    assert visitor.see(f"{run}/pairs/4?outcome=win").one("h1").text == "Pair 4"
+
+
+def test_a_pair_leads_back_to_its_row(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs/2?outcome=win&cursor=a1_1_1")
+    back = next(link for link in page.links if link.endswith("#pair-2"))
+    assert back == f"{run}/pairs?outcome=win&cursor=a1_1_1#pair-2"
+    assert visitor.see(back.partition("#")[0]).by_id("pair-2").tag == "tr"
 
 
 def test_an_answer_that_could_not_be_read_is_shown_whole(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/5")
-    assert "invalid" in section(page, "judge-1")
+    assert page.by_id("verdict-1").text.startswith("invalid")
     assert "Could not be read" in page.text
     assert "I would rather not say." in page.text
 
@@ -141,7 +175,7 @@ def test_neighbours_are_those_of_the_table(visitor: Visitor, run: str) -> None:
     assert page.one("a", rel="next").attributes["href"] == f"{run}/pairs/3?outcome=win"
     last = visitor.see(f"{run}/pairs/3?outcome=win")
     assert last.all("a", rel="next") == []
-    assert f"{run}/pairs?outcome=win" in last.links
+    assert f"{run}/pairs?outcome=win#pair-3" in last.links
 
 
 def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> None:
@@ -153,8 +187,7 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
         )
         opened.add_votes([NewVote(pair.pair_id, "Ann <b>", "B", comment="<i>clearer</i>")])
     page = visitor.see(f"{run}/pairs/4")
-    (label,) = [each for each in page.all("div") if each.text.startswith("Label")]
-    assert label.text.removeprefix("Label").strip() == "A"
+    assert page.one("span", class_="label-of").text == "Label A"
     assert "Ann <b>B <i>clearer</i>" in section(page, "votes")
     assert "Nobody has voted" in section(visitor.see(f"{run}/pairs/1"), "votes")
 
@@ -162,7 +195,7 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
 def test_a_pair_is_judged_again_and_the_run_stays_as_it_was(visitor: Visitor, run: str) -> None:
     before = visitor.ask(f"/v1{run}/report").json()
     page = visitor.see(f"{run}/pairs/3")
-    form = page.one("form", method="post")
+    form = next(each for each in page.all("form") if "#again-result" in each.attributes["action"])
     asked = len(visitor.service.judge.requests)  # type: ignore[union-attr]
     again = seen(visitor.send(form.attributes["action"].partition("#")[0], {"judge": "other"}))
     assert len(visitor.service.judge.requests) == asked + 2  # type: ignore[union-attr]
@@ -171,6 +204,18 @@ def test_a_pair_is_judged_again_and_the_run_stays_as_it_was(visitor: Visitor, ru
     assert "B won" in told
     assert "A shown first" in told
     assert visitor.ask(f"/v1{run}/report").json() == before
+
+
+def test_a_pair_is_flagged_with_a_comment_and_found_by_it(visitor: Visitor, run: str) -> None:
+    answer = visitor.send(f"{run}/pairs/2/flag", {"comment": "look at <b>this</b>"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{run}/pairs/2")
+    page = visitor.see(f"{run}/pairs/2")
+    assert "Flagged" in page.one("details", class_="flag").text
+    assert "look at <b>this</b>" in page.one("p", class_="note").text
+    assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == [2]
+    assert visitor.send(f"{run}/pairs/2/flag", {"act": "remove"}).status_code == 303
+    assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == []
+    assert visitor.send(f"{run}/pairs/99/flag").status_code == 404
 
 
 def test_judging_again_may_fail_and_says_so(visitor: Visitor, run: str) -> None:

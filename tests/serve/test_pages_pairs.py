@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from importlib import import_module
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 
@@ -129,6 +129,45 @@ def test_what_a_table_does_not_know_is_told_as_a_page(
     query: str, visitor: Visitor, run: str
 ) -> None:
     assert visitor.see(f"{run}/pairs?{query}", status=422).one("p", class_="error").text
+
+
+@pytest.mark.parametrize(("given", "count"), [("90 %", 60), ("0,9", 60), ("0.91", 0), ("91%", 0)])
+def test_a_confidence_is_read_as_people_write_it(
+    given: str, count: int, visitor: Visitor, run: str
+) -> None:
+    """The judge says 0.9 each time."""
+    page = visitor.see(f"{run}/pairs?minConfidence={quote(given)}")
+    assert count_of(page) == str(count)
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "90", "nan", "1e9"])
+def test_a_number_that_is_none_is_told_beside_its_field(
+    given: str, visitor: Visitor, run: str
+) -> None:
+    page = visitor.see(f"{run}/pairs?minConfidence={given}&winner=B", status=422)
+    assert f"“{given}” is no confidence" in page.one("p", class_="error").text
+    field = page.one("input", name="minConfidence")
+    assert (field.attributes["value"], field.attributes["aria-invalid"]) == (given, "true")
+    assert count_of(page) == "20"  # what the other filters ask for
+
+
+def test_chips_count_what_they_show(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs")
+    chips = [each for each in page.all("a") if each.within[-2].attributes.get("class") == "chips"]
+    told = {each.text.rpartition(" ")[0]: each for each in chips}
+    assert list(told) == ["all", "A won", "tie", "inconsistent", "B won", "invalid"]
+    for chip in chips:
+        count = chip.text.rpartition(" ")[2]
+        assert count_of(visitor.see(chip.attributes["href"])) == count
+    filtered = visitor.see(f"{run}/pairs?tag=even")
+    assert [each.text for each in filtered.all("span", class_="count")] == []
+
+
+def test_each_row_has_the_first_sentence_of_its_reason(visitor: Visitor, run: str) -> None:
+    page = visitor.see(f"{run}/pairs")
+    reasons = [each.text for each in page.all("span", class_="why")]
+    assert len(reasons) == 50
+    assert all(reason.endswith(".") and reason.count(".") == 1 for reason in reasons)
 
 
 def test_the_filtered_table_is_to_be_had_as_csv(visitor: Visitor, run: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -48,9 +47,9 @@ def cells(page: Html, tag: str) -> list[list[Element]]:
 
 # What a card shows needs no name: what it begins with, tags that look like tags, and sentences.
 SELF_EXPLAINING = {
-    "/": {"Name"},
-    "/runs/1/pairs": {"Number", "Prompt", "Tag", "Flags"},
-    "/rank?run=1": {"Rank", "Model", "Neighbours"},
+    "/": {"Choose", "Run"},
+    "/runs/1/pairs": {"Number ↑", "Prompt and reason", "Flags"},
+    "/rank?run=1": {"Rank", "Model", "Scores on one scale"},
 }
 
 
@@ -68,19 +67,16 @@ def test_a_cell_says_which_column_it_is_of(visitor: Visitor, path: str) -> None:
 
 
 def test_a_card_leaves_out_what_is_not_there(visitor: Visitor) -> None:
-    """Half of the pairs have no tags, and none has a label."""
-    page = visitor.see("/runs/1/pairs")
+    """Half of the pairs have no tags, and none has a label: then there is no column of labels."""
+    page = visitor.see("/runs/1/pairs?outcome=inconsistent")
     (head,) = cells(page, "thead")
     names = [each.text for each in head]
+    assert "Label" not in names
     bare = [
         [name for name, cell in zip(names, row, strict=True) if _is_bare(cell)]
         for row in cells(page, "tbody")
     ]
-    assert bare == [each for place in range(8) for each in 2 * [_missing(place)]]
-
-
-def _missing(place: int) -> list[str]:
-    return ["Label"] if place % 2 else ["Label", "Tag"]
+    assert bare == [each for place in range(8) for each in 2 * [[] if place % 2 else ["Flags"]]]
 
 
 def _is_bare(cell: Element) -> bool:
@@ -96,11 +92,14 @@ def test_what_stays_a_table_can_be_moved_by_keys(visitor: Visitor) -> None:
             assert {"aria-label", "aria-labelledby"} & region.attributes.keys()
 
 
-def test_filters_can_be_folded_and_are_open_without_a_script(visitor: Visitor) -> None:
-    page = visitor.see("/runs/1/pairs?outcome=win&judge=good")
-    (fold,) = [each for each in page.all("details") if "data-fold" in each.attributes]
-    assert "open" in fold.attributes
+def test_filters_are_folded_and_those_that_are_set_can_be_taken_out(visitor: Visitor) -> None:
+    page = visitor.see("/runs/1/pairs?outcome=inconsistent&judge=good")
+    (fold,) = page.all("details", class_="more")
+    assert "open" not in fold.attributes
     (summary,) = [each for each in page.all("summary") if fold in each.within]
-    assert re.fullmatch(r"Filters and order \(2\)", summary.text)
+    assert summary.text == "More (2)"
     words = next(e for e in page.all("input") if e.attributes.get("name") == "query")
     assert fold not in words.within
+    labels = {each.attributes.get("aria-label"): each.attributes["href"] for each in page.all("a")}
+    assert labels["Remove Outcome: inconsistent"] == "/runs/1/pairs?judge=good"
+    assert labels["Remove Judge: good"] == "/runs/1/pairs?outcome=inconsistent"

@@ -15,14 +15,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
 from evenhand.contract import read_criteria
 from evenhand.data import ReadLimits, ReadOptions, Source
+from evenhand.data.formats import open_table
 from evenhand.errors import (
     Conflict,
     DataError,
@@ -47,6 +49,9 @@ from evenhand.serve.security.limits import BoundedSources
 from evenhand.serve.values import RunPage, RunStatus, StartRun
 from evenhand.store import RunRecord, Store
 from evenhand.store.jobs import NewJob
+
+if TYPE_CHECKING:
+    from evenhand.runs.preview import Preview
 
 _LONGEST_NAME = 100
 _BLOCK = 1 << 20
@@ -223,6 +228,26 @@ class StartedRun:
     found: bool  # it was there before
 
 
+_PREVIEWED_ROWS = 3
+_PREVIEWED_COLUMNS = 12
+_PREVIEWED_CHARACTERS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPreview:
+    """A file before a run of it begins: its columns, its first rows, and what it would take."""
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    estimate: Preview
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else value if isinstance(value, str) else str(value)
+    return text[:_PREVIEWED_CHARACTERS]
+
+
 @dataclass(frozen=True, slots=True)
 class RunIntake:
     """One request's way; for a thread, since it reads and writes for as long as the data is."""
@@ -234,7 +259,25 @@ class RunIntake:
     _job: NewJob
     _stop: Stop
 
-    def take_in(self, upload: Upload, asked: StartRun) -> StartedRun:
+    def preview(self, upload: Upload, asked: StartRun) -> UploadPreview:
+        """The first rows as they are in the file, and what the run would take; nothing is kept."""
+        from evenhand.runs.preview import preview_run
+
+        sources = self._sources(upload, asked)
+        table = open_table(upload.source(self._limits.of_data), wanted=lambda _: True)
+        begun = [row for _, row in islice(table.rows, _PREVIEWED_ROWS) if isinstance(row, Mapping)]
+        columns = tuple(dict.fromkeys(str(name) for row in begun for name in row))
+        shown = tuple(
+            tuple(_cell(row.get(name)) for name in columns[:_PREVIEWED_COLUMNS]) for row in begun
+        )
+        return UploadPreview(
+            file=upload.name,
+            columns=columns,
+            rows=shown,
+            estimate=preview_run(sources, self._plans, self._options),
+        )
+
+    def _sources(self, upload: Upload, asked: StartRun) -> BoundedSources:
         refuse_judges(self._plans, self._options)
         for plan in self._plans:
             apply_price(plan, self._options)
@@ -249,7 +292,10 @@ class RunIntake:
             swap_positions=asked.swap_positions,
             orders=asked.order_draw,
         )
-        sources = BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
+        return BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
+
+    def take_in(self, upload: Upload, asked: StartRun) -> StartedRun:
+        sources = self._sources(upload, asked)
         self._refuse_name(sources)
         until = time.monotonic() + _AWAITED_S
         ours = False  # even where another request was faster to fill it

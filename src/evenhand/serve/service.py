@@ -19,7 +19,7 @@ from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_o
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.report_cache import Figure, ReportCache
 from evenhand.serve.run_status import needed_run
-from evenhand.serve.runs import RunIntake, StartedRun, StoredRuns, Upload
+from evenhand.serve.runs import RunIntake, StoredRuns, Upload, UploadPreview
 from evenhand.serve.security.limits import refuse_large_criteria
 from evenhand.serve.values import (
     AuditRun,
@@ -35,6 +35,7 @@ from evenhand.serve.values import (
 from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store, open_store
+from evenhand.store.jobs import NewJob
 
 if TYPE_CHECKING:
     from evenhand.report.diff import RunDiff
@@ -176,25 +177,29 @@ class Service:
         where it had been stopped. `token` is the name of whoever asked.
         """
         with upload:
-            refuse_large_criteria(options.criteria, self.config.limits)
-            names = offered_names(self.judges, options)
-            plans = judge_plans(self.judges, names, options)
+            starting, job = self._intake(options, token)
             await self.refuse_when_full()
-            job = new_job(options, names, token=token)
-            starting = RunIntake(
-                self.store,
-                self.config.limits,
-                plans,
-                run_options(options, self.config.limits),
-                job,
-                self._stop,
-            )
             started = await self._whole(lambda: starting.take_in(upload, options))
             status = await asyncio.to_thread(self._stored_runs.take_on, started, job)
             self.jobs.wake()
             return status
 
-    async def _whole(self, work: Callable[[], StartedRun]) -> StartedRun:
+    async def preview_upload(self, upload: Upload, options: StartRun) -> UploadPreview:
+        """What a run of these rows would take; the upload is closed in any case."""
+        with upload:
+            starting, _ = self._intake(options, None)
+            return await self._whole(lambda: starting.preview(upload, options))
+
+    def _intake(self, options: StartRun, token: str | None) -> tuple[RunIntake, NewJob]:
+        limits = self.config.limits
+        refuse_large_criteria(options.criteria, limits)
+        names = offered_names(self.judges, options)
+        plans = judge_plans(self.judges, names, options)
+        job = new_job(options, names, token=token)
+        asked = run_options(options, limits)
+        return RunIntake(self.store, limits, plans, asked, job, self._stop), job
+
+    async def _whole(self, work: Callable[[], _T]) -> _T:
         """In a thread, which a cancellation does not end: the upload stays open until it has."""
         loop = asyncio.get_running_loop()
         taking_in = loop.run_in_executor(self._intakes, work)

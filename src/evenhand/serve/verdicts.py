@@ -9,21 +9,23 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, cast
 
 from pydantic import Field, model_validator
 
-from evenhand.contract import Failure, Outcome, Winner
+from evenhand.contract import Failure, Order, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy, StoreError
-from evenhand.messages import Message
+from evenhand.judging.decision import PassBallot
+from evenhand.messages import Language, Message, render
+from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
-from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
+from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
 from evenhand.store.verdict_filter import (
     CriterionEnd,
     Ends,
@@ -133,6 +135,9 @@ class VerdictFilters(Model):
 _FILLED_WITHIN_S = 0.1
 _MOST_LINES = 1000
 _FEW = 500  # nobody is told how many there are beside a pair
+_READ_FOR_A_REASON = 100_000
+_REASON_CHARACTERS = 240
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
 
@@ -163,6 +168,15 @@ class PairTable:
     @property
     def whole(self) -> bool:
         return self.indexed.whole and (self.words is None or self.words.whole)
+
+
+class Neighbours(NamedTuple):
+    """The pairs before and after one in a table, None at the ends; and its place among how many,
+    None where it is not among them or there are too many to count."""
+
+    previous: int | None
+    following: int | None
+    standing: tuple[int, int] | None
 
 
 class VerdictBrowser:
@@ -206,6 +220,30 @@ class VerdictBrowser:
             words=None if query.query is None else filled.words,
         )
 
+    async def reasons(
+        self, run_id: str, rows: Sequence[TableRow], language: Language
+    ) -> dict[tuple[int, int], str]:
+        """Of each row the first sentence of what the judge gave for it, in the pass that came to
+        the verdict; of an inconsistent pair what each order chose, of an invalid one why. Long
+        texts are left alone: to read them for a line takes longer than the page."""
+
+        def read() -> dict[tuple[int, int], str]:
+            run, judges, _ = self._run(run_id)
+            hide = {each.id: AddressRedactor.of_record(each.settings) for each in judges}
+            short = [
+                VerdictPlace(row.number, row.judge_id)
+                for row in rows
+                if row.length_a + row.length_b <= _READ_FOR_A_REASON
+            ]
+            return {
+                (whole.row.item.number, whole.row.judge_id): _reason(
+                    whole, language, hide[whole.row.judge_id]
+                )
+                for whole in self._store.whole_verdicts_at(run.id, short)
+            }
+
+        return await asyncio.to_thread(read)
+
     async def prepare(self, run_id: str) -> None:
         """Fill what is missing for a moment, for a page whose figures come from it."""
         await asyncio.to_thread(lambda: self._fill(needed_run(self._store, run_id), words=False))
@@ -228,12 +266,10 @@ class VerdictBrowser:
             if cursor is None:
                 return
 
-    async def neighbours(
-        self, run_id: str, query: TableQuery, number: int
-    ) -> tuple[int | None, int | None]:
-        """The pairs before and after one in a filtered table, for j and k; None at the ends."""
+    async def neighbours(self, run_id: str, query: TableQuery, number: int) -> Neighbours:
+        """Of a pair in a filtered table."""
 
-        def read() -> tuple[int | None, int | None]:
+        def read() -> Neighbours:
             run, judges, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
@@ -243,7 +279,7 @@ class VerdictBrowser:
                 run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
             )
             if place is None:
-                return None, None
+                return Neighbours(None, None, None)
 
             def nearest(*, back: bool) -> int | None:
                 page = self._store.browse(
@@ -259,7 +295,10 @@ class VerdictBrowser:
                 rows = page.rows[::-1] if back else page.rows
                 return next((row.number for row in rows if row.number != number), None)
 
-            return nearest(back=True), nearest(back=False)
+            standing = self._store.standing(
+                run.id, wanted, number, sort=query.sort, descending=query.descending
+            )
+            return Neighbours(nearest(back=True), nearest(back=False), standing)
 
         return await asyncio.to_thread(read)
 
@@ -268,6 +307,30 @@ class VerdictBrowser:
         run = needed_run(self._store, run_id)
         judges = self._store.run_judges(run.id)
         return run, judges, client_names(self._store, run, judges)
+
+
+def _reason(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
+    row = whole.row
+    if row.outcome is Outcome.INCONSISTENT:
+        chosen: list[tuple[Order, Winner | None]] = [
+            ("original", row.first_pass_winner),
+            ("swapped", row.second_pass_winner),
+        ]
+        return render(list_choices(language, chosen), language)
+    if row.outcome is Outcome.INVALID:
+        return "" if row.error_message is None else render(hide(row.error_message), language)
+    for stored in whole.passes:
+        reading = None if isinstance(stored.made, FailedPass) else stored.made.reading
+        if isinstance(reading, PassBallot) and reading.winner == row.winner:
+            return first_sentence(reading.to_contract(whole.pair).reasoning)
+    return ""
+
+
+def first_sentence(text: str) -> str:
+    begun = " ".join(text[: 2 * _REASON_CHARACTERS].split())
+    end = _SENTENCE_END.search(begun)
+    sentence = begun[: end.end()] if end else begun
+    return sentence.strip()[:_REASON_CHARACTERS]
 
 
 def client_names(store: Store, run: RunRecord, judges: Sequence[JudgeRecord]) -> dict[int, str]:

@@ -195,6 +195,25 @@ class TableStore(Database):
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
             return TablePage(rows, reached, came_from, count)
 
+    def standing(
+        self,
+        run_id: int,
+        wanted: VerdictFilter,
+        number: int,
+        *,
+        sort: Sort = "number",
+        descending: bool = False,
+    ) -> tuple[int, int] | None:
+        """A pair's place among the pairs of a filtered table, and how many there are; None where
+        it is not among them, or where there are more verdicts than are counted."""
+        with self._reading() as connection:
+            matches, count = _Search(connection, run_id, wanted, sort).gathered(COUNTED_UP_TO)
+            if count.more:
+                return None
+            matches.sort(key=_Order(sort, descending=descending, backwards=False).rank)
+            numbers = list(dict.fromkeys(place.number for place in matches))
+            return (numbers.index(number) + 1, len(numbers)) if number in numbers else None
+
     def place_of(
         self,
         run_id: int,

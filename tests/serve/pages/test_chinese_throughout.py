@@ -193,17 +193,7 @@ def test_report_in_one_file(run: str, store: Store, tmp_path: Path) -> None:
     write_html_report(store, conclude(store, run), tmp_path / "a.html", language="zh")
     read = Read.of(tmp_path / "a.html")
     assert prose_in(read.source) == []
-    ours = [
-        said
-        for pair in read.pairs
-        for judged in pair["judged"]
-        for said in (
-            judged.get("error", ""),
-            *judged.get("notes", ()),
-            *(made.get("unread", "") for made in judged["passes"]),
-        )
-    ]
-    assert [found for said in ours for found in _found(said)] == []
+    assert [found for pair in read.pairs for found in prose_in(pair["html"])] == []
     for picture in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', read.source):
         shown = re.findall(r"<text[^>]*>([^<]*)</text>", base64.b64decode(picture).decode())
         assert [found for text in shown for found in _found(text)] == []
@@ -233,6 +223,8 @@ def visitor(filled: tuple[Path, dict[str, int]]) -> Iterator[Visitor]:
 
 PAGES = (
     "/",
+    "/new",
+    "/compare",
     "/runs/{rich}",
     "/runs/{bare}",
     "/runs/{decided}",

@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.serve.pages.texts import MOST_CHARACTERS, Differences, DiffSpan, compare_parts, marked
+from evenhand.serve.pages.texts import (
+    MOST_CHARACTERS,
+    Differences,
+    DiffSpan,
+    compare_parts,
+    marked,
+    show_responses,
+)
 
 _TEXTS = st.text(alphabet="ab cd,\n中文字", max_size=200)
 
@@ -40,8 +47,22 @@ def test_chinese_is_compared_sign_by_sign() -> None:
     assert differing(found.b[0]) == ["不"]
 
 
-def test_texts_with_nothing_in_common_are_not_marked() -> None:
-    assert compare_parts(["alpha beta gamma delta"], ["one two three four"]) is None
+def test_marks_stand_only_where_most_words_are_in_both() -> None:
+    """Three words of five are 0.6 in common, four are 0.8."""
+    apart = show_responses("a b c d e", "a b c x y", rendered=False, marks="where it helps")
+    assert (apart.alike, apart.marked) == (0.6, False)
+    assert "<mark>" not in apart.a.html + apart.b.html
+    close = show_responses("a b c d e", "a b c d x", rendered=False, marks="where it helps")
+    assert (close.alike, close.marked) == (0.8, True)
+    assert "<mark>x</mark>" in close.b.html
+
+
+def test_marks_can_be_asked_for_and_left_out() -> None:
+    anyway = show_responses("alpha beta", "one two", rendered=True, marks="always")
+    assert (anyway.alike, anyway.marked) == (0.0, True)
+    assert "<mark>alpha beta</mark>" in anyway.a.html
+    never = show_responses("same text", "same text", rendered=True, marks="never")
+    assert (never.alike, never.marked) == (None, False)
 
 
 def test_texts_that_are_too_long_are_not_compared() -> None:

@@ -7,10 +7,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,14 +20,19 @@ from evenhand.errors import InputError
 from evenhand.report.charts import drawing as charts
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
+from evenhand.serve.config import ServerConfig
 from evenhand.serve.pages import html_report_pairs as one_file_choice
 from evenhand.serve.pages import html_report_pairs as one_file_parts
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.html_report_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
 from evenhand.serve.pages.rendering import LANGUAGES, Language
 from evenhand.store import NewVote, Store, open_store
-from html_reading import ATTACKS, Attack
+from html_reading import ATTACKS, Attack, Html
+from http_service import HttpService, judge_offer
 from one_files import Read, finished_run, hostile_rows, rows_of, written
+from page_visits import Visitor
+from run_data import adds_up
+from servers import JudgeServer, forget_proxies
 from stored_runs import make_run
 
 # 40 wins of new and 20 of old, and one of each other outcome
@@ -130,10 +137,7 @@ def test_nothing_in_it_leads_outside(drawn: Read, hostile: Read) -> None:
 
 
 def test_script_makes_text_nodes_alone() -> None:
-    static = files("evenhand.serve.pages").joinpath("static")
-    source = "".join(
-        static.joinpath(name).read_text("utf-8") for name in ("report.js", "report_texts.js")
-    )
+    source = files("evenhand.serve.pages").joinpath("static", "report.js").read_text("utf-8")
     for way in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("):
         assert way not in source
     for way in (
@@ -166,10 +170,10 @@ def test_hostile_text_is_there_to_the_letter(
 ) -> None:
     number, text = ATTACKS.index(attack), attack.text
     pair, row = hostile_pairs.pairs[number], hostile_pairs.table["pairs"][number]
-    assert pair["prompt"] == f"Prompt {text}"
-    assert pair["a"] == f"A of {attack.name}: {text}"
-    assert pair["context"] == text
-    assert text in pair["judged"][0]["passes"][0]["why"]
+    assert pair["texts"]["prompt"] == f"Prompt {text}"
+    assert pair["texts"]["a"] == f"A of {attack.name}: {text}"
+    assert pair["texts"]["context"] == text
+    assert f"Reason {text}" in "".join(shown_in(pair).elements[0].texts)
     names, tags = hostile_pairs.table["names"], hostile_pairs.table["tags"]
     assert names[row[3]] == f"old {text}"[:300]
     assert [tags[place] for place in row[5]] == [f"tag {text}"[:200]]
@@ -243,13 +247,64 @@ def test_table_has_a_row_for_each_verdict_and_marks_disagreements(
     assert all((flags & 1) == (winner != "A") for _, _, _, winner, _, _, flags in table["rows"])
 
 
+def shown_in(pair: dict[str, Any]) -> Html:
+    return Html(f"<main>{pair['html']}</main>")
+
+
 def test_pairs_have_both_passes_beside_each_other(drawn: Read) -> None:
-    judged = drawn.pairs[0]["judged"][0]
-    assert [made["first"] for made in judged["passes"]] == ["A", "B"]
-    assert [made["winner"] for made in judged["passes"]] == ["B", "B"]
-    unread = drawn.pairs[-1]["judged"][0]
-    assert [made["raw"] for made in unread["passes"]] == ["I cannot say."] * 2
-    assert unread["error"]
+    assert "A shown first: B · B shown first: B" in shown_in(drawn.pairs[0]).text
+    unread = shown_in(drawn.pairs[-1]).text
+    assert unread.count("I cannot say.") >= 2
+    assert "Could not be read" in unread
+
+
+def test_hostile_pairs_hold_no_element_but_ours(hostile_pairs: Read) -> None:
+    """A text that the template took for markup would be an element."""
+    made = [each for pair in hostile_pairs.pairs for each in shown_in(pair).elements]
+    active = {"script", "style", "iframe", "object", "embed", "base", "meta", "link", "form", "img"}
+    assert not active & {each.tag for each in made}
+    names = {name for each in made for name in each.attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("style", "srcdoc")]
+    links = [each.attributes["href"] for each in made if "href" in each.attributes]
+    assert all(re.match(r"https?://|mailto:", link) for link in links)
+
+
+def test_a_pair_is_the_same_in_the_file_and_on_its_page(
+    tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are made by one template: the same elements with the same texts in them."""
+    path = tmp_path / "own.db"
+    with open_store(path) as own:
+        finished_run(own, "both", rows_of("ABTIX"))
+        pairs = written(own, "both", tmp_path / "a.html").pairs
+    with serving_store(path, monkeypatch) as visitor:
+        for number, pair in enumerate(pairs, start=1):
+            page, file = visitor.see(f"/runs/1/pairs/{number}"), shown_in(pair)
+            for kind, name in (("section", "asked"), ("table", "passes"), ("section", "side")):
+                ours, theirs = page.all(kind, class_=name), file.all(kind, class_=name)
+                assert [each.text for each in ours] == [each.text for each in theirs] != []
+                inside = [
+                    [
+                        (own.tag, own.attributes)
+                        for own in read.elements
+                        if any(outer is each for outer in own.within for each in within)
+                    ]
+                    for read, within in ((page, ours), (file, theirs))
+                ]
+                assert inside[0] == inside[1] != []
+
+
+@contextmanager
+def serving_store(path: Path, patch: pytest.MonkeyPatch) -> Iterator[Visitor]:
+    forget_proxies(patch)
+    with JudgeServer(adds_up) as judge:
+        offer = judge_offer("good", "openai:good", base_url=judge.url)
+        service = HttpService(ServerConfig(judges=(offer,), store=str(path), port=0), judge)
+        service.start()
+        try:
+            yield Visitor(service)
+        finally:
+            service.close()
 
 
 def test_more_pairs_than_it_holds_are_drawn_by_lot_and_it_says_so(
@@ -301,7 +356,10 @@ def test_long_text_is_cut_and_says_how_long_it_was(
         told = write_html_report(own, conclude(own, "long"), tmp_path / "a.html")
     assert told.cut == 1
     (pair,) = Read.of(tmp_path / "a.html").pairs
-    assert (len(pair["a"]), pair["cut"]) == (1000, {"a": 2500})
+    assert len(pair["texts"]["a"]) == 1000
+    shown = shown_in(pair).text
+    assert "Response A · old 2,500 characters" in shown
+    assert "1,500 more characters are left out here" in shown
     # 2 responses of 100 characters each would fit into 200, 2 of 1,000 would not.
     monkeypatch.setattr(one_file_choice, "_MOST_CHARACTERS", 200)
     with open_store(tmp_path / "own.db") as own:
@@ -343,8 +401,8 @@ def test_what_people_voted_is_there_without_their_names(tmp_path: Path, undrawn:
         (first, _) = [item.pair_id for item in own.run_items(1)]
         own.add_votes([NewVote(first, "Ann Example", "B", comment="It adds up.")])
         read = written(own, "voted", tmp_path / "a.html")
-    assert read.pairs[0]["votes"] == [["B", False, "It adds up."]]
-    assert "votes" not in read.pairs[1]
+    assert "It adds up." in shown_in(read.pairs[0]).text
+    assert "Votes of people" not in shown_in(read.pairs[1]).text
     assert "Ann Example" not in str(read.pairs) + read.source
 
 
@@ -354,19 +412,3 @@ def test_more_pairs_than_any_file_holds_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="from 0 to 20,000"):
         write_html_report(store, conclude(store, "first"), tmp_path / "a.html", pairs=pairs)
-
-
-def test_names_of_characters_that_its_texts_use_come_with_the_file(
-    store: Store, tmp_path: Path, undrawn: None
-) -> None:
-    """Those that HTML knows, with what they mean; and none that no text names."""
-    texts = {
-        "prompt": "&lt;script&gt; &nosuch; &constructor; R&D;",
-        "response_a": "caf&eacute; &amp",
-        "response_b": "&#39; &ngE;",
-    }
-    finished_run(store, "named", [replace(rows_of("A")[0], pair=texts)])
-    read = written(store, "named", tmp_path / "a.html")
-    meant = {"lt": "<", "gt": ">", "eacute": "é", "ngE": "\u2267\u0338"}
-    assert read.table["entities"] == meant
-    assert "<script>" not in read.script(id="table")[0]

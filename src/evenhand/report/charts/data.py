@@ -57,6 +57,11 @@ class ChartRow:
     at: float | None = None
     note: str | None = None
 
+    @property
+    def reason(self) -> str | None:
+        """As other figures with an interval call it."""
+        return self.note
+
 
 COLUMNS = tuple(each.name for each in fields(ChartRow))
 

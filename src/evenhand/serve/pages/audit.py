@@ -14,7 +14,7 @@ from starlette.responses import Response
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
-from evenhand.report.charts.data import reliability_rows, share_rows
+from evenhand.report.charts.data import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     audit_shares,
@@ -24,11 +24,13 @@ from evenhand.serve.pages.charts import (
     probe_shares,
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.run import RunLinks, chart_view
+from evenhand.serve.pages.run import RunLinks
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
+from evenhand.serve.verdicts import TableQuery
 from evenhand.store import RunRecord
+from evenhand.store.verdict_table import TableRow
 from evenhand.trust.calibration import (
     CALIBRATION_FILES,
     CalibrationReport,
@@ -38,6 +40,7 @@ from evenhand.trust.calibration import (
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
 
 _MOST_PROBE_RUNS = 5
+_DISAGREEMENTS = 12
 
 
 class AuditQuery(Model):
@@ -59,15 +62,8 @@ async def show_audit(visit: Visit) -> Filled | Response:
     links = RunLinks(
         status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
     )
-    chart = None
-    if kept.value is not None:
-        chart = chart_view(
-            "yardsticks",
-            share_rows("yardsticks", audit_shares(kept.value.audit)(visit.language)),
-            folder=f"/runs/{status.id}/charts",
-            query={"judge": judge},
-            language=visit.language,
-        )
+    shares = audit_shares(kept.value.audit)(visit.language) if kept.value is not None else ()
+    looked_at, reasons = await _disagreements(visit, status, kept.value)
     return Filled(
         "audit.html",
         {
@@ -76,13 +72,28 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "judge": judge,
             "against": query.against,
             "kept": kept,
-            "chart": chart,
+            "shares": shares,
+            "looked_at": looked_at,
+            "reasons": reasons,
             "links": links,
             "to": _pairs_behind(links, kept.value),
             "probes": probes,
             "waiting": kept.waiting,
         },
     )
+
+
+async def _disagreements(
+    visit: Visit, status: RunStatus, report: AuditReport | None
+) -> tuple[tuple[TableRow, ...], dict[tuple[int, int], str]]:
+    """The first pairs whose label the judge did not come to, with the judge's reason for each."""
+    if report is None or not report.audit.disagreements_in_all:
+        return (), {}
+    counted = True if report.audit.labels.by_people else None
+    query = TableQuery(judge=report.audit.judge, disagrees=True, count_votes=counted)
+    browser = visit.service.verdict_browser
+    table = await browser.page(status.id, query, limit=_DISAGREEMENTS)
+    return table.rows, await browser.reasons(status.id, table.rows, visit.language)
 
 
 def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
@@ -113,22 +124,14 @@ async def show_probes(visit: Visit) -> Filled | Response:
     read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
     kept = await service.report_cache.get(await page_probes(service, status.id))
-    chart = None
-    if kept.value is not None:
-        chart = chart_view(
-            "probes",
-            share_rows("probes", probe_shares(kept.value)(visit.language)),
-            folder=f"/runs/{status.id}/charts",
-            query={},
-            language=visit.language,
-        )
+    shares = probe_shares(kept.value)(visit.language) if kept.value is not None else ()
     run_of = {each.language: each.id for each in kept.value.runs} if kept.value else {}
     return Filled(
         "probes.html",
         {
             "run": status,
             "kept": kept,
-            "chart": chart,
+            "shares": shares,
             "run_of": run_of,
             "waiting": kept.waiting,
         },
@@ -164,15 +167,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
         service.report_cache.get(calibration(status.id, judge)),
         asyncio.to_thread(_saved, judge),
     )
-    chart = None
-    if kept.value is not None:
-        chart = chart_view(
-            "reliability",
-            reliability_rows(kept.value.change),
-            folder=f"/runs/{status.id}/charts",
-            query={"judge": judge},
-            language=visit.language,
-        )
+    points = () if kept.value is None else tuple(reliability_rows(kept.value.change))
     return Filled(
         "calibration.html",
         {
@@ -180,7 +175,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
             "judges": judges,
             "judge": judge,
             "kept": kept,
-            "chart": chart,
+            "points": [each for each in points if each.value is not None],
             "saved": saved,
             "to": _learned_from(status, judges, kept.value),
             "waiting": kept.waiting,

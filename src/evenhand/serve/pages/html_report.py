@@ -169,7 +169,7 @@ _GROUPS_AT_MOST = 200
 _MATRIX_AT_MOST = 30
 _LIVE = "file.live."
 # Words of the served pages that the script says too.
-_SHARED = ("outcome.", "winner.", "pair.", "ballot.", "verdict.", "source.", "votes.")
+_SHARED = ("outcome.", "winner.", "pair.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _rendered(
     """Piece by piece: a file of many pairs is never in memory whole."""
     say = Wording(language)
     again = figures.manifest.command
-    style, script = _inline("evenhand.css", "report.css"), _inline("report_texts.js", "report.js")
+    style, script = _inline("evenhand.css", "report.css"), _inline("report.js")
     # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
     parts = (Markup(part) for part in data.parts())  # noqa: S704
     yield from (
@@ -300,5 +300,5 @@ def outcomes(conclusion: Conclusion) -> Iterator[tuple[str, str | None, int, str
     yield "invalid", None, counts.invalid, to("invalid")
 
 
-def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int]]:
-    return [(kind, count) for kind, _, count, _ in outcomes(conclusion)]
+def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int, None]]:
+    return [(kind, count, None) for kind, _, count, _ in outcomes(conclusion)]

@@ -8,27 +8,38 @@ import base64
 import multiprocessing
 import os
 import random
-import re
 import signal
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html.entities import html5
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import orjson
 
-from evenhand.contract import Ballot, Failure, Outcome, Pass, Verdict, Winner
-from evenhand.contract.verdict import PositionConsistency
+from evenhand.contract import Outcome, Verdict, Winner
 from evenhand.report.lookup import find_run
-from evenhand.serve.pages.rendering import Language, PageTranslator
-from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
-from evenhand.store import RunRecord, Store, WholeVerdict, open_store
-from evenhand.store.explanation import explained
+from evenhand.report.records import JudgedPair, PairReport, StoredAnswer, whole_pair
+from evenhand.serve.pages.rendering import (
+    FigureFormat,
+    Language,
+    PageTranslator,
+    Wording,
+    environment,
+)
+from evenhand.serve.pages.texts import ShownPair, ShownText, show_pair_texts
+from evenhand.store import (
+    ItemVote,
+    ItemWhole,
+    JudgedItem,
+    RunRecord,
+    Store,
+    WholeVerdict,
+    open_store,
+)
 from evenhand.store.verdicts import VerdictPlace
 
 MOST_PAIRS = 20_000
@@ -131,11 +142,9 @@ class ReportPair:
     length_a: int
     length_b: int
     verdicts: tuple[ReportVerdict, ...]
-    whole: dict[str, Any]
-
-    @property
-    def cut(self) -> bool:
-        return bool(self.whole["cut"])
+    texts: dict[str, str]  # as far as they are in the file, for the search and to be read raw
+    shown: ShownPair | None  # None once it is packed
+    cut: bool
 
 
 class PairReader:
@@ -144,7 +153,7 @@ class PairReader:
     def __init__(
         self, store: Store, run: RunRecord, *, text_limit: int, language: Language = "en"
     ) -> None:
-        self._told = PageTranslator(language)
+        self._language: Language = language
         self._store = store
         self._run = run
         self._text_limit = text_limit
@@ -154,6 +163,21 @@ class PairReader:
     @property
     def judges(self) -> list[str]:
         return [judge.name for judge in self._judges.values()]
+
+    @cached_property
+    def _template(self) -> PairTemplate:
+        return PairTemplate(self._language, self.judges)
+
+    def written(self, pairs: Sequence[ReportPair]) -> bytes:
+        """As the file holds them: the texts, and what is shown. A browser builds that element by
+        element, so that nothing that anybody wrote is ever read as markup there."""
+        return orjson.dumps(
+            [
+                {"texts": pair.texts, "html": self._template.html(pair.shown)}
+                for pair in pairs
+                if pair.shown is not None
+            ]
+        )
 
     def read(self, numbers: Sequence[int]) -> Iterator[ReportPair]:
         for start in range(0, len(numbers), _READ_AT_ONCE):
@@ -171,45 +195,32 @@ class PairReader:
                 )
 
     @cached_property
-    def _votes(self) -> Mapping[int, list[list[Any]]]:
+    def _votes(self) -> Mapping[int, list[ItemVote]]:
         """By pair, without the names of those who voted: a report goes to anybody."""
-        by_number: dict[int, list[list[Any]]] = {}
+        by_number: dict[int, list[ItemVote]] = {}
         for each in self._store.each_vote(self._run.id):
-            vote = each.vote
-            vote_parts = [vote.verdict, vote.both_bad, self._cut(vote.comment or "")]
-            by_number.setdefault(each.number, []).append(vote_parts)
+            comment = None if each.vote.comment is None else self._cut(each.vote.comment)
+            vote = replace(each.vote, who="", comment=comment)
+            by_number.setdefault(each.number, []).append(each._replace(vote=vote))
         return by_number
 
     def _pair(self, whole: list[WholeVerdict]) -> ReportPair:
         item, pair = whole[0].row.item, whole[0].pair
-        settled = [
-            explained(
-                each.settled,
-                each.pair,
-                each.passes,
-                judge=self._judges[each.row.judge_id],
-                run=self._run,
-            )
+        judged = tuple(
+            JudgedItem(self._judges[each.row.judge_id], each.settled, each.passes, ())
             for each in whole
-        ]
+        )
+        report = whole_pair(self._run, ItemWhole(item, pair, judged))
         decided = {each.row.winner for each in whole if _stands(each.row.outcome)}
-        texts = {
+        given = {
             "prompt": pair.prompt,
-            "context": pair.context,
-            "reference": pair.reference,
             "a": pair.response_a,
             "b": pair.response_b,
+            "context": pair.context,
+            "reference": pair.reference,
         }
-        known = {name: text for name, text in texts.items() if text is not None}
-        packed: dict[str, Any] = {name: self._cut(text) for name, text in known.items()}
-        packed["cut"] = {
-            name: len(text) for name, text in known.items() if len(text) > self._text_limit
-        }
-        packed["judged"] = [
-            self._judged(each, its) for each, its in zip(whole, settled, strict=True)
-        ]
-        if votes := self._votes.get(item.number):
-            packed["votes"] = votes
+        texts = {name: text for name, text in given.items() if text is not None}
+        shown = show_pair_texts(self._in_bounds(report), self._votes.get(item.number, ()))
         return ReportPair(
             number=item.number,
             id=self._cut(item.key),
@@ -222,14 +233,56 @@ class PairReader:
             length_b=len(pair.response_b),
             verdicts=tuple(
                 self._verdict(each, its, differ=len(decided) > 1)
-                for each, its in zip(whole, settled, strict=True)
+                for each, its in zip(whole, report.judges, strict=True)
             ),
-            whole=packed,
+            texts={name: self._cut(text) for name, text in texts.items()},
+            shown=_as_long_as(shown, texts),
+            cut=any(len(text) > self._text_limit for text in texts.values()),
         )
 
-    def _verdict(
-        self, own: WholeVerdict, settled: Verdict | Failure, *, differ: bool
-    ) -> ReportVerdict:
+    def _in_bounds(self, report: PairReport) -> PairReport:
+        """No text of it is longer than the file takes."""
+        pair = report.pair
+        bounded = {
+            name: self._cut(text)
+            for name in ("prompt", "response_a", "response_b", "context", "reference")
+            if (text := getattr(pair, name)) is not None
+        }
+        judges = tuple(
+            judged.model_copy(update={"passes": tuple(map(self._bounded_pass, judged.passes))})
+            for judged in report.judges
+        )
+        return report.model_copy(update={"pair": pair.model_copy(update=bounded), "judges": judges})
+
+    def _bounded_pass(self, made: StoredAnswer) -> StoredAnswer:
+        changes: dict[str, Any] = {
+            "repaired": tuple(
+                each.model_copy(update={"raw": each.raw[:_RAW_LIMIT]}) for each in made.repaired
+            )
+        }
+        if made.unread is not None:
+            changes["unread"] = made.unread.model_copy(update={"raw": made.unread.raw[:_RAW_LIMIT]})
+        if made.ballot is not None:
+            criteria = tuple(
+                each.model_copy(
+                    update={
+                        name: self._cut(getattr(each, name))
+                        for name in ("reasoning", "a_assessment", "b_assessment")
+                    }
+                )
+                for each in made.ballot.criteria
+            )
+            changes["ballot"] = made.ballot.model_copy(
+                update={
+                    "raw": made.ballot.raw[:_RAW_LIMIT],
+                    "reasoning": self._cut(made.ballot.reasoning),
+                    "criteria": criteria,
+                }
+            )
+        return made.model_copy(update=changes)
+
+    def _verdict(self, own: WholeVerdict, judged: JudgedPair, *, differ: bool) -> ReportVerdict:
+        settled = judged.verdict
         row, label = own.row, own.row.item.label
         agrees = _stands(row.outcome) and row.winner == label
         flags = (
@@ -242,144 +295,61 @@ class PairReader:
             self._place_of[row.judge_id], row.outcome.value, row.winner, row.confidence, flags
         )
 
-    def _judged(self, own: WholeVerdict, settled: Verdict | Failure) -> dict[str, Any]:
-        metadata, usage = settled.metadata, settled.metadata.usage
-        judged: dict[str, Any] = {
-            "judge": self._place_of[own.row.judge_id],
-            "source": metadata.confidence_source,
-            "passes": [self._pass(made) for made in metadata.passes],
-            "in": _count(usage.input_tokens),
-            "out": _count(usage.output_tokens),
-            "cost": usage.cost_usd,
-            "ms": round(sum(stored.made.time_ms for stored in own.passes)),
-        }
-        if isinstance(settled, Failure):
-            outcomes = [[each.criterion, each.outcome.value, None] for each in metadata.criteria]
-            return judged | {"criteria": outcomes, "error": self._ours(settled.error.message)}
-        ends = {each.criterion: each.outcome.value for each in metadata.criteria}
-        judged["criteria"] = [
-            [each.criterion, ends.get(each.criterion, _unjudged(each.winner)), each.winner]
-            for each in settled.comparison
-        ]
-        judged |= self._said(settled)
-        if settled.position_consistency is not None:
-            judged["orders"] = _orders(settled.position_consistency)
-        if metadata.probabilities is not None:
-            means = metadata.probabilities
-            judged["likely"] = [means.a, means.b, means.tie]
-        if settled.outcome is Outcome.INCONSISTENT and settled.winner != "TIE":
-            judged["decided"] = settled.winner
-        return judged
-
-    def _said(self, settled: Verdict) -> dict[str, Any]:
-        """What stands in no pass of its own: most reasons are there already."""
-        answer: dict[str, Any] = {}
-        in_passes = {made.ballot.reasoning for made in settled.metadata.passes if made.ballot}
-        if settled.overall_reasoning and settled.overall_reasoning not in in_passes:
-            answer["why"] = self._cut(settled.overall_reasoning)
-        if settled.notes:
-            answer["notes"] = [self._ours(note) for note in settled.notes]
-        own = settled.differentiators
-        if own.a_advantages or own.b_advantages:
-            answer["advantages"] = [
-                [self._cut(text) for text in texts]
-                for texts in (own.a_advantages, own.b_advantages)
-            ]
-        return answer
-
-    def _pass(self, made: Pass) -> dict[str, Any]:
-        usage = made.usage
-        fields: dict[str, Any] = {
-            "first": "A" if made.order == "original" else "B",
-            "sample": made.sample,
-            "ms": round(made.time_ms),
-            "in": _count(usage.input_tokens),
-            "out": _count(usage.output_tokens),
-            "cost": usage.cost_usd,
-        }
-        if made.model is not None:
-            fields["model"] = self._cut(made.model)
-        if made.ballot is not None:
-            fields |= self._ballot(made.ballot)
-        elif made.unread is not None:
-            fields |= {
-                "unread": self._ours(made.unread.reason),
-                "raw": made.unread.raw[:_RAW_LIMIT],
-            }
-        if made.repaired:
-            fields["before"] = [
-                [self._ours(each.reason), each.raw[:_RAW_LIMIT]] for each in made.repaired
-            ]
-        return fields
-
-    def _ballot(self, ballot: Ballot) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "winner": ballot.winner,
-            "confidence": ballot.confidence,
-            "why": self._cut(ballot.reasoning),
-            "criteria": [
-                [
-                    each.criterion,
-                    each.winner,
-                    self._cut(each.reasoning),
-                    self._cut(each.a_assessment),
-                    self._cut(each.b_assessment),
-                ]
-                for each in ballot.criteria
-            ],
-        }
-        if ballot.raw:
-            fields["raw"] = ballot.raw[:_RAW_LIMIT]
-        if ballot.scores is not None:
-            fields["scores"] = [ballot.scores.a, ballot.scores.b]
-        if ballot.probabilities is not None:
-            likely = ballot.probabilities
-            fields["likely"] = [likely.a, likely.b, likely.tie]
-        if ballot.flags:
-            fields["flags"] = [self._ours(flag) for flag in ballot.flags]
-        return fields
-
-    def _ours(self, sentence: str) -> str:
-        """In the report's language."""
-        return self._cut(self._told(sentence))
-
     def _cut(self, text: str) -> str:
         return text[: self._text_limit]
-
-
-def _count(value: int | None) -> int | None:
-    """A server may claim any number of tokens; one that JSON cannot hold is not known."""
-    return value if value is None or abs(value) < 2**53 else None
 
 
 def _stands(outcome: Outcome) -> bool:
     return outcome in (Outcome.WIN, Outcome.TIE)
 
 
-def _unjudged(winner: Winner | None) -> str:
-    """Of a criterion that nobody was asked about: identical responses are a tie by themselves."""
-    return (Outcome.TIE if winner == "TIE" else Outcome.INVALID).value
+def _as_long_as(shown: ShownPair, texts: Mapping[str, str]) -> ShownPair:
+    """With the lengths that the texts have, and what of each is left out."""
+
+    def own(name: str, part: ShownText) -> ShownText:
+        return replace(part, length=len(texts[name]), cut=part.cut + len(texts[name]) - part.length)
+
+    responses = shown.responses
+    return replace(
+        shown,
+        prompt=own("prompt", shown.prompt),
+        context=shown.context and own("context", shown.context),
+        reference=shown.reference and own("reference", shown.reference),
+        responses=replace(responses, a=own("a", responses.a), b=own("b", responses.b)),
+    )
 
 
-def _orders(position: PositionConsistency) -> list[Any]:
-    return [position.first_pass_winner, position.second_pass_winner, position.consistent]
+class PairTemplate:
+    """In one language; what a server's page shows of a pair, of the same template."""
+
+    def __init__(self, language: Language, judges: Sequence[str]) -> None:
+        say = Wording(language)
+        self._judges = list(judges)
+        template = environment().get_template("one_file_pair.html")
+        self._macros: Any = template.make_module(
+            {
+                "say": say,
+                "told": PageTranslator(language),
+                "figure": FigureFormat(say),
+                "language": language,
+            }
+        )
+
+    def html(self, shown: ShownPair) -> str:
+        return str(self._macros.whole_pair(shown, self._judges))
 
 
 # A process takes a second to come up: fewer parts are packed sooner without.
 _PARTS_FOR_PROCESSES = 40
 _MOST_PROCESSES = 8
-# `&eacute;` in a text: Markdown shows the character that HTML knows by that name.
-_REFERENCE = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,31};)")
 
 
 @dataclass(frozen=True, slots=True)
 class PackedPairs:
-    """`packed`: gzip in base64, in which no sign means anything to HTML; `entities` are names of
-    characters that its texts may use, with their `;`. The pairs are those in it, for the table
-    alone."""
+    """`packed`: gzip in base64, in which no sign means anything to HTML. The pairs are those in it,
+    for the table alone."""
 
     packed: str
-    entities: frozenset[str]
     pairs: tuple[ReportPair, ...]
 
 
@@ -397,7 +367,7 @@ def _in_turn(reader: PairReader, parts: Sequence[Sequence[int]]) -> Iterator[Pac
         waiting = None
         for numbers in parts:
             pairs = tuple(reader.read(numbers))
-            following = (packer.submit(_packed, pairs), pairs)
+            following = (packer.submit(_packed, reader.written(pairs)), pairs)
             if waiting is not None:
                 yield _part(waiting[0].result(), waiting[1])
             waiting = following
@@ -405,18 +375,14 @@ def _in_turn(reader: PairReader, parts: Sequence[Sequence[int]]) -> Iterator[Pac
             yield _part(waiting[0].result(), waiting[1])
 
 
-def _packed(pairs: Sequence[ReportPair]) -> tuple[str, frozenset[str]]:
+def _packed(written: bytes) -> str:
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    texts = orjson.dumps([pair.whole for pair in pairs])
-    packed = packer.compress(texts) + packer.flush()
-    named = frozenset(name.decode() for name in _REFERENCE.findall(texts))
-    return base64.b64encode(packed).decode(), named & html5.keys()
+    return base64.b64encode(packer.compress(written) + packer.flush()).decode()
 
 
-def _part(packed: tuple[str, frozenset[str]], pairs: Sequence[ReportPair]) -> PackedPairs:
+def _part(packed: str, pairs: Sequence[ReportPair]) -> PackedPairs:
     """Without the texts, which are packed."""
-    light = tuple(replace(pair, whole={"cut": pair.whole["cut"]}) for pair in pairs)
-    return PackedPairs(*packed, light)
+    return PackedPairs(packed, tuple(replace(pair, texts={}, shown=None) for pair in pairs))
 
 
 _reader: PairReader | None = None
@@ -432,7 +398,7 @@ def _begin(address: str, run: str, text_limit: int, language: Language) -> None:
 def _made(numbers: Sequence[int]) -> PackedPairs:
     assert _reader is not None  # noqa: S101 - _begin came first
     pairs = tuple(_reader.read(numbers))
-    return _part(_packed(pairs), pairs)
+    return _part(_packed(_reader.written(pairs)), pairs)
 
 
 @dataclass(slots=True)
@@ -446,15 +412,6 @@ class _Names:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)
-
-
-@dataclass(frozen=True, slots=True)
-class PlainPair:
-    """A pair for readers whose browser runs no script."""
-
-    held: ReportPair
-    texts: dict[str, ShownText]
-    responses: ShownResponses
 
 
 class PairData:
@@ -486,7 +443,6 @@ class PairData:
         self._names, self._tags = _Names(), _Names()
         self._pairs: list[list[Any]] = []
         self._rows: list[list[Any]] = []
-        self._entities: set[str] = set()
         self.cut = 0
 
     def __enter__(self) -> Self:
@@ -506,14 +462,13 @@ class PairData:
     def judges(self) -> list[str]:
         return self._reader.judges
 
-    def first(self, count: int) -> list[PlainPair]:
-        return [_plain(pair) for pair in self._reader.read(self._numbers[:count])]
+    def first(self, count: int) -> list[ReportPair]:
+        return list(self._reader.read(self._numbers[:count]))
 
     def parts(self) -> Iterator[str]:
         for number, part in enumerate(self._parts):
             for place, pair in enumerate(part.pairs):
                 self._add(pair, number, place)
-            self._entities |= part.entities
             yield part.packed
 
     def table(self) -> str:
@@ -522,7 +477,6 @@ class PairData:
                 "judges": self.judges,
                 "names": list(self._names),
                 "tags": list(self._tags),
-                "entities": {name.rstrip(";"): html5[name] for name in sorted(self._entities)},
                 "pairs": self._pairs,
                 "rows": self._rows,
             }
@@ -559,18 +513,6 @@ class PairData:
                 place,
             ]
         )
-
-
-def _plain(pair: ReportPair) -> PlainPair:
-    whole = pair.whole
-    texts: dict[str, ShownText] = {
-        name: show_text(whole[name], rendered=True)
-        for name in ("prompt", "context", "reference")
-        if name in whole
-    }
-    return PlainPair(
-        pair, texts, show_responses(whole["a"], whole["b"], rendered=True, differences=True)
-    )
 
 
 def inert_json(value: Any) -> str:

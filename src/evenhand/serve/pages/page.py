@@ -40,7 +40,7 @@ _MOST_FIELDS = 100
 _SMALL_BYTES = 64 * 1024
 _BLOCK = 64 * 1024
 
-Place = Literal["runs", "rank", "try", "none"]
+Place = Literal["runs", "compare", "rank", "try", "none"]
 
 
 class Fields:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal
 
+from markupsafe import Markup
+from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from evenhand.contract import Verdict
@@ -17,17 +18,17 @@ from evenhand.errors import EvenhandError, InputError, NotFound
 from evenhand.messages import Message
 from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
 from evenhand.report.files import csv_lines
-from evenhand.report.records import PairReport, RunRow, row_of, whole_pair
+from evenhand.report.records import RunRow, row_of, whole_pair
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import address
-from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
-from evenhand.serve.reports import own_families, totals
+from evenhand.serve.pages.rendering import Wording, address
+from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
+from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import MOST_DIGITS, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
-from evenhand.store import ItemVote, RunRecord, Store
+from evenhand.store import RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
@@ -40,7 +41,8 @@ def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
 
 
 async def list_pairs(visit: Visit) -> Filled | Response:
-    query = table_query(visit)
+    given, wrong = _readable(visit.given(beside=BESIDE))
+    query = read_query(given, TableQuery)
     cursor = visit.request.query_params.get("cursor") or None
     service = visit.service
     status = await service.run(visit.run_id)
@@ -48,18 +50,126 @@ async def list_pairs(visit: Visit) -> Filled | Response:
         service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
         service.report_cache.get(totals(status.id)),
     )
+    reasons = await service.verdict_browser.reasons(status.id, table.rows, visit.language)
+    path, in_address = f"/runs/{status.id}/pairs", query.in_address()
     return Filled(
         "pairs.html",
         {
             "run": status,
             "query": query,
-            "given": query.in_address(),
+            "given": in_address,
+            "wrong": wrong,
+            "active": list(_active(path, in_address, Wording(visit.language))),
+            "chips": list(_chips(path, in_address, counted.value)),
             "table": table,
+            "reasons": reasons,
+            "labelled": any(row.label is not None for row in table.rows),
             "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.whole,
         },
+        status=422 if wrong else 200,
     )
+
+
+_SHARES = ("minConfidence", "maxConfidence")
+
+
+def _readable(given: QueryParams) -> tuple[QueryParams, dict[str, str]]:
+    """What can be asked for, and of the shares those that are none: a page tells so beside their
+    fields, and shows what the others ask for. `80 %` and `0,8` are shares as people write them."""
+    kept: list[tuple[str, str]] = []
+    wrong: dict[str, str] = {}
+    for name, value in given.multi_items():
+        if name not in _SHARES:
+            kept.append((name, value))
+            continue
+        plain = value.strip()
+        try:
+            share = float(plain.removesuffix("%").strip().replace(",", "."))
+            share = share / 100 if plain.endswith("%") else share
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 1:
+            kept.append((name, f"{share:g}"))
+        else:
+            wrong[name] = value[:40]
+    return QueryParams(kept), wrong
+
+
+# The word for a filter and the words for its values; without the latter a value is a name.
+_FILTER_WORDS = {
+    "outcome": ("filter.outcome", "outcome."),
+    "winner": ("filter.winner", "winner."),
+    "judge": ("filter.judge", ""),
+    "tag": ("filter.tag", ""),
+    "disagrees": ("filter.disagrees", "disagrees."),
+    "abstained": ("flag.abstained", "yes."),
+    "minConfidence": ("filter.min_confidence", ""),
+    "maxConfidence": ("sort.confidence_to", ""),
+    "ending": ("filter.ending", "ending."),
+    "label": ("filter.label", "label_is."),
+    "criterion": ("filter.criterion", ""),
+    "criterionEnd": ("filter.criterion_end", "end."),
+    "judgesDiffer": ("filter.judges_differ", "differ."),
+    "noted": ("flag.noted", "yes."),
+    "unread": ("flag.unread", "yes."),
+    "model": ("filter.model", ""),
+    "against": ("filter.against", ""),
+    "modelWins": ("filter.model_wins", "model_wins."),
+    "named": ("filter.named", "named."),
+    "orders": ("filter.orders", "orders."),
+    "leans": ("filter.leans", "leans."),
+    "longerWins": ("filter.longer_wins", "yes."),
+    "minLengthDifference": ("filter.min_longer", ""),
+    "maxLengthDifference": ("filter.max_longer", ""),
+    "belowConfidence": ("filter.below_confidence", ""),
+    "hasConfidence": ("filter.has_confidence", "yes."),
+    "theme": ("filter.theme", ""),
+    "flagged": ("filter.flagged", "yes."),
+    "countVotes": ("filter.count_votes", "yes."),
+    "query": ("filter.words", ""),
+}
+# Without the one, the others say nothing.
+_LEANING = {"model": ("against", "modelWins", "criterionEnd"), "criterion": ("criterionEnd",)}
+
+
+def _active(
+    path: str, given: dict[str, Any], say: Wording
+) -> Iterator[tuple[Markup, Markup | str, str]]:
+    """Each filter that is set, in words, and the address without it."""
+    for name, value in given.items():
+        if name not in _FILTER_WORDS:
+            continue  # the order
+        word, values = _FILTER_WORDS[name]
+        told = str(value).lower() if isinstance(value, bool) else str(value)
+        without = {name, *_LEANING.get(name, ())}
+        kept = {each: own for each, own in given.items() if each not in without}
+        yield say(word), say(values + told) if values else told, address(path, **kept)
+
+
+def _chips(
+    path: str, given: dict[str, Any], counted: RunTotals | None
+) -> Iterator[tuple[str, int | None, str, bool]]:
+    """An outcome, how many have it where that is known, its address, and whether it is shown."""
+    asked = {"outcome", "winner", "sort", "descending", "judge"}
+    judges = [] if counted is None or given.keys() - asked else counted.judges
+    own = [each for each in judges if given.get("judge") in (None, each.judge)]
+    now = (given.get("outcome"), given.get("winner"))
+    rest = {name: value for name, value in given.items() if name not in ("outcome", "winner")}
+    counts: dict[str, int] = {
+        kind: sum(getattr(each, name) for each in own)
+        for kind, name in (
+            *(("A", "wins_a"), ("tie", "ties"), ("inconsistent", "inconsistent")),
+            *(("B", "wins_b"), ("invalid", "invalid")),
+        )
+    }
+    known = bool(own)
+    yield "all", sum(counts.values()) if known else None, address(path, **rest), now == (None, None)
+    for kind, count in counts.items():
+        wanted = ("win", kind) if kind in ("A", "B") else (kind, None)
+        to = address(path, **rest, outcome=wanted[0], winner=wanted[1])
+        yield kind, count if known else None, to, now == wanted
 
 
 TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),)
@@ -68,19 +178,7 @@ TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, 
 _BESIDE = frozenset({"cursor", "view", "marks"})
 _MOST_VOTES = 200
 
-View = Literal["rendered", "raw"]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPair:
-    """What a page shows of a pair, worked out in a thread."""
-
-    report: PairReport
-    votes: tuple[ItemVote, ...]
-    prompt: ShownText
-    context: ShownText | None
-    reference: ShownText | None
-    responses: ShownResponses
+_MARKS: dict[str, Marks] = {"on": "always", "off": "never"}
 
 
 async def show_pair(visit: Visit) -> Filled | Response:
@@ -108,6 +206,19 @@ async def judge_again(visit: Visit) -> Filled | Response:
     return await _shown(visit, {"again": again, "failed": failed, "asked": asked})
 
 
+async def flag(visit: Visit) -> Filled | Response:
+    """Or take the flag away; back to the pair as it was shown."""
+    form = await visit.form()
+    run, number = await asyncio.to_thread(_place, visit)
+    remove = form.get("act") == "remove"
+    key = await asyncio.to_thread(lambda: visit.service.store.item_keys(run.id, [number]))
+    if number not in key:
+        raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
+    comment = None if remove else form.get("comment")
+    await visit.service.flag(str(run.id), key[number], comment=comment, remove=remove)
+    return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
+
+
 async def find_pair(visit: Visit) -> Filled | Response:
     """`/runs/{id}/pair?id=…`: by the id that the data gave it."""
     wanted = visit.request.query_params.get("id", "")
@@ -127,10 +238,10 @@ async def find_pair(visit: Visit) -> Filled | Response:
 async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     query = table_query(visit, beside=_BESIDE)
     asked = visit.request.query_params
-    raw, marks = asked.get("view") == "raw", asked.get("marks") != "off"
+    raw, marks = asked.get("view") == "raw", _MARKS.get(asked.get("marks", ""), "where it helps")
     run, number = await asyncio.to_thread(_place, visit)
     service = visit.service
-    status, shown, offers, (previous, following) = await asyncio.gather(
+    status, shown, offers, (previous, following, standing) = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
         asyncio.to_thread(service.judges.offered_or_named),
@@ -140,8 +251,12 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     def to(number: int | None) -> str | None:
         if number is None:
             return None
-        views = {name: asked[name] for name in ("view", "marks") if asked.get(name)}
-        return address(f"/runs/{run.id}/pairs/{number}", **query.in_address(), **views)
+        kept = {name: asked[name] for name in ("view", "marks", "cursor") if asked.get(name)}
+        return address(f"/runs/{run.id}/pairs/{number}", **query.in_address(), **kept)
+
+    table = address(
+        f"/runs/{run.id}/pairs", **query.in_address(), cursor=asked.get("cursor") or None
+    )
 
     return Filled(
         "pair.html",
@@ -152,7 +267,8 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "offers": offers,
             "raw": raw,
             "marks": marks,
-            "table": address(f"/runs/{run.id}/pairs", **query.in_address()),
+            "table": f"{table}#pair-{number}",  # back to its row
+            "standing": standing,
             "here": to(number),
             "previous": to(previous),
             "next": to(following),
@@ -169,27 +285,18 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
     return run, int(number)
 
 
-def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: bool) -> ShownPair:
+def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks) -> ShownPair:
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
     if whole is None:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
-    pair = whole.pair
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
-    rendered = not raw
-    return ShownPair(
-        report=whole_pair(run, whole, families=own_families()),
-        votes=tuple(votes),
-        prompt=show_text(pair.prompt, rendered=rendered),
-        context=None if pair.context is None else show_text(pair.context, rendered=rendered),
-        reference=None if pair.reference is None else show_text(pair.reference, rendered=rendered),
-        responses=show_responses(
-            pair.response_a, pair.response_b, rendered=rendered, differences=marks
-        ),
-    )
+    report = whole_pair(run, whole, families=own_families())
+    return show_pair_texts(report, votes, rendered=not raw, marks=marks)
 
 
 PAIR_PAGES = (
+    Page(path="/runs/{id}/pairs/{number}/flag", name="flagPage", work=flag, method="POST"),
     Page(path="/runs/{id}/pair", name="findPairPage", work=find_pair, place="runs"),
     Page(path="/runs/{id}/pairs/{number}", name="pairPage", work=show_pair, place="runs"),
     Page(

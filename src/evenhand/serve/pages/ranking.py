@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.report.charts.data import ranking_rows
-from evenhand.report.ranking import RunRanking
+from evenhand.report.ranking import RunRanking, leader_of
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.leaderboard import board_of, matrix_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Language, address
-from evenhand.serve.pages.run import ChartView, chart_view
+from evenhand.serve.pages.rendering import address
+from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
 from evenhand.serve.verdicts import TableQuery
-from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
+from evenhand.stats.ranking.result import RankedModel, Ranking
 
 _FILTERS = set(RankFilters.model_fields)
-_SHOWN_MODELS = 200
-_MOST_IN_MATRIX = 12
+_MOST_TAGS = 8
 
 
 def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery) -> str:
@@ -44,30 +42,8 @@ def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query
     return f"/rank/pairs?{urlencode(given)}"
 
 
-@dataclass(frozen=True, slots=True)
-class RankRow:
-    """A model, and the next one where the two do not differ significantly."""
-
-    model: RankedModel
-    like_next: IndistinguishableModels | None
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixCell:
-    """What a model is expected to score against another; `significant` where 1/2 is left out."""
-
-    value: float
-    low: float | None
-    high: float | None
-    reason: str | None = None
-
-    @property
-    def significant(self) -> bool:
-        return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
-
-
 async def show_ranking(visit: Visit) -> Filled | Response:
-    query = read_query(visit.given(), RankQuery)
+    query = read_query(visit.given(beside=frozenset({"by"})), RankQuery)
     service = visit.service
     listed, chosen = await asyncio.gather(
         service.runs(limit=MOST_RANKED),
@@ -81,7 +57,8 @@ async def show_ranking(visit: Visit) -> Filled | Response:
         "kept": None,
         "judges": (),
         "tags": (),
-        "charts": (),
+        "chart_query": {},
+        "by_tag": None,
         "waiting": False,
     }
     if not ids:
@@ -101,10 +78,31 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     ranked = kept.value
     if ranked is not None and ranked.ranking is not None:
         values |= _shown(ranked, ranked.ranking) | {
-            "charts": _charts(ranked.ranking, ids, query, visit.language),
+            "chart_query": {
+                "run": ids,
+                **query.model_dump(include=_FILTERS, exclude_defaults=True),
+            },
             "pairs_of": lambda model, against=None: pairs_behind(ids, model, against, query=query),
         }
+        if visit.request.query_params.get("by") == "tag":
+            tags = values["tags"][:_MOST_TAGS]
+            parts = await asyncio.gather(
+                *(cache.get(reports.ranking(_of_tag(query, tag).request(ids))) for tag in tags)
+            )
+            values["by_tag"] = [(tag, _ranks(own)) for tag, own in zip(tags, parts, strict=True)]
+            values["waiting"] = kept.waiting or any(own.waiting for own in parts)
     return Filled("ranking.html", values)
+
+
+def _of_tag(query: RankQuery, tag: str) -> RankQuery:
+    return query.model_copy(update={"tag": tag})
+
+
+def _ranks(kept: CachedFigure[RunRanking]) -> dict[str, RankedModel] | None:
+    """By model; none where a tag has too few battles to rank, None while they are counted."""
+    if kept.value is None or kept.value.ranking is None:
+        return None if kept.error is None else {}
+    return {each.model: each for each in kept.value.ranking.models}
 
 
 def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[RunStatus]:
@@ -114,52 +112,15 @@ def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[Run
 
 
 def _shown(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:
-    alike = {(each.better, each.worse): each for each in ranking.indistinguishable or ()}
-    models = ranking.models
-    following = [*(each.model for each in models[1:]), None]
-    places = [
-        RankRow(model, alike.get((model.model, after)) if after is not None else None)
-        for model, after in zip(models, following, strict=True)
-    ]
-    count = min(len(models), _MOST_IN_MATRIX)
-    low, high = ranking.win_matrix_low, ranking.win_matrix_high
-    matrix = [
-        [
-            None
-            if row == column
-            else MatrixCell(
-                ranking.win_matrix[row][column],
-                low[row][column] if low else None,
-                high[row][column] if high else None,
-            )
-            for column in range(count)
-        ]
-        for row in range(count)
-    ]
+    matrix = matrix_of(ranking)
     return {
         "found": ranked,
         "ranking": ranking,
-        "places": places[:_SHOWN_MODELS],
-        "left_out": max(0, len(places) - _SHOWN_MODELS),
-        "names": [each.model for each in models[:count]],
+        "leads": leader_of(ranking),
+        "board": board_of(ranking),
+        "names": [each.model for each in ranking.models[: len(matrix)]],
         "matrix": matrix,
     }
-
-
-def _charts(
-    ranking: Ranking, ids: tuple[str, ...], query: RankQuery, language: Language
-) -> tuple[ChartView, ...]:
-    given = {"run": ids, **query.model_dump(include=_FILTERS, exclude_defaults=True)}
-    return tuple(
-        chart_view(
-            name,
-            ranking_rows(ranking, name, most=_MOST_IN_MATRIX if name == "matrix" else None),
-            folder="/rank/charts",
-            query=given,
-            language=language,
-        )
-        for name in ("leaderboard", "matrix")
-    )
 
 
 class BehindQuery(TableQuery):

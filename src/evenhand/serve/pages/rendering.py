@@ -1,11 +1,11 @@
-"""A template and its values to HTML: the wording in both languages, figures with their uncertainty,
-small drawings. Everything is escaped unless it was made here as HTML.
+"""A template and its values to HTML: the wording in both languages, figures with their uncertainty.
+Everything is escaped unless it was made here as HTML.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -105,66 +105,6 @@ class PageTranslator:
         return render(said, self._language, self._face)
 
 
-# Small drawings inside a table: an interval on a line, shares as one bar. As SVG without a style
-# or a script; what it shows stands beside it in figures, so readers of screens skip it.
-
-_WIDTH = 160.0
-_HEIGHT = 16
-_MIDDLE = _HEIGHT / 2
-_OPEN = Markup(
-    '<svg class="{}" viewBox="0 0 {:g} {}" width="{:g}" height="{}" aria-hidden="true" '
-    'focusable="false"{}>'
-)
-
-
-def interval_line(value: float | None, low: float | None, high: float | None) -> Markup:
-    """From 0 to 1, with a tick at the middle; nothing where there is no figure."""
-    if value is None:
-        return Markup("")
-    shapes = [
-        _line("axis", 0, _WIDTH, _MIDDLE),
-        Markup('<line class="even" x1="{0:g}" x2="{0:g}" y1="1" y2="{1}"/>').format(
-            _WIDTH / 2, _HEIGHT - 1
-        ),
-    ]
-    if low is not None and high is not None:
-        shapes.append(_line("range", _at(low), _at(high), _MIDDLE))
-    shapes.append(Markup('<circle cx="{:.1f}" cy="{:g}" r="4"/>').format(_at(value), _MIDDLE))
-    return _drawn("interval-line", shapes)
-
-
-def share_bar(counts: Sequence[tuple[str, int]]) -> Markup:
-    """Each kind's share of all, in the order that is given; a kind is a class of the style."""
-    total = sum(count for _, count in counts)
-    shapes: list[Markup] = []
-    at = 0.0
-    for kind, count in counts:
-        width = _WIDTH * count / total if total else 0.0
-        if width:
-            shapes.append(
-                Markup(
-                    '<rect class="part-{}" x="{:.2f}" y="2" width="{:.2f}" height="{}"/>'
-                ).format(kind, at, width, _HEIGHT - 4)
-            )
-        at += width
-    return _drawn("share-bar", shapes, stretched=True)
-
-
-def _at(share: float) -> float:
-    return _WIDTH * min(1.0, max(0.0, share))
-
-
-def _line(kind: str, start: float, end: float, height: float) -> Markup:
-    shape = Markup('<line class="{0}" x1="{1:.1f}" x2="{2:.1f}" y1="{3:g}" y2="{3:g}"/>')
-    return shape.format(kind, start, end, height)
-
-
-def _drawn(kind: str, shapes: Sequence[Markup], *, stretched: bool = False) -> Markup:
-    ratio = Markup(' preserveAspectRatio="none"') if stretched else ""
-    opening = _OPEN.format(kind, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, ratio)
-    return opening + Markup("").join(shapes) + Markup("</svg>")
-
-
 # Figures as people read them on a page: never a share or a rate without its uncertainty.
 
 _TELLING = (0.0, 0.5, 1.0)
@@ -216,6 +156,14 @@ class FigureFormat:
             Markup('<span class="figure">{}').format(_percent(share.value)),
             self._say("figure.between", low=low, high=high),
         )
+
+    def ago(self, at: datetime) -> Markup:
+        """How long it is since, in the largest unit that fits."""
+        seconds = max(0.0, (datetime.now(UTC) - at.astimezone(UTC)).total_seconds())
+        for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+            if seconds >= size:
+                return self._say(f"ago.{unit}", n=int(seconds // size))
+        return self._say("ago.now")
 
     def sentence(self, messages: Iterable[Message]) -> str:
         """A conclusion in words. Names are set apart, so that one cannot turn what follows it."""
@@ -356,25 +304,40 @@ def environment() -> Environment:
         "p_value": p_value,
         "iso": lambda at: at.isoformat(timespec="seconds"),
         "marked": marked,
+        "short_judge": short_judge,
+        "percent": lambda share: f"{_percent(share)} %",
         "visible": lambda html: Markup(visible(html)),  # noqa: S704 - a block, escaped already
     }
     made.globals |= {
         "address": address,
-        "interval_line": interval_line,
-        "share_bar": share_bar,
+        "can_draw": _can_draw,
     }
     made.tests["known"] = lambda value: value is not None
     return made
 
 
 def address(path: str, **query: object) -> str:
-    """A page with these parameters; those that are None are left out, yes and no are words."""
-    given = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+    """A page with these parameters; those that are None are left out, yes and no are words, and of
+    several values each is given."""
+    given = [
+        (name, str(each).lower() if isinstance(each, bool) else str(each))
         for name, value in query.items()
         if value is not None
-    }
+        for each in (value if isinstance(value, tuple) else (value,))
+    ]
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def short_judge(name: str) -> str:
+    """Without the provider, and the folder where there is one: `openai:org/model` is `model`."""
+    return name.rpartition(":")[2].rpartition("/")[2] or name
+
+
+def _can_draw() -> bool:
+    """Whether pictures can be saved; what draws them is loaded no sooner."""
+    from evenhand.report.charts.drawing import can_draw
+
+    return can_draw()
 
 
 def render_template(template: str, language: Language, **values: Any) -> str:

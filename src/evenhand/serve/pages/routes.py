@@ -5,6 +5,7 @@ from __future__ import annotations
 from evenhand.serve.pages.audit import AUDIT_PAGES as AUDIT
 from evenhand.serve.pages.audit import CALIBRATION_PAGES as CALIBRATION
 from evenhand.serve.pages.charts import PAGES as CHARTS
+from evenhand.serve.pages.compare import PAGES as COMPARE
 from evenhand.serve.pages.login import PAGES as LOGIN
 from evenhand.serve.pages.page import STATIC_PAGES as STATIC
 from evenhand.serve.pages.page import Page
@@ -23,6 +24,7 @@ PAGES: tuple[Page, ...] = (
     *PAIR,
     *RUN,
     *EXPORTS,
+    *COMPARE,
     *RANKING,
     *AUDIT,
     *CALIBRATION,

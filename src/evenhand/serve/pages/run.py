@@ -1,29 +1,29 @@
-"""`/runs/{id}`: a run's result with its uncertainty and cost; charts with their figures in words;
-every figure links to its pairs.
+"""`/runs/{id}`: what a run comes to in a sentence, what that may be trusted with, and where it
+comes from; every figure links to its pairs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.report.charts.data import ChartRow, RunChart, conclusion_rows
-from evenhand.report.charts.drawing import can_draw
 from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.overview import RunOverview, trust_checks
+from evenhand.report.ranking import leader_of
 from evenhand.report.run import RunReport
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.leaderboard import board_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Language, Wording, address, number, rate
-from evenhand.serve.reports import RunTotals
-from evenhand.serve.values import ReportOptions, RunStatus
+from evenhand.serve.pages.rendering import address
+from evenhand.serve.report_cache import CachedFigure
+from evenhand.serve.reports import RunThemes, RunTotals
+from evenhand.serve.values import RankRuns, ReportOptions, RunStatus
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import GroupRate
@@ -127,137 +127,13 @@ class RunLinks:
 
 
 def _counts(counts: OutcomeCounts) -> tuple[tuple[Kind, int], ...]:
+    """In the order in which every page shows them."""
     return (
         ("A", counts.wins_a),
-        ("B", counts.wins_b),
         ("tie", counts.ties),
         ("inconsistent", counts.inconsistent),
+        ("B", counts.wins_b),
         ("invalid", counts.invalid),
-    )
-
-
-# A chart as a page shows it: a picture in the page's language and light, its figures in words and
-# in a table, and where it can be saved.
-
-# A page is no spreadsheet: the CSV file has them all.
-_MOST_ROWS = 200
-# So much a screen reader is told in place of the picture; the table is beside it.
-_MOST_TOLD = 8
-_COUNTS = frozenset({"won", "tie", "inconsistent", "lost", "invalid"})
-_NUMBERS = frozenset({"score", "rank"})
-
-
-@dataclass(frozen=True, slots=True)
-class FigureCell:
-    """A row of the table, in words; what it names comes from outside."""
-
-    name: str
-    of: str
-    figure: str
-    value: str
-    interval: str
-    count: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChartView:
-    name: str
-    title: str
-    alternative: str
-    rows: tuple[FigureCell, ...]
-    left_out: int
-    drawable: bool
-    svg: str
-    dark: str
-    png: str
-    csv: str
-
-
-def run_charts(
-    conclusions: Conclusions | None, *, folder: str, query: Mapping[str, object], language: Language
-) -> tuple[ChartView, ...]:
-    """Those that the run has something for."""
-    if conclusions is None or not conclusions.conclusions:
-        return ()
-    views = (
-        chart_view(
-            name, conclusion_rows(conclusions, name), folder=folder, query=query, language=language
-        )
-        for name in get_args(RunChart)
-    )
-    return tuple(view for view in views if view.rows)
-
-
-def chart_view(
-    name: str,
-    rows: Iterable[ChartRow],
-    *,
-    folder: str,
-    query: Mapping[str, object],
-    language: Language,
-) -> ChartView:
-    """`folder` and `query` are the chart's address; its title is a word of the pages."""
-    say = Wording(language)
-    given = list(rows)
-    cells = tuple(_cell(row, say) for row in islice(given, _MOST_ROWS))
-    title = str(say(f"chart.title.{name}"))
-
-    def saved(kind: str, **more: object) -> str:
-        given = {**query, "lang": language, **more}
-        remembered = {key: value for key, value in given.items() if value is not None}
-        return f"{folder}/{name}.{kind}?{urlencode(remembered, doseq=True)}"
-
-    return ChartView(
-        name=name,
-        title=title,
-        alternative=_alternative(title, cells, say),
-        rows=cells,
-        left_out=len(given) - len(cells),
-        drawable=can_draw(),
-        svg=saved("svg"),
-        dark=saved("svg", theme="dark"),
-        png=saved("png"),
-        csv=saved("csv"),
-    )
-
-
-def _alternative(title: str, cells: tuple[FigureCell, ...], say: Wording) -> str:
-    lines = [
-        " ".join(
-            part for part in (cell.name, cell.of, cell.figure, cell.value, cell.interval) if part
-        )
-        for cell in cells[:_MOST_TOLD]
-    ]
-    more = [str(say("chart.more"))] if len(cells) > _MOST_TOLD else []
-    return f"{title}: {'; '.join([*lines, *more])}" if cells else title
-
-
-def _cell(row: ChartRow, say: Wording) -> FigureCell:
-    def written(value: float) -> str:
-        if row.figure in _COUNTS:
-            return number(value)
-        if row.figure in _NUMBERS:
-            return number(value) if abs(value) >= 20 or value == round(value) else rate(value)
-        return f"{100 * value:.1f} %"
-
-    between = ""
-    if row.low is not None and row.high is not None:
-        between = str(say("figure.between", low=written(row.low), high=written(row.high)))
-    elif row.low is not None:
-        between = str(say("ranking.or_more", low=written(row.low)))
-    elif row.high is not None:
-        between = str(say("ranking.or_less", high=written(row.high)))
-    elif row.value is not None and row.figure not in _COUNTS:
-        between = str(say("figure.no_interval"))
-    return FigureCell(
-        name=row.name,
-        of=str(say(f"chart.series.{row.of}")) if row.of in ("before", "after") else row.of,
-        figure=str(say(f"chart.figure.{row.figure}")),
-        value="—" if row.value is None else written(row.value),
-        interval=between,
-        count="" if row.n is None else number(row.n),
-        note=row.note or "",
     )
 
 
@@ -265,8 +141,8 @@ _SHOWN_AT_MOST = 200
 
 
 class RunQuery(ReportOptions):
-    comparison: int = Field(
-        default=1, ge=1, le=1_000_000, description="Which of several is shown in full"
+    comparison: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="Which of several is shown in full"
     )
 
 
@@ -281,6 +157,18 @@ async def show_run(visit: Visit) -> Filled | Response:
         cache.get(reports.totals(status.id)),
         cache.get(reports.run_report(status.id)),
     )
+    links = _links(status, conclusions.value, totals.value, report.value)
+    kept: list[CachedFigure[Any]] = [conclusions, totals, report]
+    overview, themes = await asyncio.gather(
+        cache.get(reports.run_overview(status.id)), cache.get(reports.themes(status.id))
+    )
+    kept += [overview, themes]
+    ranked = None
+    if query.comparison is None and _several_models(conclusions.value):
+        ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
+        kept.append(ranked)
+    ranking = ranked.value.ranking if ranked is not None and ranked.value is not None else None
+    chosen = None if ranking is not None else _chosen(conclusions.value, query.comparison or 1)
     return Filled(
         "run.html",
         {
@@ -288,19 +176,53 @@ async def show_run(visit: Visit) -> Filled | Response:
             "conclusions": conclusions,
             "totals": totals,
             "report": report,
-            "chosen": _chosen(conclusions.value, query.comparison),
-            "links": _links(status, conclusions.value, totals.value, report.value),
-            "waiting": any(each.waiting for each in (conclusions, totals, report))
+            "ranking": ranking,
+            "board": None if ranking is None else board_of(ranking),
+            "leads": None if ranking is None else leader_of(ranking),
+            "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
+            "chosen": chosen,
+            "several": _several_models(conclusions.value),
+            **_beside(chosen, overview.value, themes.value, links),
+            "links": links,
+            "waiting": any(each.waiting for each in kept)
             or (totals.value is not None and not totals.value.whole),
             "shown_at_most": _SHOWN_AT_MOST,
-            "charts": run_charts(
-                conclusions.value,
-                folder=f"/runs/{status.id}/charts",
-                query=dict(options),
-                language=visit.language,
-            ),
+            "options": dict(options),
         },
     )
+
+
+def _beside(
+    chosen: Conclusion | None,
+    overview: RunOverview | None,
+    themes: RunThemes | None,
+    links: RunLinks,
+) -> dict[str, Any]:
+    """The checks of a conclusion; and where A and B are the same two in every pair, what else its
+    judge's verdicts show."""
+    if chosen is None:
+        return {"checks": (), "seen": None, "themes": None}
+    by_judge = {each.judge: each for each in overview.judges} if overview else {}
+    seen = by_judge.get(chosen.judge) if links.one_contest else None
+    labels = [
+        check.share
+        for checks in (seen.checks if seen else ())
+        for check in checks
+        if check.name == "label_agreement"
+    ]
+    offered = links.offered.get(chosen.judge, chosen.judge)
+    said = [each for each in themes.judges if each.judge == offered] if themes else []
+    return {
+        "checks": tuple(trust_checks(chosen, labels[0] if labels else None)),
+        "seen": seen,
+        "themes": said[0] if said and links.one_contest and (said[0].a or said[0].b) else None,
+    }
+
+
+def _several_models(conclusions: Conclusions | None) -> bool:
+    """Of three models or more the leaderboard comes first."""
+    found = conclusions.conclusions if conclusions else ()
+    return len({name for each in found for name in (each.model, each.against)} - {None}) > 2
 
 
 async def show_progress(visit: Visit) -> Filled | Response:

@@ -1,4 +1,4 @@
-"""`/`: every run in the store, newest first; a dropped file starts a run."""
+"""`/`: every run in the store, newest first. `/new`: a file is looked at, and starts a run."""
 
 from __future__ import annotations
 
@@ -9,48 +9,55 @@ from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract.pair import at_field, field_of
-from evenhand.errors import InputError, StoreBusy, StoreError
+from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
+from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions
+from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
-_RATES_SHOWN = 2
+_RATES_SHOWN = 1
 _KEPT_GLANCES = 500
-_FIELDS = frozenset({"csrf", "criteria", "name", "judges", "badRows", "keepGoingUnread", "maxCost"})
+_FIELDS = frozenset(
+    {"csrf", "criteria", "name", "judges", "badRows", "keepGoingUnread", "maxCost", "act"}
+)
+_ANY_CRITERION = read_value(StartRun, {"criteria": ["accuracy"]}).criteria
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """The first win rates of a run; `more` are not shown. `settled`: it stays as it is."""
+    """The first win rate of a run; `more` are not shown. `models` have names. `settled`: it stays
+    as it is."""
 
     rates: tuple[Conclusion, ...]
     more: int
-    several_judges: bool
+    models: int
     settled: bool
 
     @classmethod
     def of(cls, kept: CachedFigure[Conclusions]) -> Glance:
         settled = not kept.waiting
         if kept.value is None:
-            return cls((), 0, several_judges=False, settled=settled)
+            return cls((), 0, 0, settled)
         shown = kept.value.conclusions[:_RATES_SHOWN]
         # Their parts would be most of them, and are not shown here.
         rates = tuple(each.model_copy(update={"by_criterion": (), "by_tag": ()}) for each in shown)
-        several = len(kept.value.judges) > 1
-        return cls(
-            rates, len(kept.value.conclusions) - len(rates), several_judges=several, settled=settled
-        )
+        found = kept.value.conclusions
+        models = {name for each in found for name in (each.model, each.against)} - {None}
+        return cls(rates, len(found) - len(rates), len(models), settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,7 @@ _seen: WeakKeyDictionary[Service, dict[tuple[str, datetime], Glance]] = WeakKeyD
 
 
 async def list_runs(visit: Visit) -> Filled | Response:
-    shown = await _listed(visit)
-    offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
-    return Filled("runs.html", {**shown, "offers": offers})
+    return Filled("runs.html", await _listed(visit))
 
 
 async def list_progress(visit: Visit) -> Filled | Response:
@@ -86,7 +91,27 @@ async def _listed(visit: Visit) -> dict[str, Any]:
     page = await visit.service.runs(after=after, limit=_ROWS)
     lines = await asyncio.gather(*(_line(visit.service, status) for status in page.runs))
     live = any(line.live for line in lines)
-    return {"lines": lines, "next": page.next, "after": after, "live": live}
+    say = Wording(visit.language)
+    return {
+        "lines": lines,
+        "next": page.next,
+        "after": after,
+        "live": live,
+        "glance": lambda conclusion: _in_short(conclusion, say),
+    }
+
+
+def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
+    """What its sentence claims, in a line: by the claim alone, or why there is none."""
+    claim = conclusion.messages[0].code if conclusion.messages else ""
+    rate = conclusion.win_rate
+    values = {"model": conclusion.names[0], "against": conclusion.names[1]}
+    if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
+        ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
+        values |= {name: f"{100 * (end or 0):.0f}" for name, end in ends.items()}
+        return say(f"glance.{claim.removeprefix('conclusion.')}", **values)
+    why = claim.removeprefix("no_conclusion.")
+    return say(f"glance.{why}" if say.knows(f"glance.{why}") else "glance.nothing", **values)
 
 
 async def _line(service: Service, status: RunStatus) -> RunListItem:
@@ -112,7 +137,13 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
     return RunListItem(status, glance)
 
 
+async def show_new(visit: Visit) -> Filled | Response:
+    return await _new_page(visit, Fields({}))
+
+
 async def start_run(visit: Visit) -> Filled | Response:
+    """Or look at what would be started. What was filled in stays, whatever is wrong with it; only
+    the file has to be chosen again, which no page may do."""
     request, service = visit.request, visit.service
     require_same_origin(request)
     if media_type_of(request)[0] != FORM:
@@ -124,8 +155,38 @@ async def start_run(visit: Visit) -> Filled | Response:
     with upload:
         fields = Fields(sent)
         require_csrf(request, fields)
-        status = await service.start_run(upload, _options(fields), token=visit.token)
+        try:
+            options = _options(fields)
+            if fields.get("act") == "preview":
+                if not options.criteria:  # they may come after the file; one costs what one costs
+                    options = options.model_copy(update={"criteria": _ANY_CRITERION})
+                looked_at = await service.preview_upload(upload, options)
+                return await _new_page(visit, fields, preview=looked_at)
+            status = await service.start_run(upload, options, token=visit.token)
+        except (InputError, DataError, Conflict, TooLarge) as error:
+            return await _new_page(visit, fields, problem=problem_of(error), file=upload.name)
     return RedirectResponse(f"/runs/{status.id}", status_code=303)
+
+
+async def _new_page(
+    visit: Visit,
+    fields: Fields,
+    *,
+    preview: UploadPreview | None = None,
+    problem: Problem | None = None,
+    file: str | None = None,
+) -> Filled:
+    given = {name: " ".join(fields.all(name)) for name in _FIELDS - {"csrf", "act", "judges"}}
+    offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
+    values = {
+        "offers": offers,
+        "given": given,
+        "judges": fields.all("judges"),
+        "preview": preview,
+        "problem": problem,
+        "file": file,
+    }
+    return Filled("new.html", values, status=200 if problem is None else problem.status)
 
 
 def _options(fields: Fields) -> StartRun:
@@ -169,6 +230,7 @@ async def resume_run(visit: Visit) -> Filled | Response:
 
 PAGES = (
     Page(path="/", name="runsPage", work=list_runs, place="runs"),
+    Page(path="/new", name="newRunPage", work=show_new, place="runs"),
     Page(path="/progress", name="runsProgress", work=list_progress),
     Page(path="/runs", name="startRunPage", work=start_run, method="POST", place="runs"),
     Page(path="/runs/{id}/cancel", name="cancelRunPage", work=cancel_run, method="POST"),

@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+    from evenhand.report.records import PairReport
+    from evenhand.store import ItemVote
 
 
 # A word, a CJK sign, a run of spaces, or any other sign.
@@ -28,8 +31,8 @@ _TOKEN = re.compile(
 MOST_CHARACTERS = 200_000
 _FULL_AT_MOST = 10_000  # cells of a gap that is compared word by word
 _DEPTH = 12
-# Texts with less in common are two texts, and marks on all of it would say nothing.
-_LEAST_ALIKE = 0.15
+# Texts with less in common are two texts: most of both would be marked, and say nothing.
+WORTH_MARKING = 0.6
 # A match this short between two differences is chance, and makes them hard to read.
 _LEAST_MATCH = 3
 
@@ -54,7 +57,7 @@ class _Match(NamedTuple):
 
 
 def compare_parts(a: Sequence[str], b: Sequence[str]) -> Differences | None:
-    """None where they are too long, or have too little in common to be worth marking.
+    """None where they are too long.
 
     Exchanged texts have exchanged differences: whichever of two equal readings is found, it is
     found from the same text. Not difflib's: 12,000 signs of 180 kinds take it 0.45 s of CPU, and
@@ -64,11 +67,11 @@ def compare_parts(a: Sequence[str], b: Sequence[str]) -> Differences | None:
         return None
     if list(b) < list(a):
         exchanged = _compared(b, a)
-        return exchanged and Differences(exchanged.b, exchanged.a, exchanged.alike)
+        return Differences(exchanged.b, exchanged.a, exchanged.alike)
     return _compared(a, b)
 
 
-def _compared(a: Sequence[str], b: Sequence[str]) -> Differences | None:
+def _compared(a: Sequence[str], b: Sequence[str]) -> Differences:
     tokens_a, tokens_b = [_TOKEN.findall(part) for part in a], [_TOKEN.findall(part) for part in b]
     flat_a = [token for part in tokens_a for token in part]
     flat_b = [token for part in tokens_b for token in part]
@@ -82,8 +85,6 @@ def _compared(a: Sequence[str], b: Sequence[str]) -> Differences | None:
         shared += sum(_is_word(token) for token in flat_a[match.a : match.a + match.size])
     words = max(sum(map(_is_word, flat_a)), sum(map(_is_word, flat_b)))
     alike = shared / words if words else 1.0
-    if alike < _LEAST_ALIKE:
-        return None
     return Differences(_spans(tokens_a, same_a), _spans(tokens_b, same_b), alike)
 
 
@@ -371,13 +372,48 @@ class ShownText:
     length: int
 
 
+Marks = Literal["where it helps", "always", "never"]
+
+
 @dataclass(frozen=True, slots=True)
 class ShownResponses:
-    """`alike` is the share of words that both have; None where nothing is marked."""
+    """`alike` is the share of words that both have; None where they were not compared. `marked`:
+    what differs is."""
 
     a: ShownText
     b: ShownText
     alike: float | None
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPair:
+    """A pair as pages and the report in one file show it."""
+
+    report: PairReport
+    votes: tuple[ItemVote, ...]
+    prompt: ShownText
+    context: ShownText | None
+    reference: ShownText | None
+    responses: ShownResponses
+
+
+def show_pair_texts(
+    report: PairReport,
+    votes: Sequence[ItemVote] = (),
+    *,
+    rendered: bool = True,
+    marks: Marks = "where it helps",
+) -> ShownPair:
+    pair = report.pair
+    return ShownPair(
+        report=report,
+        votes=tuple(votes),
+        prompt=show_text(pair.prompt, rendered=rendered),
+        context=None if pair.context is None else show_text(pair.context, rendered=rendered),
+        reference=None if pair.reference is None else show_text(pair.reference, rendered=rendered),
+        responses=show_responses(pair.response_a, pair.response_b, rendered=rendered, marks=marks),
+    )
 
 
 def show_text(text: str, *, rendered: bool) -> ShownText:
@@ -386,20 +422,28 @@ def show_text(text: str, *, rendered: bool) -> ShownText:
     return _raw(text, None)
 
 
-def show_responses(a: str, b: str, *, rendered: bool, differences: bool) -> ShownResponses:
-    if rendered and is_renderable(a) and is_renderable(b):
-        first, second = Document(a), Document(b)
-        differing = compare_parts(first.parts, second.parts) if differences else None
+def show_responses(a: str, b: str, *, rendered: bool, marks: Marks) -> ShownResponses:
+    """What differs is marked where the two have most of their words in common, or as it is said."""
+    as_documents = rendered and is_renderable(a) and is_renderable(b)
+    first, second = (Document(a), Document(b)) if as_documents else (None, None)
+    parts = (first.parts, second.parts) if first and second else ([a], [b])
+    found = None if marks == "never" else compare_parts(*parts)
+    alike = None if found is None else found.alike
+    if found is not None and marks == "where it helps" and found.alike <= WORTH_MARKING:
+        found = None
+    if first and second:
+        own, other = (None, None) if found is None else (found.a, found.b)
         return ShownResponses(
-            ShownText(first.html(differing and differing.a), raw=False, cut=0, length=len(a)),
-            ShownText(second.html(differing and differing.b), raw=False, cut=0, length=len(b)),
-            differing and differing.alike,
+            ShownText(first.html(own), raw=False, cut=0, length=len(a)),
+            ShownText(second.html(other), raw=False, cut=0, length=len(b)),
+            alike,
+            found is not None,
         )
-    differing = compare_parts([a], [b]) if differences else None
     return ShownResponses(
-        _raw(a, differing.a[0] if differing else None),
-        _raw(b, differing.b[0] if differing else None),
-        differing and differing.alike,
+        _raw(a, found.a[0] if found else None),
+        _raw(b, found.b[0] if found else None),
+        alike,
+        found is not None,
     )
 
 

@@ -8,16 +8,22 @@ const typing = (event) =>
 
 const markedRow = (table) => table.querySelector("tbody tr[aria-current]");
 
+function markRow(table, row) {
+  const now = markedRow(table);
+  if (now) now.removeAttribute("aria-current");
+  row.setAttribute("aria-current", "true");
+}
+
 function moveInTable(table, step) {
   const rows = Array.from(table.tBodies[0].rows);
   const now = rows.indexOf(markedRow(table));
   const next = now < 0 ? 0 : now + step;
   if (next < 0 || next >= rows.length) return;
-  if (now >= 0) rows[now].removeAttribute("aria-current");
-  rows[next].setAttribute("aria-current", "true");
+  markRow(table, rows[next]);
   rows[next].scrollIntoView({ block: "nearest" });
   const link = rows[next].querySelector("a");
   if (link) link.focus({ preventScroll: true });
+  if (document.querySelector("[data-split].is-open")) openBeside(link);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -26,6 +32,69 @@ document.addEventListener("keydown", (event) => {
   if (!step || !table || typing(event)) return;
   moveInTable(table, step);
   event.preventDefault();
+});
+
+// Where there is room, a pair that is clicked opens beside the list, which keeps its place; the row
+// is in the address, so that a page that is loaded anew opens it again.
+const ROOM = matchMedia("(min-width: 75rem)");
+
+async function openBeside(link) {
+  const split = link.closest("[data-split]");
+  const row = link.closest("tr");
+  const own = split.querySelector(".opened");
+  let pair;
+  try {
+    pair = (await newsOf(link.href)).getElementById("pair");
+  } catch { /* told by the page itself */ }
+  if (!pair) return location.assign(link.href);
+  // Its keys are those of the page that it is alone on.
+  for (const each of pair.querySelectorAll("[data-key]")) each.removeAttribute("data-key");
+  pair.querySelectorAll(".step a, .step .off").forEach((each) => each.remove());
+  const alone = pair.querySelector(".bar .end");
+  alone.href = link.href;
+  alone.textContent = own.dataset.alone;
+  const close = document.createElement("button");
+  close.className = "plain";
+  close.textContent = own.dataset.close;
+  close.addEventListener("click", () => closeBeside(split));
+  alone.after(close);
+  own.replaceChildren(document.adoptNode(pair));
+  own.scrollTop = 0;
+  split.classList.add("is-open");
+  markRow(row.closest("table"), row);
+  history.replaceState(null, "", `#${row.id}`);
+}
+
+function closeBeside(split) {
+  split.classList.remove("is-open");
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-split] td.lead a");
+  const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  // A key that presses the link opens the pair alone: it is a click without a place.
+  if (!link || !plain || !ROOM.matches || event.detail === 0) return;
+  event.preventDefault();
+  openBeside(link);
+});
+document.addEventListener("keydown", (event) => {
+  const split = document.querySelector("[data-split].is-open");
+  if (event.key === "Escape" && split && !typing(event)) closeBeside(split);
+});
+addEventListener("DOMContentLoaded", () => {
+  const row = location.hash && document.querySelector(`[data-split] tr[id="${CSS.escape(location.hash.slice(1))}"]`);
+  if (!row) return;
+  markRow(row.closest("table"), row);
+  row.scrollIntoView({ block: "center" });
+});
+
+// The slash leads to the search, as in other lists.
+document.addEventListener("keydown", (event) => {
+  const search = document.querySelector("form[role=search] input[type=search]");
+  if (event.key !== "/" || !search || typing(event)) return;
+  event.preventDefault();
+  search.focus();
 });
 
 // Links that a key stands for: next and previous pair, votes.
@@ -81,11 +150,6 @@ for (const each of new Set(
   Array.from(document.querySelectorAll("[data-live]"), (live) => live.dataset.live),
 )) keepUp(each, EVERY_MS);
 
-// On a small screen what is to be seen comes before what it can be filtered by.
-if (matchMedia("(max-width: 40rem)").matches) {
-  for (const each of document.querySelectorAll("details[data-fold]")) each.open = false;
-}
-
 // A page that is not there yet is asked for again, after so many seconds where it says.
 const again = document.querySelector("[data-again]");
 if (again) setTimeout(() => location.reload(), 1000 * Number(again.dataset.again) || EVERY_MS);
@@ -104,6 +168,24 @@ for (const form of document.querySelectorAll("form[data-drop]")) {
     input.files = event.dataTransfer.files;
     input.dispatchEvent(new Event("change", { bubbles: true }));
     input.focus();
+  });
+}
+
+// What a file holds and would take is shown as soon as it is chosen, unless it is large.
+const LOOKED_AT_BYTES = 20 * 2 ** 20;
+for (const form of document.querySelectorAll("form[data-preview]")) {
+  form.querySelector("input[type=file]").addEventListener("change", async (event) => {
+    const [file] = event.target.files;
+    if (!file || file.size > LOOKED_AT_BYTES) return;
+    const body = new FormData(form);
+    body.set("act", "preview");
+    const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" } });
+    const news = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const wrong = news.getElementById("wrong");
+    const own = document.getElementById("preview");
+    own.replaceChildren();
+    if (wrong) own.append(document.adoptNode(wrong));
+    else takeIn(news);
   });
 }
 

@@ -1,13 +1,12 @@
 // The pairs of a report that is one file: filtered, searched, sorted and read in the browser. What
-// people and models wrote becomes text nodes alone (report_texts.js stands before this). Without
-// this script the page shows the first pairs by itself.
+// people and models wrote becomes text nodes alone. A pair is what the pages' own template
+// made of it; without this script the page shows the first pairs by itself.
 
 (() => {
   const live = document.getElementById("live");
   if (!live) return;
   const words = JSON.parse(document.getElementById("words").textContent);
   const table = JSON.parse(document.getElementById("table").textContent);
-  texts.learn(table.entities);
   const packed = document.getElementsByClassName("part");
   const ROWS = 50;
   const KEPT_PARTS = 8;
@@ -30,7 +29,33 @@
     return element;
   }
   const name = (text) => make("bdi", {}, text);
-  const written = (text, look) => make("div", { class: `${look} isolated`, dir: "auto" }, text);
+
+  // What the pages' own template wrote, element by element: every text in it is escaped, so that a
+  // sign that begins markup is the template's own.
+  const SIGNS = { amp: "&", lt: "<", gt: ">", quot: '"', "#34": '"', "#39": "'" };
+  const VOID = new Set(["br", "hr", "input"]);
+  const unescaped = (text) => text.replace(/&(amp|lt|gt|quot|#34|#39);/g, (_, sign) => SIGNS[sign]);
+  function built(html) {
+    const open = [make("div")];
+    for (const [, tag, text] of html.matchAll(/<([^>]*)>|([^<]+)/g)) {
+      const within = open.at(-1);
+      if (text !== undefined) {
+        const begins = within.tagName === "PRE" && !within.firstChild;
+        within.append(unescaped(begins ? text.replace(/^\n/, "") : text));
+      } else if (tag.startsWith("/")) open.pop();
+      else {
+        const kind = /^\w+/.exec(tag)[0];
+        const given = {};
+        for (const [, key, value] of tag.slice(kind.length).matchAll(/([\w-]+)(?:="([^"]*)")?/g)) {
+          given[key] = value === undefined ? true : unescaped(value);
+        }
+        const element = make(kind, given);
+        within.append(element);
+        if (!VOID.has(kind)) open.push(element);
+      }
+    }
+    return open[0];
+  }
 
   // The table's columns -----------------------------------------------------------------------
 
@@ -94,7 +119,7 @@
     if (!searched[place]) {
       const texts = await unpacked(place);
       searched[place] = members[place].map((pair) => {
-        const { prompt, a, b, context, reference } = texts[pair.at];
+        const { prompt, a, b, context, reference } = texts[pair.at].texts;
         // A sign that nobody searches for keeps texts apart.
         return [pair.id, prompt, a, b, context, reference].filter(Boolean).join("\u0000").toLowerCase();
       });
@@ -250,95 +275,14 @@
 
   // One pair whole ----------------------------------------------------------------------------
 
-  const known = (value) => (value === null ? "—" : number(value));
-  const dollars = (value) => (value === null ? "—" : `$${Number(value.toPrecision(2))}`);
-  const two = (value) => value.toFixed(2);
-  const likely = ([a, b, tie]) => make("p", { class: "quiet" }, say("verdict.probabilities", { a: two(a), b: two(b), tie: two(tie) }));
-  const winnerOf = (winner) => (winner ? make("span", { class: `outcome outcome-${winner}` }, say(`winner.${winner}`)) : make("span", { class: "quiet" }, say("ballot.not_judged")));
-  const cutAt = (full) => (full ? make("p", { class: "quiet" }, say("cut", { n: number(full) })) : null);
-  const folded = (title, ...inside) => make("details", {}, make("summary", {}, title), ...inside);
-  const scrolled = (label, table) => make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table);
-  const verbatim = (text) => make("pre", { dir: "auto", tabindex: "0" }, text);
-  const tabled = (heads, lines) => make("table", {},
-    make("thead", {}, make("tr", {}, ...heads.map((each) => make("th", { scope: "col" }, each)))), make("tbody", {}, ...lines));
+  const winnerOf = (winner) => make("span", { class: `outcome outcome-${winner}` }, say(`winner.${winner}`));
 
-  function passOf(made) {
-    const card = make("div", { class: "card ballot" }, make("h5", {},
-      say(made.first === "A" ? "ballot.order_original" : "ballot.order_swapped"),
-      made.sample > 1 ? ` · ${say("ballot.sample", { number: number(made.sample) })}` : ""));
-    if (made.winner) {
-      card.append(make("p", {}, winnerOf(made.winner),
-        made.confidence === null ? "" : ` ${say("stated", { value: two(made.confidence) })}`,
-        made.scores ? ` ${say("ballot.scores", { a: made.scores[0], b: made.scores[1] })}` : ""));
-      if (made.likely) card.append(likely(made.likely));
-      if (made.flags) card.append(make("p", {}, ...made.flags.flatMap((each) => [make("span", { class: "tag" }, name(each)), " "])));
-      if (made.criteria.length) {
-        card.append(make("table", {}, make("tbody", {}, ...made.criteria.map(([criterion, winner, why, a, b]) => make("tr", {},
-          make("th", { scope: "row", class: "wraps" }, name(criterion)), make("td", {}, winnerOf(winner)),
-          make("td", {}, why ? written(why, "said") : null,
-            ...[["strength_a", a], ["strength_b", b]].filter(([, said]) => said)
-              .map(([key, said]) => make("div", { class: "quiet" }, `${say(`pair.${key}`)}: `, name(said)))))))));
-      }
-      if (made.why) card.append(written(made.why, "said"));
-    } else if (made.unread) {
-      card.append(make("p", { class: "error" }, say("ballot.unread"), ": ", name(made.unread)));
-    }
-    card.append(make("p", { class: "quiet" }, made.model ? name(made.model) : "", made.model ? " · " : "",
-      say("took", { into: known(made.in), out: known(made.out), cost: dollars(made.cost), seconds: (made.ms / 1000).toFixed(1) })));
-    if (made.raw) card.append(folded(say("ballot.raw"), make("p", { class: "quiet" }, say("ballot.raw_note")), verbatim(made.raw)));
-    for (const [at, [reason, raw]] of (made.before || []).entries()) {
-      card.append(folded(say("ballot.repaired", { number: number(at + 1) }), make("p", { class: "error" }, name(reason)), verbatim(raw)));
-    }
-    return card;
-  }
-
-  function judgedOf(judged, row) {
-    const box = make("section", {}, make("h4", {}, `${say("pair.judged_by")} `, name(table.judges[judged.judge])),
-      make("p", {}, badge(kind(row)), " ",
-        judged.decided ? `${say("verdict.decided_for", { winner: judged.decided })} ` : "",
-        row.confidence === null ? make("span", { class: "quiet" }, say("verdict.no_confidence"))
-          : say("confidence", { value: two(row.confidence), source: say(`source.${judged.source}`) }),
-        row.flags & FLAGS.abstained ? make("span", { class: "tag" }, say("flag.abstained")) : ""));
-    if (judged.error) box.append(make("p", { class: "error" }, name(judged.error)));
-    if (judged.orders) {
-      const [first, second, same] = judged.orders;
-      const of = (winner) => (winner ? say(`winner.${winner}`) : "—");
-      box.append(make("p", {}, `${say("verdict.first_pass")}: ${of(first)}; ${say("verdict.second_pass")}: ${of(second)}. ${say(same ? "verdict.consistent" : "verdict.inconsistent")}`));
-    }
-    if (judged.likely) box.append(likely(judged.likely));
-    for (const note of judged.notes || []) box.append(make("p", { class: "note" }, name(note)));
-    if (judged.criteria.length) {
-      box.append(scrolled(say("criteria"), tabled(["criterion", "outcome", "winner"].map((each) => say(`head.${each}`)),
-        judged.criteria.map(([criterion, outcome, winner]) => make("tr", {},
-          make("th", { scope: "row", class: "wraps" }, name(criterion)),
-          make("td", {}, say(`outcome.${outcome}`)), make("td", {}, winnerOf(winner)))))));
-    }
-    if (judged.why) box.append(written(judged.why, "said"));
-    if (judged.advantages) {
-      box.append(make("div", { class: "sides" }, ...["a", "b"].map((label, at) => (judged.advantages[at].length
-        ? make("div", {}, make("h5", {}, say(`pair.advantages_${label}`)), make("ul", {}, ...judged.advantages[at].map((each) => make("li", { class: "isolated", dir: "auto" }, each)))) : null))));
-    }
-    if (judged.passes.length) box.append(make("div", { class: "sides" }, ...judged.passes.map(passOf)));
-    return box;
-  }
-
-  function votesOf(votes) {
-    return make("section", {}, make("h4", {}, say("votes.title")), scrolled(say("votes.title"),
-      tabled([say("votes.said"), say("votes.comment")], votes.map(([winner, bad, comment]) => make("tr", {},
-        make("td", {}, winner ? make("span", { class: `outcome outcome-${winner}` }, say(bad ? "both_bad" : `winner.${winner}`)) : make("span", { class: "quiet" }, say("votes.skipped"))),
-        make("td", { class: "prose", dir: "auto" }, comment))))));
-  }
-
-  function responsesOf(pair, whole, rendered, marks) {
-    const boxes = [texts.shown(whole.a, rendered), texts.shown(whole.b, rendered)];
-    const share = marks ? texts.mark(...boxes) : null;
-    const side = (label, place, length, box, full) => make("section", { class: `side side-${label}` },
-      make("h4", {}, say("pair.response", { label }), table.names[place] === label ? "" : " · ",
-        table.names[place] === label ? "" : name(table.names[place]), " ",
-        make("small", {}, say(length === 1 ? "pair.length.one" : "pair.length", { n: number(length) }))), box, cutAt(full));
-    return [
-      make("p", { class: "quiet" }, !marks ? "" : share === null ? say("pair.unlike") : say("pair.alike", { share: Math.round(100 * share) })),
-      make("div", { class: "sides" }, side("A", pair.a, pair.lengthA, boxes[0], whole.cut.a), side("B", pair.b, pair.lengthB, boxes[1], whole.cut.b))];
+  // As it was written: every text of the pair in place of what was made of it.
+  function asWritten(box, texts) {
+    const names = ["prompt", "context", "reference"].filter((key) => key in texts);
+    const boxes = [...box.querySelectorAll(".asked .response"), ...box.querySelectorAll(".side .response")];
+    [...names, "a", "b"].forEach((key, at) =>
+      boxes[at].replaceWith(make("pre", { class: "response", dir: "auto", tabindex: "0" }, texts[key])));
   }
 
   async function showPair(pair, query, mine) {
@@ -353,6 +297,9 @@
     const title = make("h3", { id: "pair-title", tabindex: "-1" }, `${say("pair.title", { number: number(pair.number) })} · `, name(pair.id));
     const again = reader.hidden || reader.dataset.pair !== String(pair.number);
     reader.dataset.pair = String(pair.number);
+    const body = built(whole.html);
+    if (!rendered) asWritten(body, whole.texts);
+    if (!marks) body.querySelectorAll("mark").forEach((each) => each.replaceWith(...each.childNodes));
     reader.replaceChildren(
       make("nav", { class: "pager", "aria-label": say("pair_steps") },
         make("a", { class: "button", href: addressOf(query, { pair: "", view: "", marks: "" }), "data-step": "u" }, say("back"), " ", make("kbd", {}, "u")),
@@ -362,11 +309,7 @@
       title,
       make("p", {}, ...pair.tags.flatMap((tag) => [make("span", { class: "tag" }, name(table.tags[tag])), " "]),
         ...(pair.label ? [`${say("head.label")}: `, winnerOf(pair.label)] : [])),
-      ...["prompt", "context", "reference"].filter((key) => key in whole).flatMap((key) =>
-        [make("h4", {}, say(`pair.${key}`)), texts.shown(whole[key], rendered), cutAt(whole.cut[key])].filter(Boolean)),
-      ...responsesOf(pair, whole, rendered, marks),
-      ...whole.judged.map((judged, place) => judgedOf(judged, pair.rows[place])),
-      ...(whole.votes ? [votesOf(whole.votes)] : []));
+      body);
     list.hidden = form.hidden = status.hidden = true;
     reader.hidden = false;
     if (!again) return;

@@ -1,0 +1,79 @@
+"""`/compare`: two runs over the same pairs, or two judges of one: what changed, how sure that is,
+and the pairs that changed with both reasons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.contract.pair import Text
+from evenhand.serve import reports
+from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.values import MOST_RANKED, DiffRuns, FlowEnd, Names, RunStatus
+from evenhand.serve.verdicts import first_sentence
+
+_PAIRS = 25
+_ENDS: tuple[FlowEnd, ...] = ("A", "tie", "inconsistent", "B", "invalid")
+
+
+class ComparisonQuery(Model):
+    """The older of two runs is what was before; of one run, two judges are compared."""
+
+    run: Names = Field(default=(), max_length=MOST_RANKED)
+    judge: Text | None = None
+    against_judge: Text | None = None
+    from_outcome: FlowEnd | None = None
+    to_outcome: FlowEnd | None = None
+    after: int = Field(default=0, ge=0, le=2**62)
+
+    def request(self, before: RunStatus, now: RunStatus) -> DiffRuns:
+        judges = {"judge": self.judge, "against_judge": self.against_judge}
+        if before.id == now.id and None in judges.values():
+            first, second, *_ = [*now.judges, *(None, None)]
+            judges = {"judge": second, "against_judge": first}
+        chosen = self.model_dump(
+            by_alias=False, include={"from_outcome", "to_outcome", "after"}, exclude_none=True
+        )
+        return DiffRuns(against=before.id, limit=_PAIRS, **judges, **chosen)
+
+
+async def show_comparison(visit: Visit) -> Filled | Response:
+    query = read_query(visit.given(), ComparisonQuery)
+    service = visit.service
+    listed, chosen = await asyncio.gather(
+        service.runs(limit=MOST_RANKED),
+        asyncio.gather(*(service.run(each) for each in dict.fromkeys(query.run))),
+    )
+    values: dict[str, Any] = {
+        "runs": listed.runs,
+        "chosen": [status.id for status in chosen],
+        "query": query,
+        "kept": None,
+        "ends": _ENDS,
+        "waiting": False,
+    }
+    two = len(chosen) == 2 or (len(chosen) == 1 and len(chosen[0].judges) > 1)
+    if not two:
+        return Filled("compare.html", values)
+    before, now = sorted((chosen[0], chosen[-1]), key=lambda status: int(status.id))
+    kept = await service.report_cache.get(reports.diff(now.id, query.request(before, now)))
+    return Filled(
+        "compare.html",
+        values
+        | {
+            "kept": kept,
+            "before": before,
+            "now": now,
+            "first_sentence": first_sentence,
+            "waiting": kept.waiting,
+        },
+    )
+
+
+PAGES = (Page(path="/compare", name="comparePage", work=show_comparison, place="compare"),)
