@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+import tracemalloc
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +107,30 @@ def test_the_filter_of_a_theme_opens_exactly_the_pairs_that_it_counts(tmp_path: 
         none = VerdictFilters(theme="nobody said this")
         page = read_page(store, run, none, cursor=None, limit=100, full=False)
         assert page.verdicts == ()
+
+
+def test_hostile_reasons_take_little_memory(tmp_path: Path) -> None:
+    # 200 verdicts of 360 random words: with a set of pairs for each phrase they took 113 MB.
+    drawn = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    with opened(tmp_path) as store:
+        rows = []
+        for n in range(200):
+            noise = " ".join("".join(drawn.choices(letters, k=7)) for _ in range(360))
+            why = f"{WHY_A if n % 2 else WHY_B} {noise}."
+            rows.append(Row(f"q{n}", says("A" if n % 2 else "B", reasoning=why)))
+        make_run(store, "run", rows)
+        tracemalloc.start()
+        try:
+            (found,) = find_themes(store, "run")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 40_000_000
+    assert "cites its sources" in [theme.phrase for theme in found.a]
+
+
+def test_a_verdict_has_a_limited_number_of_phrases_of_limited_length() -> None:
+    words = map("".join, islice(product("abcdefgh", repeat=4), 2_200))
+    assert len(phrases_of([" ".join(words)])) == 2_000
+    assert phrases_of(["x" * 19_000 + " short"]) == {"short"}

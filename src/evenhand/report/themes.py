@@ -5,12 +5,14 @@ the other. They are found in the words alone, so they are hints and no findings.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Iterator, KeysView
+from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.contract import Verdict
 from evenhand.contract.codes import WIN_A, WIN_B
@@ -30,9 +32,14 @@ FEWEST_PAIRS = 3
 SMALLEST_SCORE = 1.96
 _AT_ONCE = 200
 _REASON_CHARACTERS = 20_000
+# Reasons are hostile too: six criteria of sixty words each have about a thousand phrases.
+_MOST_PHRASES = 2_000
+_PHRASE_CHARACTERS = 100
+_MOST_NAMED = 1_000
 _ALIKE = 0.7
 
 Side = Literal["A", "B"]
+SIDES: tuple[Side, Side] = ("A", "B")
 _LABELS = re.compile(
     r"\b(?:both\s+)?(?:response|answer|assistant|output)s?\s+\(?[AB]\b\)?(?:'s)?|(?:响应|回答)\s*[AB]",
     re.IGNORECASE,
@@ -80,11 +87,14 @@ class Themes(Model):
     note: Sentence
 
 
-@dataclass(slots=True)
-class _Mentions:
-    """The pairs whose reasons have a phrase, by who won them."""
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A phrase by its hash, with the pairs whose reasons have it, by who won them."""
 
-    numbers: dict[Side, set[int]] = field(default_factory=lambda: {"A": set(), "B": set()})
+    hash: int
+    score: float
+    numbers: dict[Side, NDArray[np.int64]]
+    first: int  # the pair that has it first
 
 
 @of_run
@@ -104,15 +114,15 @@ def _of_judge(store: Store, run: RunRecord, judge: JudgeRecord) -> Themes | None
     chosen = won
     if won.size > MOST_READ:
         chosen = np.sort(np.random.default_rng(0).permutation(won)[:MOST_READ])
-    mentions: defaultdict[str, _Mentions] = defaultdict(_Mentions)
-    counts: dict[Side, int] = {"A": 0, "B": 0}
+    mentions = _Mentions()
     for number, winner, reasons in _reasons(store, run, judge, chosen.tolist()):
-        counts[winner] += 1
-        for phrase in phrases_of(reasons):
-            mentions[phrase].numbers[winner].add(number)
-    if not mentions:
+        mentions.add(number, winner, phrases_of(reasons))
+    if not mentions.hashes:
         return None
-    a, b = _scored(mentions, counts)
+    counts = mentions.counts
+    telling = mentions.telling()
+    named = _named(store, run, judge, [*telling["A"], *telling["B"]])
+    a, b = (_themes(side, telling[side], named) for side in SIDES)
     read = counts["A"] + counts["B"]
     return Themes(
         judge=judge.name,
@@ -139,18 +149,20 @@ def _reasons(
                 yield whole.row.item.number, verdict.winner, reasons
 
 
-def phrases_of(reasons: Iterable[str]) -> set[str]:
+def phrases_of(reasons: Iterable[str]) -> KeysView[str]:
     """One to three words, or two to four Chinese characters, that stand together in a part of a
-    sentence; none begins or ends with a word that says nothing."""
-    found: set[str] = set()
+    sentence; none begins or ends with a word that says nothing. In their order: the first 2,000."""
+    return dict.fromkeys(islice(_phrases(reasons), _MOST_PHRASES)).keys()
+
+
+def _phrases(reasons: Iterable[str]) -> Iterator[str]:
     for reason in reasons:
         for part in _PARTS.split(_LABELS.sub("\n", reason[:_REASON_CHARACTERS])):
             han = " ".join(_HAN.findall(part)).split()
             for run in han:
-                found.update(_grams(list(run), range(2, 5), _STOP_HAN, ""))
+                yield from _grams(list(run), range(2, 5), _STOP_HAN, "")
             words = [each.lower() for each in _WORDS.findall(_HAN.sub(" ", part))]
-            found.update(_grams(words, range(1, 4), _STOP, " "))
-    return found
+            yield from _grams(words, range(1, 4), _STOP, " ")
 
 
 def _grams(units: list[str], sizes: range, stop: frozenset[str], between: str) -> Iterator[str]:
@@ -158,57 +170,106 @@ def _grams(units: list[str], sizes: range, stop: frozenset[str], between: str) -
         for start in range(len(units) - size + 1):
             gram = units[start : start + size]
             if gram[0] not in stop and gram[-1] not in stop and len(gram[0] + gram[-1]) > 1:
-                yield between.join(gram)
+                joined = between.join(gram)
+                if len(joined) <= _PHRASE_CHARACTERS:
+                    yield joined
 
 
-def _scored(
-    mentions: dict[str, _Mentions], counts: dict[Side, int]
-) -> tuple[tuple[Theme, ...], tuple[Theme, ...]]:
-    phrases = sorted(
-        phrase
-        for phrase, each in mentions.items()
-        if max(map(len, each.numbers.values())) >= FEWEST_PAIRS
-    )
-    if not phrases or not all(counts.values()):
-        return (), ()
-    had: dict[Side, list[int]] = {
-        side: [len(mentions[phrase].numbers[side]) for phrase in phrases] for side in counts
+class _Mentions:
+    """Which pairs have which phrase: twelve bytes for each, as no text of a judge is kept."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Side, int] = {"A": 0, "B": 0}
+        self.hashes = array("q")
+        self._verdicts = array("i")
+        self._numbers = array("q")
+        self._won_by_a = array("b")
+
+    def add(self, number: int, winner: Side, phrases: Iterable[str]) -> None:
+        self.counts[winner] += 1
+        for phrase in phrases:
+            self.hashes.append(hash(phrase))
+            self._verdicts.append(len(self._numbers))
+        self._numbers.append(number)
+        self._won_by_a.append(winner == "A")
+
+    def telling(self) -> dict[Side, list[_Telling]]:
+        """The phrases that one side has oftener, the highest scores first; among equal ones, the
+        first met."""
+        if not all(self.counts.values()):
+            return {"A": [], "B": []}
+        hashes = np.asarray(self.hashes)
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
+        verdicts = np.asarray(self._verdicts)[order]
+        won_by_a = np.asarray(self._won_by_a, dtype=np.bool_)
+        ends = np.append(starts[1:], hashes.size)
+        by_a = np.add.reduceat(won_by_a[verdicts], starts, dtype=np.int64)
+        by_b = ends - starts - by_a
+        enough = np.maximum(by_a, by_b) >= FEWEST_PAIRS
+        starts, ends, by_a, by_b = (each[enough] for each in (starts, ends, by_a, by_b))
+        sizes = self.counts["A"], self.counts["B"]
+        scores = log_odds_scores(by_a.astype(np.float64), by_b.astype(np.float64), sizes)
+        numbers = np.asarray(self._numbers)
+
+        def named(place: int, score: float) -> _Telling:
+            own = verdicts[starts[place] : ends[place]]
+            split = {"A": own[won_by_a[own]], "B": own[~won_by_a[own]]}
+            return _Telling(
+                hash=int(hashes[starts[place]]),
+                score=score,
+                numbers={side: numbers[split[side]] for side in SIDES},
+                first=int(numbers[own[0]]),
+            )
+
+        found: dict[Side, list[_Telling]] = {}
+        for side, own in zip(SIDES, (scores, -scores), strict=True):
+            highest = np.lexsort((order[starts], -own))[:_MOST_NAMED]
+            found[side] = [
+                named(place, float(own[place]))
+                for place in highest.tolist()
+                if own[place] >= SMALLEST_SCORE
+            ]
+        return found
+
+
+def _named(
+    store: Store, run: RunRecord, judge: JudgeRecord, telling: list[_Telling]
+) -> dict[int, str]:
+    """The phrases by their hashes, read again from the pairs that have them first."""
+    wanted = {each.hash for each in telling}
+    first = sorted({each.first for each in telling})
+    return {
+        hash(phrase): phrase
+        for _, _, reasons in _reasons(store, run, judge, first)
+        for phrase in phrases_of(reasons)
+        if hash(phrase) in wanted
     }
-    scores = log_odds_scores(
-        np.array(had["A"], dtype=np.float64),
-        np.array(had["B"], dtype=np.float64),
-        (counts["A"], counts["B"]),
-    )
-    scored = dict(zip(phrases, scores.tolist(), strict=True))
-    return (
-        _themes("A", "B", scored, mentions),
-        _themes("B", "A", {phrase: -score for phrase, score in scored.items()}, mentions),
-    )
 
 
-def _themes(
-    side: Side, other: Side, scores: dict[str, float], mentions: dict[str, _Mentions]
-) -> tuple[Theme, ...]:
+def _themes(side: Side, found: list[_Telling], named: dict[int, str]) -> tuple[Theme, ...]:
     """The highest scores; of phrases that say the same of the same pairs, the longest."""
-    telling = [phrase for phrase, score in scores.items() if score >= SMALLEST_SCORE]
-    telling.sort(key=lambda phrase: (-round(scores[phrase], 1), -len(phrase), phrase))
-    kept: list[str] = []
-    for phrase in telling:
-        own = mentions[phrase].numbers[side]
-        if any(_alike(phrase, own, each, mentions[each].numbers[side]) for each in kept):
+    other: Side = "B" if side == "A" else "A"
+    telling = [(named[each.hash], each) for each in found if each.hash in named]
+    telling.sort(key=lambda each: (-round(each[1].score, 1), -len(each[0]), each[0]))
+    kept: list[tuple[str, set[int], _Telling]] = []
+    for phrase, each in telling:
+        own = set(each.numbers[side].tolist())
+        if any(_alike(phrase, own, had, numbers) for had, numbers, _ in kept):
             continue
-        kept.append(phrase)
+        kept.append((phrase, own, each))
         if len(kept) == MOST_THEMES:
             break
     return tuple(
         Theme(
             phrase=phrase,
-            count=len(mentions[phrase].numbers[side]),
-            other=len(mentions[phrase].numbers[other]),
-            score=round(scores[phrase], 2),
-            numbers=tuple(sorted(mentions[phrase].numbers[side])),
+            count=len(own),
+            other=each.numbers[other].size,
+            score=round(each.score, 2),
+            numbers=tuple(sorted(own)),
         )
-        for phrase in kept
+        for phrase, own, each in kept
     )
 
 
