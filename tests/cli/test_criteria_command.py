@@ -14,8 +14,9 @@ import pytest
 import evenhand
 from command_line import Command
 from evenhand.contract import read_criteria
+from evenhand.data import Source
 from evenhand.errors import JudgeUnreadable
-from evenhand.runs.criteria import half_of
+from evenhand.runs.criteria import half_of, read_criteria_data
 from run_data import write_lines
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, StartServer, chat_reply, error_reply
@@ -163,6 +164,19 @@ def test_labels_keep_what_agrees_with_people_on_unseen_prompts(
     shown = {int(each) for each in re.findall(r"^Question (\d+)\?$", asked.prompt, re.MULTILINE)}
     assert shown <= set(halves["choosing"])
     assert len(server.requests) == 1 + 2 * PAIRS
+
+
+def test_tags_of_the_data_named_like_a_half_are_in_no_half(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": f"Question {n}?", "response_a": "yes", "response_b": "no", "label": "A"}
+        | {"tags": ["unseen", "choosing", "maths"]}
+        for n in range(20)
+    ]
+    write_lines(tmp_path / "data.jsonl", rows)
+    found = read_criteria_data(Source(tmp_path / "data.jsonl", "data.jsonl")).rows
+    assert len(found) == 20
+    for row in found:
+        assert row["tags"] == ["maths", half_of(row["prompt"], seed=0)]
 
 
 def test_the_same_command_goes_on_with_the_criteria_it_began_with(

@@ -22,7 +22,8 @@ from evenhand.runs.plan import digest
 from evenhand.runs.sources import PairFiles, given_pairs
 from evenhand.stats.seeded_order import order_key
 
-# A tag for each half, so that a run's reports can be read by half too.
+# A tag for each half, so that a run's reports can be read by half too. Data that has these tags of
+# its own loses them: they would put a pair into both halves.
 Half = Literal["choosing", "unseen"]
 HALVES: tuple[Half, Half] = ("choosing", "unseen")
 PROMPTS_SHOWN, PAIRS_JUDGED = 30, 200
@@ -171,7 +172,7 @@ def _row(record: Record, half: Half) -> dict[str, Any]:
         "label": record.label,
         "model_a": record.model_a,
         "model_b": record.model_b,
-        "tags": [*record.tags, half],
+        "tags": [*(tag for tag in record.tags if tag not in HALVES), half],
         "cluster": record.cluster,
     }
     return {name: value for name, value in fields.items() if value is not None}
