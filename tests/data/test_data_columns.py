@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from data.conftest import Read, Write
@@ -146,6 +147,12 @@ def test_what_a_spelling_means_is_a_verdict() -> None:
 )
 def test_a_reference_that_is_a_number_is_read_as_its_text(given: object, text: str) -> None:
     assert record_of({**PLAIN, "reference": given}).pair.reference == text
+
+
+def test_numbers_of_a_data_frame_are_references_without_their_type() -> None:
+    # repr(np.float64(3.5)) is "np.float64(3.5)".
+    assert record_of({**PLAIN, "reference": np.float64(3.5)}).pair.reference == "3.5"
+    assert record_of({**PLAIN, "reference": np.int64(4)}).pair.reference == "4"
 
 
 def test_a_gap_in_a_column_of_numbers_is_no_reference() -> None:

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from numbers import Integral
 from typing import Annotated, Any, NoReturn
 
 from pydantic import (
@@ -59,11 +60,12 @@ Text = Annotated[str, Strict(), AfterValidator(_sendable)]
 
 def number_as_text(value: Any) -> Any:
     """A number as JSON writes it: the answer to a sum is a reference too. Anything else stays."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         return value
+    # NumPy's numbers, which rows of a data frame have, write their type too.
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else value
-    return str(value) if abs(value) < _LONG_NUMBER else value
+        return repr(float(value)) if math.isfinite(value) else value
+    return str(int(value)) if abs(int(value)) < _LONG_NUMBER else value
 
 
 Reference = Annotated[Text | None, BeforeValidator(number_as_text)]
