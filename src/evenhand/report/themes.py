@@ -201,6 +201,14 @@ class _Mentions:
         hashes = np.asarray(self.hashes)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
+        often = np.zeros(hashes.size, dtype=np.bool_)
+        more = FEWEST_PAIRS - 1
+        alike = hashes[more:] == hashes[:-more]
+        for shift in range(FEWEST_PAIRS):
+            often[shift : shift + alike.size] |= alike
+        if not often.any():
+            return {"A": [], "B": []}
+        order, hashes = order[often], hashes[often]  # most of what hostile reasons have is gone
         starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
         verdicts = np.asarray(self._verdicts)[order]
         won_by_a = np.asarray(self._won_by_a, dtype=np.bool_)
