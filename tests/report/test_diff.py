@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.messages import render
+from evenhand.messages import Message, render
 from evenhand.report.conclusions import conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.store import NewVote, Store
@@ -170,13 +170,59 @@ def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:
 
 
 def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> None:
-    judged_run(store, "before", {"one": "A" * 30}, models=[("old", "new")] * 30)
-    judged_run(store, "after", {"two": "B" * 30}, models=[("new", "old")] * 30)
+    def rows(winner: str, models: tuple[str, str], text: str) -> list[Row]:
+        named = {"model_a": models[0], "model_b": models[1]}
+        pairs = [{"response_a": f"{text} {n}", "response_b": text} for n in range(30)]
+        return [
+            Row(f"q{n}", says(winner), pair=pair, **named)  # type: ignore[arg-type]
+            for n, pair in enumerate(pairs)
+        ]
+
+    make_run(store, "before", rows("A", ("old", "new"), "monday"))
+    make_run(store, "after", rows("B", ("new", "old"), "tuesday"))
     found = diff_runs(store, "before", "after", DiffOptions(from_outcome="A", limit=1))
     # The old one won every time, as A and then as B.
-    assert (found.change.changed, found.names) == (0, ("old", "new"))
+    assert (found.matched.id, found.change.changed, found.names) == (30, 0, ("old", "new"))
     assert (found.flipped[0].second.winner, found.flipped_in_all) == ("A", 30)
-    assert "the models have changed places in 30 pairs" in found.notes[0]
+    assert "A and B have changed places in 30 pairs" in found.notes[1]
+
+
+def test_responses_that_have_not_moved_are_not_turned_by_their_models(store: Store) -> None:
+    judged_run(store, "before", {"one": "A" * 30}, models=[("old", "new")] * 30)
+    judged_run(store, "after", {"two": "B" * 30}, models=[("new", "old")] * 30)
+    found = diff_runs(store, "before", "after")
+    # The same texts: the other one wins now, whatever they are called.
+    assert (found.matched.content, found.change.changed, found.names) == (30, 30, ("A", "B"))
+
+
+def test_exchanged_responses_are_recognised_and_turned(store: Store) -> None:
+    def rows(winner: str, first: str, second: str, key: str) -> list[Row]:
+        pair = {"response_a": first, "response_b": second}
+        return [
+            Row(f"{key}{n}", says(winner), pair={"prompt": f"Question {n}?", **pair})
+            for n in range(10)
+        ]
+
+    make_run(store, "before", rows("A", "yes", "certainly", "#"))
+    make_run(store, "after", rows("B", "certainly", "yes", "#1"))
+    found = diff_runs(store, "before", "after", DiffOptions(to_outcome="A", limit=1))
+    assert (found.matched.texts, found.change.changed) == (10, 0)
+    assert found.flipped[0].second.winner == "A"
+    assert [note.code for note in found.notes if isinstance(note, Message)] == ["diff.exchanged"]
+
+
+def test_a_prompt_of_several_pairs_matches_nothing_where_others_of_it_matched(
+    store: Store,
+) -> None:
+    def rows(*responses: str) -> list[Row]:
+        pairs = [{"prompt": "Twice?", "response_b": text} for text in responses]
+        return [Row(f"#{n}", says("A"), pair=pair) for n, pair in enumerate(pairs)]
+
+    make_run(store, "first", rows("same", "old"))
+    make_run(store, "second", rows("same", "new"), judges=("other",))
+    found = diff_runs(store, "first", "second").matched
+    assert (found.content, found.prompt) == (1, 0)
+    assert (found.only_first, found.only_second) == (1, 1)
 
 
 def test_pairs_behind_each_count_are_paged(store: Store) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -90,8 +91,8 @@ class PairOutcome(Model):
 
 
 class FlippedPair(Model):
-    """A pair that came out otherwise; `prompt` is its beginning. Where the models have changed
-    places, A and B of `second` are exchanged, so that they are those of `first`."""
+    """A pair that came out otherwise; `prompt` is its beginning. Where the responses or the models
+    have changed places, A and B of `second` are exchanged, so that they are those of `first`."""
 
     matched_by: MatchedBy
     towards: Towards | None
@@ -247,7 +248,15 @@ def _checked(options: DiffOptions) -> DiffOptions:
 
 # Which pair of the one run is which of the other.
 
-_Matches = dict[int, tuple[int, MatchedBy]]
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    number: int  # in the second run
+    how: MatchedBy
+    exchanged: bool  # A and B have changed places there
+
+
+_Matches = dict[int, _Match]
 _Key = Callable[[RunItem], Hashable]
 
 
@@ -257,48 +266,77 @@ def _match(store: Store, one: _Side, two: _Side) -> _Matches:
     matches: _Matches = {}
     taken: set[int] = set()
 
-    def pair_up(how: MatchedBy, key: _Key) -> None:
-        left = _by_key((each for each in one.items.values() if each.number not in matches), key)
-        right = _by_key((each for each in two.items.values() if each.number not in taken), key)
+    def pair_up(how: MatchedBy, key: _Key, second: _Key | None = None) -> None:
+        left, right = _by_key(one, key), _by_key(two, second or key)
         for found, mine in left.items():
             theirs = right.get(found, ())
-            if len(mine) == len(theirs) == 1:
-                matches[mine[0]] = theirs[0], how
-                taken.add(theirs[0])
+            if len(mine) != 1 or len(theirs) != 1 or mine[0] in matches or theirs[0] in taken:
+                continue
+            exchanged = second is not None
+            if how in ("id", "prompt"):
+                items = one.items[mine[0]], two.items[theirs[0]]
+                exchanged = _models_exchanged(*items) or _texts_exchanged(*items, digests)
+            matches[mine[0]] = _Match(theirs[0], how, exchanged)
+            taken.add(theirs[0])
 
+    digests: _Digests = {}
     pair_up("content", lambda each: each.pair_id)
     if len(matches) == min(len(one.items), len(two.items)):
         return matches
-    # Only texts to the same prompt and of the same lengths can be equal: few are read.
     digests = _digests(store, one, two, matches, taken)
-    pair_up("texts", lambda each: digests.get(each.pair_id))
+    as_given = partial(_text_key, digests, which=0)
+    pair_up("texts", as_given)
+    pair_up("texts", as_given, partial(_text_key, digests, which=1))
     # `#7` is the seventh row of a file, and no id.
     pair_up("id", lambda e: None if e.key.startswith("#") else (e.key, e.prompt_key))
     pair_up("prompt", lambda each: each.prompt_key)
     return dict(sorted(matches.items()))
 
 
-def _by_key(items: Iterator[RunItem], key: _Key) -> dict[Hashable, list[int]]:
+def _by_key(side: _Side, key: _Key) -> dict[Hashable, list[int]]:
     numbers: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for each in items:
+    for each in side.items.values():
         found = key(each)
         if found is not None:
             numbers[found].append(each.number)
     return numbers
 
 
-def _digests(
-    store: Store, one: _Side, two: _Side, matches: _Matches, taken: set[int]
-) -> dict[int, bytes]:
-    left = [each for each in one.items.values() if each.number not in matches]
-    right = [each for each in two.items.values() if each.number not in taken]
-    shapes = {(e.prompt_key, e.lengths) for e in left} & {(e.prompt_key, e.lengths) for e in right}
-    alike = [e.pair_id for e in (*left, *right) if (e.prompt_key, e.lengths) in shapes]
-    return store.text_digests(alike)
+_Digests = dict[int, tuple[bytes, bytes]]
+
+
+def _digests(store: Store, one: _Side, two: _Side, matches: _Matches, taken: set[int]) -> _Digests:
+    """Of those that may have the texts of one that is left: only texts to the same prompt and of
+    the same lengths can be equal, so few are read."""
+    shapes = {_shape(each) for each in one.items.values() if each.number not in matches}
+    shapes &= {_shape(each) for each in two.items.values() if each.number not in taken}
+    items = (*one.items.values(), *two.items.values())
+    return store.text_digests([each.pair_id for each in items if _shape(each) in shapes])
+
+
+def _shape(item: RunItem) -> Hashable:
+    return item.prompt_key, *sorted(item.lengths)
+
+
+def _text_key(digests: _Digests, item: RunItem, *, which: Literal[0, 1]) -> bytes | None:
+    found = digests.get(item.pair_id)
+    return None if found is None else found[which]
+
+
+def _texts_exchanged(mine: RunItem, theirs: RunItem, digests: _Digests) -> bool:
+    own, turned = digests.get(mine.pair_id, (None, None))
+    return own != turned and own == _text_key(digests, theirs, which=1)
+
+
+def _models_exchanged(mine: RunItem, theirs: RunItem) -> bool:
+    models = _models(mine)
+    return (
+        None not in models and models[0] != models[1] and models == _models(theirs, exchanged=True)
+    )
 
 
 def _counted(matches: _Matches, one: _Side, two: _Side) -> MatchedPairs:
-    how = [each for _, each in matches.values()]
+    how = [each.how for each in matches.values()]
     counts = {name: how.count(name) for name in get_args(MatchedBy)}
     return MatchedPairs(
         **counts,
@@ -316,7 +354,7 @@ class _Judged:
     how: list[MatchedBy]
     rows: tuple[NDArray[np.intp], NDArray[np.intp]]  # in each run's columns
     codes: tuple[NDArray[np.int8], NDArray[np.int8]]
-    exchanged: NDArray[np.bool_]  # the models have changed places in the second run
+    exchanged: NDArray[np.bool_]  # A and B have changed places in the second run
 
     @classmethod
     def of(cls, matches: _Matches, one: _Side, two: _Side) -> _Judged:
@@ -324,16 +362,11 @@ class _Judged:
             {number: row for row, number in enumerate(each.columns.number)} for each in (one, two)
         ]
         numbers, how, exchanged = [], [], []
-        for mine, (theirs, matched_by) in matches.items():
-            if mine in places[0] and theirs in places[1]:
-                numbers.append((mine, theirs))
-                how.append(matched_by)
-                models = _models(one.items[mine])
-                exchanged.append(
-                    None not in models
-                    and models[0] != models[1]
-                    and models == _models(two.items[theirs], exchanged=True)
-                )
+        for mine, match in matches.items():
+            if mine in places[0] and match.number in places[1]:
+                numbers.append((mine, match.number))
+                how.append(match.how)
+                exchanged.append(match.exchanged)
         rows = [
             np.array([places[side][pair[side]] for pair in numbers], dtype=np.intp)
             for side in (0, 1)
@@ -482,8 +515,9 @@ def _notes(
 ) -> Iterator[Sentence]:
     one, two = sides
     counts = _counted(matched, one, two)
-    if counts.texts:
-        yield Message("diff.matched_by_texts", n=counts.texts)
+    as_given = sum(each.how == "texts" and not each.exchanged for each in matched.values())
+    if as_given:
+        yield Message("diff.matched_by_texts", n=as_given)
     if counts.id or counts.prompt:
         yield Message("diff.matched_by_name", by_id=counts.id, by_prompt=counts.prompt)
     if counts.only_first or counts.only_second:

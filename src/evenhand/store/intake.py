@@ -106,20 +106,18 @@ class IntakeStore(Database):
                 for row in connection.execute(query)
             ]
 
-    def text_digests(self, pair_ids: Sequence[int]) -> dict[int, bytes]:
-        """Of each pair's prompt and responses alone: equal texts, whatever the criteria."""
+    def text_digests(self, pair_ids: Sequence[int]) -> dict[int, tuple[bytes, bytes]]:
+        """Of each pair's prompt and responses alone: equal texts, whatever the criteria. The second
+        is of the pair with A and B exchanged."""
         column = pairs.c
         query = select(column.id, column.prompt, column.response_a, column.response_b)
-        digests: dict[int, bytes] = {}
+        digests: dict[int, tuple[bytes, bytes]] = {}
         with self._reading() as connection:
             for some in in_slices(sorted(set(pair_ids))):
-                for pair_id, *texts in connection.execute(
+                for pair_id, prompt, a, b in connection.execute(
                     query.where(column.id.in_(some), column.prompt != FORGOTTEN)
                 ):
-                    digest = blake2b(digest_size=16)
-                    for each in texts:
-                        digest.update(_sized(each))
-                    digests[pair_id] = digest.digest()
+                    digests[pair_id] = _digest(prompt, a, b), _digest(prompt, b, a)
         return digests
 
     def pair_at(self, run_id: int, number: int) -> Pair | None:
@@ -189,6 +187,13 @@ def prompt_key(prompt: str, context: str | None) -> int:
 def place_digest(source: str, row: int, turn: int = 1) -> bytes:
     place = b"%d;" % row if turn == 1 else b"%d:%d;" % (row, turn)
     return blake2b(place + source.encode(), digest_size=16).digest()
+
+
+def _digest(*texts: str) -> bytes:
+    digest = blake2b(digest_size=16)
+    for each in texts:
+        digest.update(_sized(each))
+    return digest.digest()
 
 
 def _sized(text: str) -> bytes:
