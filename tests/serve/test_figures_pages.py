@@ -12,7 +12,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenhand.serve.pages.rendering import LANGUAGES
+from evenhand.messages import render
+from evenhand.report.conclusions import conclude
+from evenhand.report.diff import diff_runs
+from evenhand.report.overview import as_markdown
+from evenhand.report.ranking import leader_of, rank_runs
+from evenhand.serve.pages.rendering import LANGUAGES, Language
+from evenhand.trust.audit import audit_run
+from evenhand.trust.findings import assess_audit
 from evenhand.trust.probes.cases import probe_cases
 from html_reading import Html
 from http_service import StartService, start_service
@@ -69,6 +76,42 @@ def there(visitor: Visitor, path: str) -> Html:
 def in_chinese(visitor: Visitor, path: str) -> Html:
     there(visitor, path)
     return visitor.see(path, language="zh")
+
+
+# Conclusions to paste
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_conclusions_stand_as_markdown_to_be_copied(
+    visitor: Visitor, run: str, unlabelled: str, language: Language
+) -> None:
+    def pasted(path: str) -> str:
+        there(visitor, path)
+        page = visitor.see(path, language=language)
+        (text,) = [each for each in page.all("textarea") if "readonly" in each.attributes]
+        button = page.one("button", type="button")
+        assert "hidden" in button.attributes  # without a script there is nothing to press
+        return "".join(text.texts)
+
+    store, name, plain = visitor.service.app.state.service.store, "Sums of three", "Without labels"
+    number = int(number_of(run))
+    ranked = rank_runs(store, [name]).ranking
+    assert ranked is not None
+    leads = (leader_of(ranked),)
+    assert pasted(run) == as_markdown(leads, (name,), language)
+    assert pasted(f"/rank?run={number}") == as_markdown(leads, (name,), language)
+    (chosen,) = conclude(store, plain).conclusions
+    assert pasted(unlabelled) == as_markdown(chosen.messages, (plain, "good"), language)
+    found = diff_runs(store, name, name, judges=("openai:good", "openai:other"))
+    expected = as_markdown(found.messages, (f"{name} → {name}",), language)
+    assert pasted(f"/compare?run={number}") == expected
+    audit = pasted(f"{run}/audit")
+    judge = store.run_judges(number)[0].name
+    report = audit_run(store, name, judge=judge)
+    lines = [render(line, language, "page") for line in assess_audit(report).lines]
+    head, _, told = audit.partition("\n")
+    assert head.startswith(f"**{judge}: ")
+    assert as_markdown("", lines, language).partition("\n")[2] == told
 
 
 # Ranking

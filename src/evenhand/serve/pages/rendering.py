@@ -104,6 +104,9 @@ class PageTranslator:
     def __call__(self, said: str) -> str:
         return render(said, self._language, self._face)
 
+    def each(self, said: Iterable[str]) -> list[str]:
+        return [self(one) for one in said]
+
 
 # Figures as people read them on a page: never a share or a rate without its uncertainty.
 
@@ -180,6 +183,12 @@ class FigureFormat:
             ],
             self._say.language,
         )
+
+    def markdown(self, messages: str | Iterable[Message], facts: Iterable[str] = ()) -> str:
+        """A conclusion to paste."""
+        from evenhand.report.overview import as_markdown
+
+        return as_markdown(messages, facts, self._say.language)
 
     def _unknown(self, of: Interval) -> Markup:
         return Markup('<span class="unknown">—</span>') + self._reason(of)

@@ -189,6 +189,24 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   });
 }
 
+// A conclusion as Markdown is there to be copied by hand; a script can do it too.
+document.addEventListener("toggle", (event) => {
+  const button = event.target.querySelector?.(":scope > [data-copy]");
+  if (button) button.hidden = false;
+}, true);
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const text = button.parentElement.querySelector("textarea");
+  text.select();
+  try {
+    // A browser offers its clipboard to secure pages alone.
+    if (navigator.clipboard) await navigator.clipboard.writeText(text.value);
+    else if (!document.execCommand("copy")) return;
+    button.textContent = button.dataset.copy;
+  } catch { /* the text is selected: a key copies it */ }
+});
+
 // What takes a while is sent once.
 document.addEventListener("submit", (event) => {
   const form = event.target;
