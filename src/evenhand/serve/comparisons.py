@@ -8,18 +8,21 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from evenhand.contract import Criterion, Order, Pair, Pass, Verdict, read_pair
+from evenhand.contract.verdict import ORDERS
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.prompts.preparation import PrepareKind
+from evenhand.prompts.template import built_in_template
 from evenhand.ranker.responses import RankedResponses, rank_responses
+from evenhand.report.records import JudgedPair
 from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.judges import JudgeCatalog
@@ -170,18 +173,34 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
         return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
     mode = config.mode_for(judge)
     filled = Prompt.of(pair, config.template_for(mode))
-    letters = mode == "letter"
+    lead_in = mode == "letter" and judge.traits.continues
+    return _sent(filled, pair.orders, lead_in=lead_in)
+
+
+def stored_prompt(pair: Pair, judged: JudgedPair) -> str | None:
+    """What a judge of a run was sent in the passes it made, filled anew. None where its prompt is
+    not that of this version of evenhand: of a template of one's own the run keeps the hash alone,
+    and what was prepared stands beside the verdict."""
+    if judged.locale is None or judged.mode is None:
+        return None
+    template = built_in_template(judged.locale, judged.mode)
+    if template.version != judged.prompt_version or not judged.passes:
+        return None
+    made = {each.order for each in judged.passes}
+    return _sent(Prompt.of(pair, template), [order for order in ORDERS if order in made])
+
+
+def _sent(filled: Prompt, orders: Iterable[Order], *, lead_in: bool = False) -> str:
+    letters = filled.template.mode == "letter"
     questions = filled.questions() if letters else ("",)
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
     parts: list[str] = []
-    for order in pair.orders:
+    for order in orders:
         for question, what in zip(questions, asked, strict=True):
             which = f" · {what}" if letters else ""
             parts += [
                 f"──── {order} pass{which} · {message.role} ────\n{message.text}\n"
-                for message in filled.messages(
-                    order, question=question, lead_in=letters and judge.traits.continues
-                )
+                for message in filled.messages(order, question=question, lead_in=lead_in)
             ]
     parts.append(f"──── {filled.template.version} ────")
     return "\n".join(parts)

@@ -19,6 +19,7 @@ from evenhand.messages import Message
 from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
 from evenhand.report.files import csv_lines
 from evenhand.report.records import RunRow, row_of, whole_pair
+from evenhand.serve.comparisons import stored_prompt
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
@@ -177,6 +178,7 @@ TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, 
 
 _BESIDE = frozenset({"cursor", "view", "marks"})
 _MOST_VOTES = 200
+_SENT_AT_MOST = 100_000
 
 _MARKS: dict[str, Marks] = {"on": "always", "off": "never"}
 
@@ -264,6 +266,8 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "run": status,
             "shown": shown,
             "pair": shown.report,
+            "sent": await asyncio.to_thread(_sent, shown, status.judges),
+            "sent_at_most": _SENT_AT_MOST,
             "offers": offers,
             "raw": raw,
             "marks": marks,
@@ -275,6 +279,13 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             **values,
         },
     )
+
+
+def _sent(shown: ShownPair, names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """By what readers call the judges: a recorded name may hold an address."""
+    pair, judges = shown.report.pair, shown.report.judges
+    sent = [(name, stored_prompt(pair, each)) for name, each in zip(names, judges, strict=False)]
+    return [(name, text) for name, text in sent if text is not None]
 
 
 def _place(visit: Visit) -> tuple[RunRecord, int]:
