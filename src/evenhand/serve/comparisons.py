@@ -16,6 +16,7 @@ from evenhand.contract import Criterion, Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
+from evenhand.judging.preparation import places_of
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.prompts.preparation import PrepareKind
@@ -169,7 +170,7 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
     if not judge.traits.needs_prompt:
         return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
     mode = config.mode_for(judge)
-    filled = Prompt.of(pair, config.template_for(mode))
+    filled = Prompt.of(pair, config.template_for(mode), places_of(config.prepare or ()))
     letters = mode == "letter"
     questions = filled.questions() if letters else ("",)
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
