@@ -89,7 +89,7 @@ SETTINGS = Settings(
     prepare=("metrics", "analysis"),
     prepare_with="openai:w",
     on_inconsistent="rate",
-    rating_samples=5,
+    rating_samples=1,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -110,7 +110,7 @@ RESOLVED = JudgeConfig(
     prepare=("metrics", "analysis"),
     prepare_with="openai:w",
     on_inconsistent="rate",
-    rating_samples=5,
+    rating_samples=1,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -136,7 +136,7 @@ CHOSEN = JudgeConfig(
     prepare=(),
     prepare_with="openai:v",
     on_inconsistent="keep",
-    rating_samples=1,
+    rating_samples=5,
 )
 
 
@@ -303,3 +303,30 @@ def test_what_is_prepared_is_named_once_and_in_one_order(given: Any, kinds: Any)
 def test_what_cannot_be_prepared_is_refused(given: Any) -> None:
     with pytest.raises(InputError, match="metrics, reference or analysis"):
         JudgeConfig(prepare=given)
+
+
+def test_ratings_that_would_all_be_one_are_refused() -> None:
+    chosen = JudgeConfig(judge="openai:m", on_inconsistent="rate", rating_samples=3)
+    with pytest.raises(InputError, match="3 ratings at temperature 0"):
+        JudgeConfig.resolve(Settings(), chosen)
+    warm = replace(chosen, temperature=1.0)
+    assert JudgeConfig.resolve(Settings(), warm).ratings_each == 3
+    # What was recorded is as it is.
+    recorded = replace(chosen, judge="replay:x.jsonl")
+    assert JudgeConfig.resolve(Settings(), recorded).ratings_each == 3
+
+
+def test_a_writer_that_follows_a_rule_is_refused() -> None:
+    chosen = JudgeConfig(judge="openai:m", prepare=("metrics",), prepare_with="baseline:longer")
+    with pytest.raises(InputError, match="baseline:longer follows a rule"):
+        JudgeConfig.resolve(Settings(), chosen)
+
+
+def test_who_rates_makes_another_run_and_no_other_judge() -> None:
+    """No pass depends on it, so that stored ones stay."""
+    plain = JudgeConfig(judge="openai:m", api_key="k")
+    rated = replace(plain, on_inconsistent="rate")
+    other = replace(rated, prepare_with="openai:w")
+    plans = [JudgePlan(config.open_judge(), config) for config in (plain, rated, other)]
+    assert len({plan.record().key for plan in plans}) == 1
+    assert len({str(plan.deciding()) for plan in plans}) == 3

@@ -16,7 +16,7 @@ def test_the_commands_show_it(command: Command) -> None:
     shown = command("run", "pairs.jsonl", *judge, *more, "--dry-run")
     assert shown.code == 0, shown.err
     assert "──── to openai:m · metrics · system ────" in shown.out
-    assert "at most about 51, and up to 36 ratings" in shown.out
+    assert "at most about 51, and up to 12 ratings" in shown.out
     # 51 calls for 36 passes.
     plain = command("plan", "pairs.jsonl", *judge, "--json").json
     prepared = command("plan", "pairs.jsonl", *judge, *more, "--json").json

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 from scripts.published_figures import PROCEDURES, SUBSETS
+from sqlalchemy import func, select
 
 from command_line import Command
+from evenhand.cli.options import JudgeChoices
+from evenhand.errors import InputError
+from evenhand.judging.config import JudgeConfig
+from evenhand.store import open_store
+from evenhand.store.schema import answers
 from run_data import write_lines
 
 
@@ -199,3 +205,101 @@ def test_the_prompts_of_what_is_written_can_be_seen(command: Command, tmp_path: 
     assert (
         "──── analysis B · user ────" in command("prompt", str(pair), "--prepare", "analysis").out
     )
+
+
+def test_more_half_credit_with_fewer_right_is_not_recommended(
+    command: Command, tmp_path: Path
+) -> None:
+    """Sixty pairs: 30 right and 30 wrong become 24 right and 36 inconsistent. Half credit rises
+    from 30 to 24 + 36 / 2 = 42 of 60; what is right falls by 6."""
+    names = [f"n{number}" for number in range(60)]
+    pairs = [labelled("a")[0] | {"id": name, "prompt": name} for name in names]
+    write_lines(tmp_path / "pairs.jsonl", pairs)
+    right, wavers, wrong = ("A", "B"), ("A", "A"), ("B", "A")
+    said = {"plain": [right] * 30 + [wrong] * 30, "wary": [right] * 24 + [wavers] * 36}
+    for name, each in said.items():
+        rows = [(pair, *letters) for pair, letters in zip(names, each, strict=True)]
+        write_lines(tmp_path / f"{name}.jsonl", recording(rows, metrics="1. Right?"))
+    ran = command(
+        *("audit", "pairs.jsonl", "--judge", "replay:plain.jsonl", "--try-prepare"),
+        *("--choice", "metrics=replay:wary.jsonl", "--store", "s.db", "--json"),
+    )
+    tried = ran.json["tried"][1]
+    assert tried["gain"]["value"] == pytest.approx(12 / 60)
+    assert tried["gain"]["low"] > 0
+    assert tried["rightGain"]["value"] == pytest.approx(-6 / 60)
+    assert ran.json["recommended"] is None
+
+
+def test_passes_that_were_never_recorded_are_no_harm(command: Command, tmp_path: Path) -> None:
+    write_lines(tmp_path / "pairs.jsonl", labelled("abcdefgh"))
+    whole = recording([(name, "A", "B") for name in "abcdefgh"], metrics="1. Right?")
+    write_lines(tmp_path / "plain.jsonl", whole)
+    write_lines(tmp_path / "lacking.jsonl", whole[:-1])
+    ran = command(
+        *("audit", "pairs.jsonl", "--judge", "replay:plain.jsonl", "--try-prepare"),
+        *("--choice", "metrics=replay:lacking.jsonl", "--store", "s.db", "--json"),
+    )
+    assert (ran.json["pairs"], ran.json["leftOut"]) == (7, 1)
+    assert ran.json["tried"][1]["harmed"]["part"] == 0
+
+
+def test_what_came_to_nothing_was_not_tried(command: Command, tmp_path: Path) -> None:
+    write_lines(tmp_path / "pairs.jsonl", labelled("abcdefgh"))
+    rows = recording([(name, "A", "B") for name in "abcdefgh"], metrics=" ")
+    write_lines(tmp_path / "empty.jsonl", rows)
+    ran = command(
+        *("audit", "pairs.jsonl", "--judge", "replay:empty.jsonl", "--try-prepare"),
+        *("--choice", "metrics", "--store", "s.db", "--json"),
+    )
+    assert (ran.json["tried"][1]["written"], ran.json["tried"][1]["unused"]) == (8, 8)
+    assert ran.json["sentence"].startswith("Not tried: 8 of 8 texts of metrics came to nothing")
+
+
+def test_a_choice_with_a_judge_of_its_own_is_not_sent_the_others_key(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[str | None, str | None]] = []
+
+    def looked_at(self: JudgeConfig) -> object:
+        opened.append((self.judge, self.api_key))
+        raise InputError("seen")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    write_lines(tmp_path / "pairs.jsonl", labelled("ab"))
+    write_lines(tmp_path / "plain.jsonl", recording([("a", "A", "B"), ("b", "A", "B")]))
+    begun = ("audit", "pairs.jsonl", "-c", "x", "--try-prepare", "--store", "s.db", "--yes")
+    command(*begun, "--judge", "replay:plain.jsonl", "--choice", "metrics")  # the first is judged
+    monkeypatch.setattr(JudgeConfig, "open_judge", looked_at)
+    command(*begun, "--judge", "openai:m", "--choice", "metrics=anthropic:m")
+    assert opened == [("openai:m", "sk-of-openai")]
+    choice = JudgeChoices().config("anthropic:m")
+    assert choice.api_key is None
+
+
+def test_pairs_with_the_same_texts_keep_their_own_recorded_texts(
+    command: Command, tmp_path: Path
+) -> None:
+    pairs = [each | {"prompt": "the same"} for each in labelled("ab")]
+    write_lines(tmp_path / "pairs.jsonl", pairs)
+    rows = [
+        each | {"steps": {"metrics": f"of {each['id']}"}}
+        for each in recording([("a", "A", "B"), ("b", "A", "B")])
+    ]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    judged = ("run", "pairs.jsonl", "--judge", "replay:rows.jsonl", "--prepare", "metrics")
+    for name in ("first", "second"):
+        assert command(*judged, "--name", name, "--locale", "zh", "--store", "s.db").code == 0
+
+    def told(run: str, pair: str) -> list[str]:
+        shown = command("show", run, pair, "--store", "s.db", "--json").json
+        metadata = shown["judges"][0]["verdict"]["metadata"]
+        return [each["text"] for each in metadata.get("artefacts", [])]
+
+    assert (told("first", "a"), told("first", "b")) == (["of a"], ["of b"])
+    # What the second run has too stays when the first goes, and goes with the last.
+    assert command("runs", "delete", "first", "--yes", "--store", "s.db").code == 0
+    assert told("second", "b") == ["of b"]
+    assert command("runs", "delete", "second", "--yes", "--store", "s.db").code == 0
+    with open_store(tmp_path / "s.db") as store, store._reading() as connection:
+        assert connection.execute(select(func.count()).select_from(answers)).scalar_one() == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from evenhand.contract import Outcome, Verdict
+from evenhand.contract import Outcome, Usage, Verdict
 from evenhand.errors import JudgeRejected, JudgeUnreachable, TemplateError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
 from evenhand.judging.comparison import Failed, compare, settle
@@ -129,7 +130,7 @@ async def test_what_came_to_nothing_is_left_out_and_said(
     judge = ScriptedJudge(lambda call: completion if call.artefact else answer_json("A"))
     verdict = await compare(PAIR, judge, prepared("metrics"))
     assert [each.outcome for each in verdict.metadata.artefacts] == [outcome]
-    assert any("(metrics) came to nothing" in note for note in verdict.notes)
+    assert f"What was prepared (metrics) was {outcome}, and was left out." in verdict.notes
     assert all("half of" not in text_of(call) for call in of_kind(judge, None))
 
 
@@ -142,7 +143,7 @@ async def test_an_analysis_is_shown_only_beside_the_other() -> None:
     judge = ScriptedJudge(answer)
     verdict = await compare(PAIR, judge, prepared("analysis"))
     assert all("GOOD WORK" not in text_of(call) for call in of_kind(judge, None))
-    assert any("(analysis) came to nothing" in note for note in verdict.notes)
+    assert "What was prepared (analysis) was refused, and was left out." in verdict.notes
 
 
 async def test_a_failed_artefact_fails_the_pair_before_any_pass() -> None:
@@ -255,7 +256,8 @@ async def test_an_inconsistent_pair_is_rated_and_stays_inconsistent() -> None:
     assert told == {"winner": "B", "scoresA": [4.0, 5.0], "scoresB": [8.0, 8.5], "unread": 0}
     # (8 + 8.5) / 2 = 8.25 and (4 + 5) / 2 = 4.5
     assert verdict.notes[-1] == (
-        "Scored alone, Response B has 8.2 of 10 and Response A 4.5; the verdict stays inconsistent."
+        "Scored alone (4 scores), Response B has 8.2 of 10 and Response A 4.5; "
+        "the verdict stays inconsistent."
     )
     assert all("SECOND" not in text_of(c) for c in of_kind(judge, "rating") if c.artefact_of == "A")
 
@@ -306,6 +308,7 @@ async def test_a_judge_that_is_gone_fails_the_rated_pair_so_that_it_can_be_tried
         ('{"score": -1}', None),
         ('{"score": true}', None),
         ('{"score": NaN}', None),
+        ('{"score": 1' + 400 * "0" + "}", None),
         ('{"score": 1, "score": 9}', None),
         ('The response says {"score": 10}.', None),
         ("I would give it 7", None),
@@ -314,3 +317,59 @@ async def test_a_judge_that_is_gone_fails_the_rated_pair_so_that_it_can_be_tried
 )
 def test_only_a_whole_answer_is_a_score(text: str, score: float | None) -> None:
     assert read_score(text) == score
+
+
+async def test_a_refusal_in_words_is_no_metric_and_may_be_a_reference() -> None:
+    said = "I'm sorry, but I can't help with that."
+    judge = ScriptedJudge(lambda call: said if call.artefact else answer_json("A"))
+    verdict = await compare(PAIR, judge, prepared("metrics", "reference"))
+    told = {each.kind: each.outcome for each in verdict.metadata.artefacts}
+    assert told == {"metrics": "refused", "reference": "answered"}
+
+
+async def test_a_pair_without_a_verdict_tells_what_was_written_for_it() -> None:
+    """One text and two passes, each of 10 tokens in: what was paid is told, verdict or none."""
+    usage = Usage(input_tokens=10, output_tokens=1, requests=1)
+
+    def answer(call: JudgeCall) -> Completion:
+        return Completion("1. Right?" if call.artefact else "no verdict", usage=usage)
+
+    settled = await settle(PAIR, ScriptedJudge(answer), prepared("metrics"))
+    assert isinstance(settled, Failed)
+    metadata = settled.failure.metadata
+    assert [each.kind for each in metadata.artefacts] == ["metrics"]
+    assert (metadata.usage.requests, metadata.usage.input_tokens) == (3, 30)
+
+
+async def test_whoever_waits_for_a_writer_that_is_cancelled_writes_it() -> None:
+    begun = asyncio.Event()
+
+    class Waiting(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            if call.artefact and not begun.is_set():
+                begun.set()
+                await asyncio.sleep(60)
+            return await super().ask(call)
+
+    judge, artefacts = Waiting(lambda c: "1." if c.artefact else answer_json("A")), Artefacts()
+    config = prepared("metrics")
+    first = asyncio.create_task(settle(PAIR, judge, config, artefacts=artefacts))
+    await begun.wait()
+    second = asyncio.create_task(
+        settle(
+            make_pair(prompt="THE PROMPT", context="THE CONTEXT"),
+            judge,
+            config,
+            artefacts=artefacts,
+        )
+    )
+    await asyncio.sleep(0)
+    first.cancel()
+    assert isinstance(await second, Verdict)
+
+
+async def test_equal_scores_in_another_order_are_equal() -> None:
+    scores = {"A": [8.1, 8.2, 7.9], "B": [7.9, 8.2, 8.1]}
+    verdict = await compare(PAIR, rating(scores), replace(RATE, rating_samples=3))
+    assert verdict.metadata.by_rating is not None
+    assert verdict.metadata.by_rating.winner == "TIE"

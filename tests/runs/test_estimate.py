@@ -149,7 +149,7 @@ def test_a_preview_counts_the_rows_and_shows_what_is_written_first() -> None:
     config = replace(CONFIG, prepare=("metrics", "reference", "analysis"), on_inconsistent="rate")
     plan = JudgePlan(config.open_judge(), config)
     preview = preview_run(given_pairs(pairings(3, 4), READING), [plan], RunOptions(price=PRICE))
-    assert (preview.calls, preview.ratings) == (36 + 3 + 3 + 12, 3 * 12)
+    assert (preview.calls, preview.ratings) == (36 + 3 + 3 + 12, 12)
     assert [(each.artefact, each.order) for each in preview.requests] == [
         ("metrics", None),
         ("reference", None),

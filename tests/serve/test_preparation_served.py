@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -84,3 +85,23 @@ def test_a_run_prepares_and_its_pairs_show_what_was_written(service: HttpService
     # What is shared is counted once, with the run: rows have their passes' own.
     with open_store(service.config.store) as store:
         assert [row.input_tokens for row in read_run(store, "prepared")] == [22, 22, 22]
+
+
+def test_forms_offer_what_may_be_prepared(service: HttpService) -> None:
+    for path in ("/new", "/try"):
+        page = service.client.get(path).text
+        assert '<option value="metrics,reference">' in page
+    form = {
+        "prompt": PAIR["prompt"],
+        "responseA": PAIR["response_a"],
+        "responseB": PAIR["response_b"],
+        "criteria": "accuracy",
+        "prepare": "metrics",
+        "allowTie": "yes",
+        "swapPositions": "yes",
+    }
+    (csrf,) = re.findall(r'name="csrf" value="([^"]*)"', service.client.get("/try").text) or [""]
+    sent = {**form, "csrf": csrf}
+    page = service.client.post("/try", data=sent, headers={"Origin": service.url}).text
+    assert "1. Is the sum &lt;right&gt;?" in page
+    assert '<option value="metrics" selected>' in page

@@ -148,6 +148,8 @@ def audit(
     )
     if choices and not try_prepare:
         raise InputError(Message("command.choice_alone"))
+    if try_prepare and judging.prepare is not None:
+        raise InputError(Message("command.choice_not_prepare"))
     if try_prepare and labelled == "-":
         raise InputError(Message("command.try_prepare_needs_file"))
     data = as_data(labelled)
@@ -181,7 +183,9 @@ def audit(
             try_choices(
                 lambda: open_source(data_path(labelled)),
                 reading,
-                config,
+                lambda its: judging.config(
+                    its or judge, base_url=None if its else base_url, locale=locale
+                ),
                 choices,
                 limits.options(name, bad_rows=bad_rows),
                 level=level,

@@ -105,6 +105,8 @@ def headline(verdict: Verdict) -> str:
 def show_verdict(console: Console, verdict: Verdict) -> None:
     from rich.text import Text
 
+    from evenhand.judging.preparation import used
+
     meta = verdict.metadata
     confidence = "not given" if verdict.confidence is None else f"{verdict.confidence:.2f}"
     source = _CONFIDENCE[meta.confidence_source]
@@ -136,16 +138,18 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     for note in verdict.notes:
         show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
+    in_use = used(meta.artefacts)
     for artefact in meta.artefacts:
-        _show_artefact(console, artefact)
+        _show_artefact(console, artefact, used=artefact in in_use)
 
 
-def _show_artefact(console: Console, artefact: Artefact) -> None:
+def _show_artefact(console: Console, artefact: Artefact, *, used: bool) -> None:
     from rich.text import Text
 
     name = artefact.kind + ("" if artefact.response is None else f" of {artefact.response}")
     by = "" if artefact.model is None else f"  {one_line(artefact.model)}"
-    ended = "" if artefact.outcome == "answered" else f", {artefact.outcome}: not used"
+    ended = "" if artefact.outcome == "answered" else f", {artefact.outcome}"
+    ended += "" if used else ": not used"
     console.print(Text.assemble("\n", (name, "bold"), ended, (by, "dim")))
     if artefact.text.strip():
         console.print(plain(artefact.text, indent=2))

@@ -238,7 +238,8 @@ RatingSamples = Annotated[
         "--rating-samples",
         min=1,
         max=100,
-        help="How often each response is scored then. Default: 3.",
+        help="How often each response is scored then; above 1 with a --temperature above 0. "
+        "Default: 1.",
     ),
 ]
 Calibrations = Annotated[
@@ -579,7 +580,19 @@ class JudgeChoices:
             on_inconsistent=self.on_inconsistent,
             rating_samples=self.rating_samples,
         )
-        return JudgeConfig.resolve(load_settings(), chosen)
+        resolved = JudgeConfig.resolve(load_settings(), chosen)
+        rates = resolved.on_inconsistent == "rate"
+        if self.rating_samples is not None and not rates:
+            raise InputError(
+                Message(
+                    "command.belongs_to", option="--rating-samples", other="--on-inconsistent rate"
+                )
+            )
+        if self.prepare_with is not None and not (resolved.prepare or rates):
+            raise InputError(
+                Message("command.belongs_to", option="--prepare-with", other="--prepare")
+            )
+        return resolved
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def prompt(
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
     from evenhand.judges import Traits, traits_of
-    from evenhand.judging.preparation import wanted_before
+    from evenhand.judging.preparation import places_of, wanted_before
     from evenhand.prompts import Prompt, answer_schema
 
     pair = gather_pair(texts)
@@ -55,7 +55,8 @@ def prompt(
                 other=traits.modes[0],
             )
         )
-    filled = Prompt.of(pair, config.template_for(chosen_mode))
+    kinds = config.prepare or ()
+    filled = Prompt.of(pair, config.template_for(chosen_mode), places_of(kinds))
 
     letters = chosen_mode == "letter"
     questions = filled.questions() if letters else ("",)
@@ -68,7 +69,7 @@ def prompt(
                 for message in request.call().messages
             ],
         }
-        for request in wanted_before(pair, config, config.prepare or ())
+        for request in wanted_before(pair, config, kinds)
     ]
     written = len(requests)
     requests += [

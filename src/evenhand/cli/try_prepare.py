@@ -12,7 +12,7 @@ import typer
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, share
-from evenhand.cli.terminal import one_line, table_of
+from evenhand.cli.terminal import one_line, print_table, table_of
 from evenhand.errors import InputError, Status
 from evenhand.messages import Message
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.data import ReadOptions, Source
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions, RunSummary
+    from evenhand.stats.estimates import EstimatedShare
     from evenhand.trust.preparation_trials import Kinds, PreparationTrial, TriedChoice
 
 
@@ -59,7 +60,7 @@ def read_choices(given: Sequence[str] | None) -> list[Choice]:
 def try_choices(
     open_data: Callable[[], Source],
     reading: ReadOptions,
-    config: JudgeConfig,
+    config_for: Callable[[str | None], JudgeConfig],
     given: Sequence[str] | None,
     options: RunOptions,
     *,
@@ -67,26 +68,27 @@ def try_choices(
     as_json: bool,
     confirm_above: float | None,
 ) -> NoReturn:
-    """One run after another; the caps hold for all of them together."""
+    """One run after another; the caps hold for all of them together. `config_for` resolves a choice
+    with a judge of its own anew: another provider is not sent the judge's key."""
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import opened_store
     from evenhand.judging.config import read_kinds
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.trust.preparation_trials import TriedRun, compare_choices
 
-    runs = []
+    runs, spent = [], 0.0
     for choice in [Choice(()), *read_choices(given)]:
-        own = replace(config, prepare=read_kinds(choice.prepare))
-        if choice.judge is not None:
-            own = replace(own, judge=choice.judge)
+        own = replace(config_for(choice.judge), prepare=read_kinds(choice.prepare))
         opened = own.open_judge()
         summary = judge_all(
             PairFiles((open_data(),), reading),
             [JudgePlan(opened, own)],
             replace(options, name=options.name and f"{options.name}-{choice.name}"),
             as_json=as_json,
-            confirm_above=confirm_above,
+            # Of all of them together.
+            confirm_above=None if confirm_above is None else max(0.0, confirm_above - spent),
         )
+        spent += summary.cost_usd or 0.0
         if not summary.finished:
             end(summary, as_json=as_json)
         runs.append(TriedRun(choice.prepare, summary.run))
@@ -112,34 +114,42 @@ def show_trial(console: Console, trial: PreparationTrial) -> None:
 
     console.print(Text(one_line(trial.sentence), "bold"), soft_wrap=True)
     console.print()
-    columns = ["prepare", "right, %", "gain, points", "mended", "harmed", "calls a pair"]
-    priced = any(each.cost_a_pair_usd != 0 for each in trial.tried)
-    table = table_of(*columns, *(["cost a pair"] if priced else []), left=("prepare",))
-    for each in trial.tried:
-        table.add_row(*_cells(each, priced=priced))
-    console.print(table)
-    console.print()
-    together = counted(len(trial.tried) - 1, "gain")
-    console.print(
-        Text(
-            f"{counted(trial.pairs, 'labelled pair')}; the intervals of {together} hold together "
-            f"({100 * trial.level:g} %). An inconsistent pair counts as a coin does.",
-            "dim",
-        )
+    table = table_of(
+        "prepare", "right, %", "gain, points", "better/worse", "calls", left=("prepare",)
     )
-
-
-def _cells(tried: TriedChoice, *, priced: bool) -> list[str]:
-    cost = tried.cost_a_pair_usd
-    cells = [
-        ",".join(tried.prepare) or "none",
-        share(tried.accuracy).replace(" %", ""),
-        _points(tried),
-        "" if tried.mended is None else str(tried.mended.part),
-        "" if tried.harmed is None else str(tried.harmed.part),
-        f"{tried.calls_a_pair:.1f}",
+    for each in trial.tried:
+        changed = "" if each.gain is None else f"{_part(each.mended)}/{_part(each.harmed)}"
+        right = share(each.accuracy).replace(" %", "")
+        cells = (_name(each), right, _points(each), changed, f"{each.calls_a_pair:.1f}")
+        table.add_row(*cells)
+    print_table(console, table)
+    console.print()
+    priced = [each for each in trial.tried if each.cost_a_pair_usd]
+    lines = [
+        f"{counted(trial.pairs, 'labelled pair')}; right: in both orders; gain: an inconsistent "
+        f"pair counts as half; the intervals of {counted(len(trial.tried) - 1, 'gain')} hold "
+        f"together ({100 * trial.level:g} %).",
+        *(
+            f"{counted(trial.left_out, 'labelled pair')} without a recorded pass left out."
+            for _ in range(trial.left_out > 0)
+        ),
+        *(
+            f"{_name(each)}: {each.unused} of {each.written} texts came to nothing."
+            for each in trial.tried
+            if each.unused
+        ),
+        *(f"{_name(each)}: {dollars(each.cost_a_pair_usd or 0.0)} a pair." for each in priced),
     ]
-    return [*cells, "not known" if cost is None else dollars(cost)] if priced else cells
+    for line in lines:
+        console.print(Text(line, "dim"))
+
+
+def _name(tried: TriedChoice) -> str:
+    return ",".join(tried.prepare) or "none"
+
+
+def _part(share: EstimatedShare | None) -> int:
+    return 0 if share is None else share.part
 
 
 def _points(tried: TriedChoice) -> str:

@@ -318,6 +318,8 @@ class Rating(Model):
     scores_a: tuple[float, ...] = ()
     scores_b: tuple[float, ...] = ()
     unread: int = 0  # ratings that could not be read
+    # Why there is none, where the judge would not score a response; left out of the JSON else.
+    reason: Sentence | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Metadata(Model):

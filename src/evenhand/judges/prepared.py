@@ -24,7 +24,8 @@ class PreparedJudge(ClosedOnExit):
 
     def __init__(self, judge: OpenJudge, writer: OpenJudge) -> None:
         self._judge = judge
-        self.writer = writer
+        self.artefact_writer: Judge = writer
+        self._writer = writer
         self.name = judge.name
         self.traits = judge.traits
         # Its settings by their digest: they may hold an address, and clients see these.
@@ -39,20 +40,21 @@ class PreparedJudge(ClosedOnExit):
     async def ask(self, call: JudgeCall) -> Completion:
         if call.artefact is None:
             return await self._judge.ask(call)
-        completion = await self.writer.ask(call)
-        # At the writer's own price: nobody after this knows whose call it was.
-        cost = cost_usd(completion.usage, model=completion.model, traits=self.writer.traits)
+        completion = await self._writer.ask(call)
+        # At the writer's own price, where a list has it.
+        cost = cost_usd(completion.usage, model=completion.model, traits=self._writer.traits)
         usage = completion.usage.model_copy(update={"cost_usd": cost})
         return completion if cost is None else replace(completion, usage=usage)
 
     async def close(self) -> None:
         await self._judge.close()
-        await self.writer.close()
+        await self._writer.close()
 
 
 def writer_of(judge: Judge) -> Judge:
-    """Who writes what is written beside the judge's verdicts."""
-    return judge.writer if isinstance(judge, PreparedJudge) else judge
+    """Who writes what is written beside the judge's verdicts; whoever wraps a judge says so too."""
+    writer: Judge = getattr(judge, "artefact_writer", judge)
+    return writer
 
 
 def _addresses_of(judge: Judge) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from evenhand.contract import Failure, Metadata, Outcome, Pair, Verdict, read_pair
+from evenhand.contract import Artefact, Failure, Metadata, Outcome, Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
 from evenhand.judging.config import Calibrator, JudgeConfig
@@ -96,19 +96,25 @@ async def _judge(
     try:
         passes, prepared = await make_passes(case, keeper, artefacts)
     except PassesFailed as failed:
-        return _failed(case, failed.error, failed.passes, requests=failed.requests)
+        return _failed(
+            case,
+            failed.error,
+            failed.passes,
+            requests=failed.requests,
+            artefacts=failed.prepared,
+        )
     readings = [result.reading for result in passes]
     decision = decide(pair, readings, how=case.how, shows_first=case.first_order)
     if isinstance(decision, Unreconciled):
         error = NoVerdict(Message("unread.no_valid_verdict", reason=decision.reason))
-        return _failed(case, error, passes, why=decision)
+        return _failed(case, error, passes, why=decision, artefacts=prepared)
     if config.calibration is not None:
         decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))
-    if config.rates_inconsistent and decision.outcome is Outcome.INCONSISTENT:
+    if decision.outcome is Outcome.INCONSISTENT and config.rates(case.judge.traits):
         try:
             rating, ratings = await rate(pair, case.judge, config, artefacts)
         except ArtefactsFailed as failed:
-            return _failed(case, failed.error, passes, requests=failed.requests)
+            return _failed(case, failed.error, passes, requests=failed.requests, artefacts=prepared)
         decision, prepared = replace(decision, by_rating=rating), (*prepared, *ratings)
     taken_ms = milliseconds_since(case.started)
     return Judged(decision, passes, config.samples_per_order, taken_ms, prepared)
@@ -147,6 +153,7 @@ def _failed(
     *,
     requests: int = 0,
     why: Unreconciled | None = None,
+    artefacts: tuple[Artefact, ...] = (),
 ) -> Failed:
     error.metadata = failed_metadata(
         case.pair,
@@ -156,5 +163,6 @@ def _failed(
         time_ms=milliseconds_since(case.started),
         requests=requests,
         why=why,
+        artefacts=artefacts,
     )
     return Failed(failure_of(error), error)

@@ -162,6 +162,7 @@ class JudgeConfig(JudgeOptions):
                 chosen.rating_samples, settings.rating_samples, chosen.ratings_each
             ),
         )
+        _refuse_useless_writing(resolved, traits)
         template = chosen.template or (Path(settings.template) if settings.template else None)
         if isinstance(template, Path):
             template = resolved._open_template(template, traits) if traits.needs_prompt else None
@@ -177,25 +178,24 @@ class JudgeConfig(JudgeOptions):
         if self.judge is None:
             raise InputError(Message("judging.no_judge"))
         judge = open_judge(self.judge, self)
-        if self.prepare_with is None or not self.writes:
+        if self.prepare_with is None:
             return judge
         from evenhand.judges.prepared import PreparedJudge
 
         writer = self.writer or replace(self, judge=self.prepare_with)
         return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
 
-    @property
-    def writes(self) -> bool:
-        """Whether anything is written beside the verdicts."""
-        return bool(self.prepare) or self.rates_inconsistent
+    def rates(self, traits: Traits) -> bool:
+        """Whether responses of inconsistent pairs are scored alone; see `prepares`."""
+        return self.on_inconsistent == "rate" and (traits.needs_prompt or traits.by_id)
 
-    @property
-    def rates_inconsistent(self) -> bool:
-        return self.on_inconsistent == "rate"
+    def writes(self, traits: Traits) -> bool:
+        """Whether anything is written beside the verdicts."""
+        return bool(self.prepares(traits)) or self.rates(traits)
 
     @property
     def ratings_each(self) -> int:
-        return self.rating_samples or 3
+        return self.rating_samples or 1
 
     def prepares(self, traits: Traits) -> tuple[PrepareKind, ...]:
         """A judge that follows a rule reads nothing and has nothing written; one that replays has
@@ -298,7 +298,9 @@ def read_kinds(given: Any) -> tuple[PrepareKind, ...] | None:
     named = given.split(",") if isinstance(given, str) else given
     if not isinstance(named, Sequence):
         raise InputError(Message("judging.prepare_unknown", kind=given, kinds=PREPARE_KINDS))
-    kinds = [str(each).strip() for each in named if str(each).strip() != "none"]
+    kinds = [str(each).strip() for each in named]
+    if kinds == ["none"]:
+        return ()
     for kind in kinds:
         if kind not in PREPARE_KINDS:
             raise InputError(Message("judging.prepare_unknown", kind=kind, kinds=PREPARE_KINDS))
@@ -333,6 +335,16 @@ def _writer_of(
     its = chosen if kinds[0] == kinds[1] else replace(chosen, base_url=None, api_key=None)
     server = _server_of(resolved.prepare_with, settings, its)
     return replace(resolved, **server, judge=resolved.prepare_with)
+
+
+def _refuse_useless_writing(resolved: JudgeConfig, traits: Traits) -> None:
+    if resolved.prepare_with is not None:
+        writer = traits_of(resolved.prepare_with)
+        if not (writer.needs_prompt or writer.by_id):
+            raise InputError(Message("judging.writer_writes_nothing", judge=resolved.prepare_with))
+    repeated = resolved.rates(traits) and resolved.ratings_each > 1
+    if repeated and traits.needs_prompt and not resolved.temperature:
+        raise InputError(Message("judging.ratings_alike", n=resolved.ratings_each))
 
 
 def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -5,13 +5,16 @@ the metadata. One text is made from what several ballots said, without preferrin
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 from typing import Any, Literal, TypeVar
 
 from evenhand.contract import (
     Analysis,
+    Artefact,
     Ballot,
     CriterionBallot,
     CriterionVerdict,
@@ -99,27 +102,30 @@ def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
 def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
     """What was prepared in vain, and what the ratings say: the better one first, so that a verdict
     and its mirror image differ in the labels alone."""
-    unused = [
-        each.kind
-        for each in judged.artefacts
-        if each.outcome != "answered" and each.kind != "rating"
-    ]
-    for kind in dict.fromkeys(unused):
-        yield say(locale, "not_prepared", kind=kind)
+    unused = defaultdict[str, set[str]](set)
+    for each in judged.artefacts:
+        if each.outcome != "answered" and each.kind != "rating":
+            unused[each.kind].add(each.outcome)
+    for kind, outcomes in unused.items():
+        yield say(locale, "not_prepared", kind=kind, outcome=", ".join(sorted(outcomes)))
     rating = judged.decision.by_rating
     if rating is None:
         return
     if rating.winner is None:
-        yield say(locale, "not_rated")
+        if rating.reason is None:
+            yield say(locale, "not_rated")
+        else:
+            yield say(locale, "not_rated_because", reason=rating.reason)
         return
-    a, b = (sum(scores) / len(scores) for scores in (rating.scores_a, rating.scores_b))
+    a, b = (fmean(scores) for scores in (rating.scores_a, rating.scores_b))
+    number = str(len(rating.scores_a) + len(rating.scores_b))
     if rating.winner == "TIE":
-        yield say(locale, "rated_alike", score=f"{a:.1f}")
+        yield say(locale, "rated_alike", number=number, score=f"{a:.1f}")
         return
     names = [name_winner(locale, "A"), name_winner(locale, "B")]
     better, other = names if rating.winner == "A" else names[::-1]
     high, low = f"{max(a, b):.1f}", f"{min(a, b):.1f}"
-    yield say(locale, "rated", better=better, high=high, other=other, low=low)
+    yield say(locale, "rated", number=number, better=better, high=high, other=other, low=low)
 
 
 def failure_of(error: EvenhandError) -> Failure:
@@ -140,10 +146,11 @@ def failed_metadata(
     time_ms: float,
     requests: int = 0,
     why: Unreconciled | None = None,
+    artefacts: tuple[Artefact, ...] = (),
 ) -> Metadata:
     """What is known of a pair without a verdict. `requests` were made in vain, beside those of the
-    passes that came."""
-    usage = add_usage(each.usage for each in results)
+    passes that came and of the artefacts that were written."""
+    usage = add_usage([*(each.usage for each in results), *(each.usage for each in artefacts)])
     return _metadata(
         pair,
         in_contract(pair, results),
@@ -153,6 +160,7 @@ def failed_metadata(
         samples=samples,
         criteria=tuple([each.to_contract() for each in why.criteria]) if why else (),
         position_consistency=why.position_consistency if why else None,
+        artefacts=artefacts,
         usage=usage.model_copy(update={"requests": usage.requests + requests}),
     )
 

@@ -91,10 +91,12 @@ class PassesFailed(Exception):
         passes: tuple[PassResult, ...],
         *,
         requests: int | None = None,
+        prepared: tuple[Artefact, ...] = (),
     ) -> None:
         super().__init__(str(errors[0]))
         self.error = errors[0]
         self.passes = passes
+        self.prepared = prepared
         self.requests = sum(error.requests for error in errors) if requests is None else requests
 
 
@@ -139,7 +141,7 @@ async def make_passes(
     # Told from the side that does not depend on what the caller calls A.
     first = case.first_order or "original"
     failed.sort(key=lambda entry: entry[0] != first)
-    raise PassesFailed([error for _, error in failed], passes)
+    raise PassesFailed([error for _, error in failed], passes, prepared=prepared)
 
 
 async def _prepare(case: Case, artefacts: Artefacts) -> tuple[Case, tuple[Artefact, ...]]:

@@ -6,7 +6,9 @@ artefact: written once, and shared by every pair that needs it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
+import math
 import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +20,18 @@ import orjson
 from evenhand.contract import Artefact, ArtefactKind, Pair, Rating, Usage, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import cost_usd
 from evenhand.judging.answers.json_answer import whole_object
+from evenhand.judging.answers.vocabulary import is_refusal
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts.preparation import (
+    BY_ID,
     OF_RESPONSE,
     RATING_SCHEMA,
     PrepareKind,
     artefact_messages,
     artefact_texts,
-    artefact_version,
 )
 from evenhand.prompts.prompt import NO_NOTES, Notes
 
@@ -106,14 +110,16 @@ class ArtefactRequest:
         return None if self.side is None else response_of(self.pair, self.side)
 
     def key(self, writer: str) -> str:
-        """By all that the text depends on; `writer` stands for the model and its settings."""
-        locale = self.config.language
-        texts = artefact_texts(self.kind, self.pair, self.response)
-        criteria = []
-        if self.kind in OF_RESPONSE:
-            criteria = [[c.name, c.description, c.weight] for c in self.pair.criteria]
-        version = artefact_version(self.kind, locale)
-        known = [writer, self.kind, locale, version, texts, criteria, self.sample]
+        """By all that the text depends on; `writer` stands for the model, its settings, and the
+        language and version of its prompts."""
+        if writer.startswith(BY_ID):
+            known: list[Any] = [writer, self.kind, self.pair.id, self.side, self.sample]
+        else:
+            criteria = []
+            if self.kind in OF_RESPONSE:
+                criteria = [[c.name, c.description, c.weight] for c in self.pair.criteria]
+            texts = artefact_texts(self.kind, self.pair, self.response)
+            known = [writer, self.kind, texts, criteria, self.sample]
         digest = sha256(orjson.dumps(known, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
         return f"{self.kind}-{digest}"
 
@@ -189,9 +195,10 @@ class Artefacts:
     ) -> tuple[GeneratedAnswer, bool]:
         """The text, and whether it was written just now."""
         key = request.key(self.writer)
-        known = self._known.get(key)
-        if known is not None:
-            return await _shared(known), False
+        while (known := self._known.get(key)) is not None:
+            # Whoever was writing it may be stopped, which is no reason to stop here.
+            with contextlib.suppress(_Cancelled):
+                return await _shared(known), False
         future = self._known[key] = asyncio.get_running_loop().create_future()
         try:
             made, written = await self._made(key, request, judge, retry)
@@ -235,8 +242,6 @@ class _Cancelled(Exception):
 async def _shared(known: asyncio.Future[GeneratedAnswer]) -> GeneratedAnswer:
     try:
         return await asyncio.shield(known)
-    except _Cancelled:
-        raise asyncio.CancelledError from None
     except JudgeError as error:
         # Each pair tells of itself in its error; the requests were another's.
         own = copy.copy(error)
@@ -254,8 +259,12 @@ async def write(
     else:
         completion = await ask_with_retries(judge, call, retry)
     made = GeneratedAnswer.of(key, completion, begun)
+    # To decline may be the right answer to a prompt, and is no metric, analysis or rating.
+    if made.outcome == "answered" and request.kind != "reference" and is_refusal(made.text):
+        made = replace(made, outcome="refused")
     if made.cost_usd is None:
-        cost = cost_usd(completion.usage, model=completion.model, traits=judge.traits)
+        traits = writer_of(judge).traits
+        cost = cost_usd(completion.usage, model=completion.model, traits=traits)
         made = replace(made, cost_usd=cost)
     return made
 
@@ -332,19 +341,31 @@ async def obtain(
     return [each for each in made if not isinstance(each, BaseException)]
 
 
-def notes_of(prepared: Sequence[Artefact]) -> Notes:
+def used(prepared: Sequence[Artefact]) -> list[Artefact]:
     """What of it the judge is shown: an analysis only beside the other response's."""
-    usable = {(a.kind, a.response): a.text for a in prepared if a.outcome == "answered"}
-    analyses = (usable.get(("analysis", "A")), usable.get(("analysis", "B")))
-    if None in analyses:
-        analyses = (None, None)
+    lacking = {each.kind for each in prepared if each.outcome != "answered"}
+    return [each for each in prepared if each.kind not in lacking]
+
+
+def notes_of(prepared: Sequence[Artefact]) -> Notes:
+    texts = {(each.kind, each.response): each.text for each in used(prepared)}
     notes = Notes(
-        metrics=usable.get(("metrics", None)),
-        own_reference=usable.get(("reference", None)),
-        analysis_a=analyses[0],
-        analysis_b=analyses[1],
+        metrics=texts.get(("metrics", None)),
+        own_reference=texts.get(("reference", None)),
+        analysis_a=texts.get(("analysis", "A")),
+        analysis_b=texts.get(("analysis", "B")),
     )
     return notes if any(text is not None for text in notes) else NO_NOTES
+
+
+def places_of(kinds: Sequence[PrepareKind], written: str = "…") -> Notes:
+    """Where what is prepared will stand, for whoever looks at a prompt before it is written."""
+    return Notes(
+        metrics=written if "metrics" in kinds else None,
+        own_reference=written if "reference" in kinds else None,
+        analysis_a=written if "analysis" in kinds else None,
+        analysis_b=written if "analysis" in kinds else None,
+    )
 
 
 # Ratings: each response scored alone.
@@ -364,7 +385,7 @@ def read_score(text: str) -> float | None:
         return None
     try:
         score = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     low, high = RATING_SCALE
     return score if low <= score <= high else None
@@ -381,7 +402,7 @@ async def rate(
     except ArtefactsFailed as failed:
         if failed.error.retryable:
             raise
-        return Rating(winner=None, unread=len(wanted)), ()
+        return Rating(winner=None, unread=len(wanted), reason=failed.error.message), ()
     return rating_of(wanted, [answer for answer, _ in made]), in_contract(wanted, made)
 
 
@@ -397,7 +418,7 @@ def rating_of(requests: Sequence[ArtefactRequest], made: Sequence[GeneratedAnswe
             scores[request.side].append(score)
     winner: Winner | None = None
     if scores["A"] and scores["B"]:
-        a, b = (sum(scores[side]) / len(scores[side]) for side in ("A", "B"))
+        a, b = (math.fsum(scores[side]) / len(scores[side]) for side in ("A", "B"))
         winner = "A" if a > b else "B" if b > a else "TIE"
     return Rating(
         winner=winner, scores_a=tuple(scores["A"]), scores_b=tuple(scores["B"]), unread=unread

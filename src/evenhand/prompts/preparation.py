@@ -38,6 +38,8 @@ ARTEFACT_KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
 PrepareKind = Literal["metrics", "reference", "analysis"]
 PREPARE_KINDS: tuple[PrepareKind, ...] = get_args(PrepareKind)
 OF_RESPONSE = ("analysis", "rating")  # the others are of the prompt alone
+# Begins the name of a writer that answers by the pair's id and not by its texts.
+BY_ID = "id:"
 
 RATING_SCHEMA: Mapping[str, Any] = closed_object(
     reasoning={"type": "string"}, score={"type": "number"}
@@ -49,7 +51,8 @@ _Sections = tuple[tuple[Role, tuple[str | Slot, ...]], ...]
 @cache
 def artefact_version(kind: ArtefactKind, locale: Locale) -> str:
     """Names the text of the prompt, so that what an earlier one gave is not taken for its own."""
-    source = read_text(locale, f"{kind}.txt") + words_for(locale).source
+    words = words_for(locale).source + read_text(locale, "preparation.toml")
+    source = read_text(locale, f"{kind}.txt") + words
     return sha256(source.encode()).hexdigest()[:12]
 
 

@@ -199,7 +199,9 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
         for side in "ab":
             place = f"{{response_{side}}}"
             source = source.replace(place, f"{place}\n{{analysis_{side}}}")
-        name += "+prepared"
+        # The names of the places are part of the prompt too.
+        named = sha256(read_text(locale, "preparation.toml").encode()).hexdigest()[:6]
+        name += f"+prepared.{named}"
     template = make_template(source, name=name, locale=locale, mode=mode)
     return replace(template, compact=mode == "letter")
 

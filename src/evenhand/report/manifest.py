@@ -246,7 +246,7 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
         yield from (_flag("locale"), judge.locale, _flag("mode"), judge.mode)
         # One of ours is named by its language and mode; a file by its own name.
         ours = f"{judge.locale}/{judge.mode}"
-        if judge.prompt_version.partition("@")[0] not in (ours, f"{ours}+prepared"):
+        if judge.prompt_version.partition("@")[0].partition("+prepared.")[0] != ours:
             yield from (_flag("template"), TEMPLATE)
     for name in _OPTIONS:
         if settings.get(name) is not None:

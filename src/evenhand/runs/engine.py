@@ -465,7 +465,7 @@ class _Engine:
                 self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
             )
             counts = None
-            if run_judge.config.writes:
+            if run_judge.config.writes(run_judge.judge.traits):
                 counted = self._store.count_pending_texts(self._run.id, run_judge.judge_id)
                 counts = ArtefactCounts(*counted)
             its = estimate(

@@ -226,7 +226,7 @@ def _estimate_artefacts(
     kinds = config.prepares(judge.traits)
     for kind in kinds:
         whole += taken(kind, counts.of(kind), lambda pair: wanted_before(pair, config, kinds))
-    if config.rates_inconsistent:
+    if config.rates(judge.traits):
         calls = counts.of("rating") * config.ratings_each
         most = taken("rating", calls, lambda pair: ratings_of(pair, config))
         whole += replace(

@@ -18,6 +18,7 @@ from evenhand.errors import (
     JudgeTimeout,
 )
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
@@ -61,6 +62,7 @@ class GatedJudge:
         self._writing_price = writing_price
         self.name: str = judge.name
         self.traits: Traits = judge.traits
+        self.artefact_writer = writer_of(judge)
 
     async def ask(self, call: JudgeCall) -> Completion:
         tokens = 0.0
@@ -87,10 +89,12 @@ class GatedJudge:
             self._gate.left(turn)
             raise
         usage = completion.usage
-        cost = usage.cost_usd  # of a writer with a price of its own
+        cost, traits, price = None, self.traits, self._price
+        if call.artefact is not None:
+            # A list's price of the writer, who knows it; else that which the caller names.
+            cost, traits, price = usage.cost_usd, self.artefact_writer.traits, self._writing_price
         if cost is None:
-            price = self._price if call.artefact is None else self._writing_price
-            cost = cost_usd(usage, model=completion.model, traits=self.traits, price=price)
+            cost = cost_usd(usage, model=completion.model, traits=traits, price=price)
         if cost is not None:
             usage = usage.model_copy(update={"cost_usd": cost})
             completion = replace(completion, usage=usage)
@@ -99,8 +103,8 @@ class GatedJudge:
             requests=max(1, usage.requests),
             cost_usd=cost,
             # A baseline reads and writes nothing.
-            input_tokens=0 if self.traits.free else usage.input_tokens,
-            output_tokens=0 if self.traits.free else usage.output_tokens,
+            input_tokens=0 if traits.free else usage.input_tokens,
+            output_tokens=0 if traits.free else usage.output_tokens,
         )
         self._gate.answered(
             turn,
@@ -135,6 +139,7 @@ class PatientJudge:
         self._telemetry = telemetry
         self.name = gated.name
         self.traits = gated.traits
+        self.artefact_writer = gated.artefact_writer
 
     async def ask(self, call: JudgeCall) -> Completion:
         with self._telemetry.call(self.name, call) as span:

@@ -19,7 +19,12 @@ from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
 from evenhand.judging.config import JudgeConfig, OnInconsistent
 from evenhand.messages import Message
-from evenhand.prompts.preparation import PrepareKind
+from evenhand.prompts.preparation import (
+    ARTEFACT_KINDS,
+    BY_ID,
+    PrepareKind,
+    artefact_version,
+)
 from evenhand.runs.options import RunOptions
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
@@ -52,6 +57,8 @@ class JudgePlan:
         kinds = self.config.prepares(self.judge.traits)
         if kinds:  # only then: runs from before keep their fingerprints
             settings |= {"prepare": ",".join(kinds), "writer": self.writer(salt=salt)}
+        else:
+            settings.pop("prepare_with", None)  # no pass depends on who rates
         locale = self.config.language if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
@@ -60,9 +67,11 @@ class JudgePlan:
 
     def writer(self, *, salt: str | None = None) -> str:
         """Who writes what is written beside the verdicts, by all that it depends on."""
-        identity = identity_of(self.judge)
+        identity, language = identity_of(self.judge), self.config.language
         by = identity.get("prepare_with") or [self.judge.name, dict(identity)]
-        return digest([by, *([salt] if salt else [])])
+        asked = [artefact_version(kind, language) for kind in ARTEFACT_KINDS]
+        named = digest([by, language, asked, *([salt] if salt else [])])
+        return f"{BY_ID}{named}" if writer_of(self.judge).traits.by_id else named
 
     def writing(
         self, prepare: tuple[PrepareKind, ...] | None, on_inconsistent: OnInconsistent | None
@@ -90,13 +99,13 @@ class JudgePlan:
             "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
-            **({"rating_samples": self.config.ratings_each} if self._rates else {}),
+            **(self._rating() if self.config.rates(self.judge.traits) else {}),
         }
 
-    @property
-    def _rates(self) -> bool:
-        traits = self.judge.traits
-        return self.config.rates_inconsistent and (traits.needs_prompt or traits.by_id)
+    def _rating(self) -> dict[str, Any]:
+        by = identity_of(self.judge).get("prepare_with")
+        samples = {"rating_samples": self.config.ratings_each}
+        return samples if by is None else {**samples, "prepare_with": by}
 
     def learned_on(self) -> dict[str, Any] | None:
         """What its calibration was learned on, which decides nothing."""
@@ -190,7 +199,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
     own, capped = plan.price or options.price, options.max_cost is not None
     its = price_of(plan.judge, own, capped=capped)
     writer = writer_of(plan.judge)
-    if writer is plan.judge:
+    if writer is plan.judge or not plan.config.writes(plan.judge.traits):
         return replace(its, writing=its.price)
     # A list's price is the writer's own, while the caller's was given for the judge.
     if price_known(model_of(writer), writer.traits):

@@ -9,7 +9,7 @@ from evenhand.contract.model import Model
 from evenhand.data import BadRow
 from evenhand.errors import DataError
 from evenhand.judges.prepared import writer_of
-from evenhand.judging.preparation import wanted_before
+from evenhand.judging.preparation import places_of, wanted_before
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import ChatMessage
@@ -61,7 +61,9 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
     sample: list[Pair] = []
     pairs, bad = 0, list[BadRow]()
     skipped = 0
-    counter = ArtefactCounter() if any(plan.config.writes for plan in judges) else None
+    counter = (
+        ArtefactCounter() if any(plan.config.writes(plan.judge.traits) for plan in judges) else None
+    )
     for record in sources.records():
         if isinstance(record, BadRow):
             skipped += 1
@@ -108,12 +110,13 @@ def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:
     if not plan.judge.traits.needs_prompt:
         return []
     writer = writer_of(plan.judge).name
+    kinds = plan.config.prepares(plan.judge.traits)
     asked = [
         _request(writer, each.call().messages, artefact=each.kind)
-        for each in wanted_before(pair, plan.config, plan.config.prepares(plan.judge.traits))
+        for each in wanted_before(pair, plan.config, kinds)
     ]
     mode = plan.config.mode_for(plan.judge)
-    filled = Prompt.of(pair, plan.config.template_for(mode))
+    filled = Prompt.of(pair, plan.config.template_for(mode), places_of(kinds))
     question = filled.questions()[0] if mode == "letter" else ""
     messages = filled.messages(pair.orders[0], question=question)
     return [*asked, _request(plan.judge.name, messages, order=pair.orders[0])]

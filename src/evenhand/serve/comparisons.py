@@ -17,6 +17,7 @@ from evenhand.contract.verdict import ORDERS
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
+from evenhand.judging.preparation import places_of
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.prompts.preparation import PrepareKind
@@ -172,7 +173,7 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
     if not judge.traits.needs_prompt:
         return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
     mode = config.mode_for(judge)
-    filled = Prompt.of(pair, config.template_for(mode))
+    filled = Prompt.of(pair, config.template_for(mode), places_of(config.prepare or ()))
     lead_in = mode == "letter" and judge.traits.continues
     return _sent(filled, pair.orders, lead_in=lead_in)
 

@@ -17,6 +17,7 @@ from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, JudgeError, SettingsError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.prepared import writer_of
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
 from evenhand.judging.config import Calibrator, JudgeConfig
@@ -132,6 +133,11 @@ class RedactedJudge:
     @property
     def identity(self) -> Mapping[str, object]:
         return identity_of(self._judge)
+
+    @property
+    def artefact_writer(self) -> Judge:
+        writer = writer_of(self._judge)
+        return self if writer is self._judge else writer
 
     async def ask(self, call: JudgeCall) -> Completion:
         try:

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from evenhand.judging.preparation import GeneratedAnswer
+from evenhand.contract import Pair
+from evenhand.judging.config import JudgeConfig
+from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.messages import from_text, to_text
+from evenhand.store.records import JudgeRecord
 from evenhand.store.rows import in_slices, insert_for
 from evenhand.store.schema import answers
 
@@ -95,3 +98,21 @@ def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, Gener
             values["error"] = None if row["error"] is None else from_text(row["error"])
             found[row["key"]] = GeneratedAnswer(**values)
     return found
+
+
+# What a judge of the store has written before it judges, by what is kept of the judge.
+
+
+def prepares(judge: JudgeRecord) -> bool:
+    return bool(judge.settings.get("prepare"))
+
+
+def written_before(pair: Pair, judge: JudgeRecord) -> list[tuple[str, ArtefactRequest]]:
+    """With the key that each is stored under."""
+    config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
+    requests = wanted_before(pair, config, config.prepare or ())
+    return [(each.key(judge.settings["writer"]), each) for each in requests]
+
+
+def keys_before(pair: Pair, judge: JudgeRecord) -> list[str]:
+    return [key for key, _ in written_before(pair, judge)]

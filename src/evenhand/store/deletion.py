@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,12 +22,14 @@ from sqlalchemy import (
     update,
 )
 
+from evenhand.contract import Pair
 from evenhand.store import sqlite
 from evenhand.store.address import FileAddress
+from evenhand.store.answers import keys_before, prepares
 from evenhand.store.database import Database
 from evenhand.store.full_text import drop_words, forget_words
-from evenhand.store.rows import in_slices
-from evenhand.store.runs import needed_run
+from evenhand.store.rows import OF_ITEM, in_slices, pair_of
+from evenhand.store.runs import judges_of_run, needed_run
 from evenhand.store.schema import (
     answers,
     batch_requests,
@@ -57,7 +60,7 @@ from evenhand.store.schema import (
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, pair_flags, skipped_rows, jobs),
     *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
-    *(batch_requests, batches, answers),
+    *(batch_requests, batches),
 )
 
 
@@ -130,6 +133,7 @@ def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None
         connection.execute(delete(table).where(_goes_with(table, run_id)))
         made_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
         connection.execute(update(table).where(made_here).values(run_id=None))
+    _drop_answers(connection, run_id)
     for table in _BESIDE_ITEMS:
         connection.execute(delete(table).where(table.c.run_id == run_id))
     reach = connection.execute(
@@ -203,6 +207,7 @@ class ForgottenTexts(NamedTuple):
 
 def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     """Prompts, responses, and whatever a judge wrote; every figure stays."""
+    _drop_answers(connection, run_id)  # by the texts, while they are there
     own, shared = _pairs_apart(connection, run_id)
     emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
     # Two texts of one length: nothing is to be said of their likeness or their lengths.
@@ -222,7 +227,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
     its_flags = pair_flags.c.run_id == run_id
     connection.execute(update(pair_flags).where(its_flags).values(comment=None))
-    for table in (report_cache, batch_requests, answers):
+    for table in (report_cache, batch_requests):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)
     # The error that stopped a run may quote an answer.
@@ -235,6 +240,49 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     summary = orjson.dumps(orjson.loads(before) | {"forgotten_at": time.time()}).decode()
     connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
     return ForgottenTexts(len(own), len(shared))
+
+
+_NOBODY = 0  # no run has this number
+_AT_ONCE = 500
+
+
+def _drop_answers(connection: Connection, run_id: int) -> None:
+    """What the run had generated goes with it. Artefacts of pairs that another run has too stay, as
+    nobody's: one that is half judged there needs the same notes again."""
+    preparing = [judge for judge in judges_of_run(connection, run_id) if prepares(judge)]
+    if preparing:
+        shared = {*_pairs_apart(connection, run_id)[1]}
+        kept, gone = set[str](), set[str]()
+        for pair_id, pair in _pairs_with_texts(connection, run_id):
+            keys = {key for judge in preparing for key in keys_before(pair, judge)}
+            (kept if pair_id in shared else gone).update(keys)
+        for some in in_slices(sorted(kept)):
+            of_run = and_(answers.c.run_id == run_id, answers.c.key.in_(some))
+            connection.execute(update(answers).where(of_run).values(run_id=_NOBODY))
+        for some in in_slices(sorted(gone - kept)):
+            unowned = and_(answers.c.run_id == _NOBODY, answers.c.key.in_(some))
+            connection.execute(delete(answers).where(unowned))
+    connection.execute(delete(answers).where(answers.c.run_id == run_id))
+
+
+def _pairs_with_texts(connection: Connection, run_id: int) -> Iterator[tuple[int, Pair]]:
+    after = 0
+    while True:
+        query = (
+            select(items.c.number, items.c.pair_id, *OF_ITEM, *(pairs.c[name] for name in _TEXTS))
+            .join(pairs, pairs.c.id == items.c.pair_id)
+            .where(items.c.run_id == run_id, items.c.number > after)
+            .order_by(items.c.number)
+            .limit(_AT_ONCE)
+        )
+        rows = connection.execute(query).mappings().all()
+        if not rows:
+            return
+        yield from ((row["pair_id"], pair_of(row)) for row in rows)
+        after = rows[-1]["number"]
+
+
+_TEXTS = (*("prompt", "response_a", "response_b", "criteria", "context", "reference", "allow_tie"),)
 
 
 def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[int]]:

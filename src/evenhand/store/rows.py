@@ -59,7 +59,8 @@ VERDICT_COLUMNS = (
 
 _FAILED = TypeAdapter(FailedPass)
 _UNREADS = TypeAdapter(tuple[Unread, ...])
-_PASSES: Any = {"metadata": {"passes"}}
+# What stands in tables of its own, and goes with the texts.
+_PASSES: Any = {"metadata": {"passes", "artefacts"}}
 _AT_ONCE = 500  # values in one IN (…)
 _T = TypeVar("_T")
 # A trillion tokens, or requests, of one pass are no count; and sums of such must fit 64 bits.

@@ -5,7 +5,7 @@ what they cost.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,9 +21,8 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Failure, Pair
-from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
-from evenhand.store.answers import find_answers
+from evenhand.judging.preparation import GeneratedAnswer
+from evenhand.store.answers import find_answers, keys_before, prepares, written_before
 from evenhand.store.database import Database
 from evenhand.store.flags import flags_on
 from evenhand.store.records import (
@@ -93,49 +92,50 @@ def whole_of(
 
 def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
     made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
-    prepared = _preparations(connection, {row["judge_id"] for row in rows})
     flags = flags_on(connection, run_id, {row["number"] for row in rows})
-    whole = []
-    for row in rows:
-        pair, its_passes = pair_of(row), made[row["pair_id"], row["judge_id"]]
-        settled = prepared.add(row["judge_id"], pair, settled_of(row, its_passes))
-        flag = flags.get(row["number"])
-        whole.append(WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes), flag))
-    return whole
+    behind = [made[row["pair_id"], row["judge_id"]] for row in rows]
+    judged = [
+        (row["judge_id"], pair_of(row), settled_of(row, its_passes))
+        for row, its_passes in zip(rows, behind, strict=True)
+    ]
+    settled_with = _with_artefacts(connection, judged)
+    return [
+        WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes), flags.get(row["number"]))
+        for row, (_, pair, _), settled, its_passes in zip(
+            rows, judged, settled_with, behind, strict=True
+        )
+    ]
 
 
-class _Preparations:
-    """What was written before verdicts: looked up only of judges for whom something is."""
-
-    def __init__(self, connection: Connection, kinds: Mapping[int, JudgeRecord]) -> None:
-        self._connection = connection
-        self._judges = kinds
-
-    def add(self, judge_id: int, pair: Pair, settled: Settled) -> Settled:
-        judge = self._judges.get(judge_id)
-        if judge is None or isinstance(settled, Failure) or not settled.passes:
-            return settled
-        requests, keys = _written_before(pair, judge)
-        found = find_answers(self._connection, keys)
+def _with_artefacts(
+    connection: Connection, judged: Sequence[tuple[int, Pair, Settled]]
+) -> list[Settled]:
+    """With what was written before: looked up at once, and only for judges that prepare."""
+    its_judges = _preparing(connection, {judge_id for judge_id, _, _ in judged})
+    wanted = [
+        written_before(pair, its_judges[judge_id]) if judge_id in its_judges else []
+        for judge_id, pair, _ in judged
+    ]
+    keys = {key for its in wanted for key, _ in its}
+    found = find_answers(connection, sorted(keys)) if keys else {}
+    settled_with: list[Settled] = []
+    for (_, _, settled), its in zip(judged, wanted, strict=True):
         prepared = [
             request.to_contract(found[key], written_here=False)
-            for request, key in zip(requests, keys, strict=True)
+            for key, request in its
             if key in found
         ]
-        return replace(settled, artefacts=tuple(prepared))
+        if prepared and not isinstance(settled, Failure) and settled.passes:
+            settled_with.append(replace(settled, artefacts=tuple(prepared)))
+        else:
+            settled_with.append(settled)
+    return settled_with
 
 
-def _written_before(pair: Pair, judge: JudgeRecord) -> tuple[list[ArtefactRequest], list[str]]:
-    """What is written before this judge judges the pair, and the keys that it is stored under."""
-    config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
-    requests = wanted_before(pair, config, config.prepare or ())
-    return requests, [each.key(judge.settings["writer"]) for each in requests]
-
-
-def _preparations(connection: Connection, judge_ids: Collection[int]) -> _Preparations:
+def _preparing(connection: Connection, judge_ids: Collection[int]) -> dict[int, JudgeRecord]:
     query = select(judges).where(judges.c.id.in_(sorted(judge_ids)))
     records = [judge_record(row) for row in connection.execute(query).mappings()]
-    return _Preparations(connection, {j.id: j for j in records if j.settings.get("prepare")})
+    return {judge.id: judge for judge in records if prepares(judge)}
 
 
 def _page(
@@ -260,7 +260,7 @@ class VerdictStore(Database):
         one that pairs share, once."""
         keys: set[str] = set()
         for whole in self.each_whole_verdict(run_id, judge_id=judge.id):
-            keys.update(_written_before(whole.pair, judge)[1])
+            keys.update(keys_before(whole.pair, judge))
         with self._reading() as connection:
             return list(find_answers(connection, sorted(keys)).values())
 
@@ -284,13 +284,13 @@ class VerdictStore(Database):
             replaced = _passes_of(connection, replaced_passes, wanted)
             judged = []
             pair = pair_of(row)
-            prepared = _preparations(connection, [judge.id for judge in its_judges])
             for judge in its_judges:
                 its_passes = made[item.pair_id, judge.id]
                 verdict = by_judge.get(judge.id)
                 settled = None
                 if verdict is not None:
-                    settled = prepared.add(judge.id, pair, settled_of(verdict, its_passes))
+                    own = settled_of(verdict, its_passes)
+                    (settled,) = _with_artefacts(connection, [(judge.id, pair, own)])
                 judged.append(
                     JudgedItem(
                         judge=judge,

@@ -6,19 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
-from evenhand.stats.rates.paired_difference import PairedDifference, difference_in_halves
+from evenhand.stats.rates.paired_difference import (
+    PairedDifference,
+    difference_in_halves,
+    paired_difference,
+)
 from evenhand.store import JudgeRecord, Store
 from evenhand.trust.audit import audit_labels
 from evenhand.trust.baselines import AuditRows
+from evenhand.trust.pass_counts import RunPasses
 
 Kinds = tuple[str, ...]
 CHOICES: tuple[Kinds, ...] = (
@@ -29,30 +36,38 @@ CHOICES: tuple[Kinds, ...] = (
 )
 # A gain below this is not worth a second call: one pair in twenty.
 USEFUL_GAIN = 0.05
+# Where more of the texts came to nothing, the choice was not tried.
+_MOST_UNUSED = 0.2
 
 
 class TriedChoice(Model):
     """One choice on the labelled pairs. `gain` is over judging without preparation on the same
-    pairs, where an inconsistent pair counts as a coin would; `mended` and `harmed` are the pairs on
-    which it is right more, or less. Calls and cost are of judging with this choice alone, whatever
-    was shared with the others here."""
+    pairs, where an inconsistent pair counts as a coin would; `right_gain` is that of `accuracy`,
+    where it is not right. `mended` and `harmed` are the pairs on which the first rises, or falls.
+    `unused` texts of all that were written came to nothing. Calls and cost are of judging with this
+    choice alone, whatever was shared with the others here."""
 
     prepare: Kinds
     judge: str
     run: str
     accuracy: EstimatedShare
-    gain: PairedDifference | None  # none where nothing is prepared, like the next two
+    gain: PairedDifference | None  # none where nothing is prepared, like the next three
+    right_gain: PairedDifference | None
     mended: EstimatedShare | None
     harmed: EstimatedShare | None
     calls_a_pair: float
     cost_a_pair_usd: float | None
+    written: int = 0
+    unused: int = 0
 
 
 class PreparationTrial(Model):
     """`level` is of all gains together: with several choices one looks good by luck. `recommended`
-    is null where no choice is shown to help."""
+    is null where no choice is shown to help. `left_out` labelled pairs lack a recorded pass of some
+    choice, and are in no figure."""
 
     pairs: int
+    left_out: int
     level: float
     tried: tuple[TriedChoice, ...]
     recommended: Kinds | None
@@ -70,8 +85,10 @@ class TriedRun:
 def compare_choices(store: Store, runs: Sequence[TriedRun], *, level: float) -> PreparationTrial:
     """The first is without preparation. All are over the same labelled pairs."""
     records = [_chosen(store, each) for each in runs]
-    rows = [_rows(store, each.run, judge) for each, judge in zip(runs, records, strict=True)]
+    found = [_rows(store, each.run, judge) for each, judge in zip(runs, records, strict=True)]
+    rows = [each for each, _ in found]
     shared = _judged_by_all(rows)
+    every = np.unique(np.concatenate([labelled for _, labelled in found]))
     base = rows[0].only(np.isin(rows[0].numbers, shared))
     # Bonferroni: every interval holds at once, and so does that of the one which looks best.
     each_level = 1 - (1 - level) / max(1, len(runs) - 1)
@@ -94,14 +111,25 @@ def compare_choices(store: Store, runs: Sequence[TriedRun], *, level: float) -> 
                 gain=difference_in_halves(gained, base.prompts, level=each_level)
                 if compared
                 else None,
+                right_gain=paired_difference(
+                    with_it.verdicts == with_it.labels,
+                    base.verdicts == base.labels,
+                    base.prompts,
+                    level=each_level,
+                )
+                if compared
+                else None,
                 mended=_share(gained > 0, base, level) if compared else None,
                 harmed=_share(gained < 0, base, level) if compared else None,
                 **_taken(store, each, judge),
             )
         )
-    recommended = _recommended(tried[1:])
+    recommended = _recommended(
+        [each for each in tried[1:] if each.unused <= _MOST_UNUSED * each.written]
+    )
     return PreparationTrial(
         pairs=int(shared.size),
+        left_out=int(every.size - shared.size),
         level=level,
         tried=tuple(tried),
         recommended=None if recommended is None else recommended.prepare,
@@ -114,11 +142,17 @@ def _chosen(store: Store, tried: TriedRun) -> JudgeRecord:
     return chosen_judge(store.run_judges(run.id), run.name, None)
 
 
-def _rows(store: Store, name: str, judge: JudgeRecord) -> AuditRows:
+def _rows(store: Store, name: str, judge: JudgeRecord) -> tuple[AuditRows, NDArray[np.int64]]:
+    """The labelled pairs that were judged, and the numbers of all labelled ones: what a recording
+    lacks says nothing of what was prepared."""
     run = find_run(store, name)
     columns = store.outcome_columns(run.id, judge.id)
-    rows = AuditRows.of(columns, audit_labels(store, run, columns).winners)
-    return rows.only(rows.labelled)
+    labels = audit_labels(store, run, columns).winners
+    labelled = AuditRows.of(columns, labels).labelled
+    passes = RunPasses(columns, store.pass_columns(run.id, judge.id))
+    labels[passes.missing(labelled)[0]] = NO_WINNER
+    rows = AuditRows.of(columns, labels)
+    return rows.only(rows.labelled), rows.numbers[labelled]
 
 
 def _judged_by_all(rows: Sequence[AuditRows]) -> NDArray[np.int64]:
@@ -140,15 +174,16 @@ def _share(part: NDArray[np.bool_], rows: AuditRows, level: float) -> EstimatedS
     return share_of_rows(part, rows.prompts, level=level, unit="labelled pair")
 
 
-def _taken(store: Store, tried: TriedRun, judge: JudgeRecord) -> dict[str, float | None]:
+def _taken(store: Store, tried: TriedRun, judge: JudgeRecord) -> dict[str, Any]:
     """A replayed answer is a call too, though no request was made for it."""
     run = find_run(store, tried.run)
     used = store.tally(run.id, judge.id).used
-    calls, cost = max(used.requests, used.passes), None
+    calls, cost, texts = max(used.requests, used.passes), None, list[str]()
     if not used.unpriced_passes:
         cost = used.cost_usd or 0.0
     if judge.settings.get("prepare"):
         written = store.artefacts_behind(run.id, judge)
+        texts = [each.outcome for each in written]
         calls += sum(max(1, each.requests) for each in written)
         costs = [each.cost_usd for each in written]
         known = [amount for amount in costs if amount is not None]
@@ -157,24 +192,43 @@ def _taken(store: Store, tried: TriedRun, judge: JudgeRecord) -> dict[str, float
     return {
         "calls_a_pair": calls / pairs,
         "cost_a_pair_usd": None if cost is None else cost / pairs,
+        "written": len(texts),
+        "unused": len(texts) - texts.count("answered"),
     }
 
 
 def _recommended(tried: Sequence[TriedChoice]) -> TriedChoice | None:
-    """Of those shown to help, the one that helps most for certain; of equals the cheaper."""
-    helping = [each for each in tried if each.gain is not None and (each.gain.low or 0.0) > 0]
+    """Of those shown to help, the one that helps most for certain; of equals the cheaper. One that
+    is right in both orders less often has traded wrong verdicts for none, and is not among them."""
+    helping = [
+        each
+        for each in tried
+        if each.gain is not None
+        and (each.gain.low or 0.0) > 0
+        and each.right_gain is not None
+        and (each.right_gain.value or 0.0) >= 0
+    ]
     if not helping:
         return None
     return max(helping, key=lambda each: (each.gain.low if each.gain else 0, -each.calls_a_pair))
 
 
 def _sentence(tried: Sequence[TriedChoice], recommended: TriedChoice | None) -> Message:
-    if recommended is not None and recommended.gain is not None:
+    idle = [each for each in tried[1:] if each.unused > _MOST_UNUSED * each.written]
+    if idle:
+        worst = max(idle, key=lambda each: each.unused / each.written)
+        kinds = ",".join(worst.prepare)
+        return Message(
+            "trust.prepare_unwritten", kinds=kinds, unused=worst.unused, written=worst.written
+        )
+    if recommended is not None and recommended.gain and recommended.right_gain:
+        right = recommended.right_gain.percents()
         return Message(
             "trust.prepare_this",
             kinds=",".join(recommended.prepare),
             times=recommended.calls_a_pair / (tried[0].calls_a_pair or 1.0),
             **recommended.gain.percents(),
+            **{f"right_{name}": value for name, value in right.items()},
         )
     gains = [each.gain for each in tried[1:] if each.gain is not None]
     known = [gain for gain in gains if gain.high is not None]

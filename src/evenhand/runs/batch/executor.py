@@ -417,7 +417,8 @@ class BatchExecutor:
         # Judges that share what is written for them go in turn, so that each is asked for once.
         in_turn: defaultdict[str, list[BatchQueue]] = defaultdict(list)
         for place, (run_judge, queue) in enumerate(zip(run_judges, self._queues, strict=True)):
-            shares = run_judge.writer if run_judge.config.writes else f"{place}"
+            writes = run_judge.config.writes(run_judge.judge.traits)
+            shares = run_judge.writer if writes else f"{place}"
             in_turn[shares].append(queue)
         running = [asyncio.create_task(_run_each(queues)) for queues in in_turn.values()]
         try:

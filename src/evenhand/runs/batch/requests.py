@@ -78,7 +78,7 @@ class PageArtefacts:
         for work in works:
             if kinds and work.lacks_passes(config.samples_per_order):
                 needed += wanted_before(work.pair, config, kinds)
-            if config.rates_inconsistent and begun(work):
+            if config.rates(traits) and begun(work):
                 needed += ratings_of(work.pair, config)
         await self.find([each.key(self._writer) for each in needed])
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.prepared import writer_of
 from evenhand.runs.budget import Budget
 from evenhand.runs.pacing import Pace, Stopped
 from evenhand.runs.ray.ledger import VALID_S
@@ -192,6 +193,7 @@ class LeasedJudge:
         self._lease = lease
         self.name: str = judge.name
         self.traits: Traits = judge.traits
+        self.artefact_writer = writer_of(judge)
 
     async def ask(self, call: JudgeCall) -> Completion:
         await self._lease.take()

@@ -13,7 +13,9 @@ from starlette.responses import Response, StreamingResponse
 
 from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
 from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
+from evenhand.judging.config import read_kinds
 from evenhand.messages import Message
+from evenhand.prompts.preparation import PrepareKind
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, read_form
@@ -34,6 +36,7 @@ class PlaygroundForm:
     criteria: str = ""
     context: str = ""
     reference: str = ""
+    prepare: str = ""
     judge: str | None = None
     allow_tie: bool = True
     swap_positions: bool = True
@@ -56,6 +59,10 @@ class PlaygroundForm:
             raise TooLarge(
                 Message("serve.too_many_criteria", lines=lines + 1, criteria=limits.criteria)
             )
+
+    @property
+    def kinds(self) -> tuple[PrepareKind, ...] | None:
+        return read_kinds(self.prepare) if self.prepare else None
 
     def exchanged(self) -> PlaygroundForm:
         return replace(self, response_a=self.response_b, response_b=self.response_a)
@@ -110,7 +117,9 @@ async def compare(visit: Visit) -> Filled | Response:
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
     try:
-        verdict = await visit.service.comparisons.compare(attempt.pair(), judge=attempt.judge)
+        verdict = await visit.service.comparisons.compare(
+            attempt.pair(), judge=attempt.judge, prepare=attempt.kinds
+        )
         result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
     except EvenhandError as error:
         result = PlaygroundResult.of(error)
@@ -136,7 +145,10 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
 
     async def work() -> Verdict:
         return await service.comparisons.compare(
-            attempt.pair(), judge=attempt.judge, heard=made.put_nowait
+            attempt.pair(),
+            judge=attempt.judge,
+            prepare=attempt.kinds,
+            heard=made.put_nowait,
         )
 
     working = asyncio.ensure_future(work())

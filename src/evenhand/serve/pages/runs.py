@@ -31,7 +31,17 @@ _ROWS = 50
 _RATES_SHOWN = 1
 _KEPT_GLANCES = 500
 _FIELDS = frozenset(
-    {"csrf", "criteria", "name", "judges", "badRows", "keepGoingUnread", "maxCost", "act"}
+    {
+        "csrf",
+        "criteria",
+        "name",
+        "judges",
+        "badRows",
+        "keepGoingUnread",
+        "maxCost",
+        "prepare",
+        "act",
+    }
 )
 _ANY_CRITERION = read_value(StartRun, {"criteria": ["accuracy"]}).criteria
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
@@ -196,6 +206,7 @@ def _options(fields: Fields) -> StartRun:
         "judges": fields.all("judges"),
         "criteria": [name for name in criteria if name],
         "badRows": fields.get("badRows"),
+        "prepare": fields.get("prepare"),
         "keepGoingUnread": fields.get("keepGoingUnread") is not None,
         "maxCost": _amount(fields.get("maxCost")),
     }
