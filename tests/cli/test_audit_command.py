@@ -177,7 +177,8 @@ def test_missing_swapped_passes_are_named_and_not_counted_as_wrong(
     write_lines(command.directory / "rest.jsonl", pairs[10:])
     rest = command("audit", "rest.jsonl", "--judge", f"replay:{recordings}", *at, "--json").json
     assert told["accuracy"] == rest["accuracy"]
-    assert told["findings"]["word"] == rest["findings"]["word"] == "trustworthy"
+    assert rest["findings"]["word"] == "trustworthy"
+    assert told["findings"]["word"] == "with care"  # nothing is known of every tenth pair
     shown = " ".join(command(*asked).out.split())
     assert "10 of 100 labelled pairs are in no figure: the recording lacks 10 swapped" in shown
 
