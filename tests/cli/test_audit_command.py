@@ -347,6 +347,18 @@ def labelled(count: int) -> list[dict[str, object]]:
     return rows
 
 
+def test_a_level_that_is_none_is_refused_before_judging(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(6))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    ran = command(*asked, "--base-url", server.url, "--store", "store.db", "--level", "95")
+    assert ran.code == 2
+    assert "95" in ran.err
+    assert not server.requests
+
+
 def test_an_audit_counts_against_the_labels(command: Command, start_server: StartServer) -> None:
     server = start_server(adds_up)
     write_lines(command.directory / "labelled.jsonl", labelled(60))
@@ -518,6 +530,8 @@ def test_labels_that_all_name_one_side_are_fine_in_both_orders(
         "saysB": 0,
         "saysTie": 0,
         "none": 0,
+        "inconsistent": 0,
+        "invalid": 0,
     }
     assert "every label names A: kappa and macro F1 count each pair" in ran.json["notes"][0]
 

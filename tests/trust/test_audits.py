@@ -363,6 +363,14 @@ def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:
     assert (found.agreement.part, found.agreement.of) == (6, 6)
 
 
+def test_the_confusion_table_keeps_inconsistent_and_invalid_apart(store: Store) -> None:
+    made = [*rows(6), *(Row(f"p{n}", follows_place, label="A") for n in range(4))]
+    make_run(store, "run", [*made, Row("m", mumbles, label="B")])
+    matrix = audit_run(store, "run").confusion
+    kinds = [(row.none, row.inconsistent, row.invalid) for row in (matrix.a, matrix.b, matrix.tie)]
+    assert kinds == [(4, 4, 0), (1, 0, 1), (0, 0, 0)]
+
+
 def test_a_run_of_which_nothing_is_judged_says_so(store: Store) -> None:
     make_run(store, "run", [Row("q1", says("A"), label="A", judged=False)])
     with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):

@@ -135,6 +135,7 @@ def audit(
     from evenhand.cli.try_prepare import try_choices
     from evenhand.data import open_source
     from evenhand.runs import JudgePlan, PairFiles
+    from evenhand.stats.outcomes import confidence_level
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
 
@@ -146,6 +147,7 @@ def audit(
         max_place_lean=max_place_lean,
         max_length_excess=max_length_excess,
     )
+    confidence_level(level)
     if choices and not try_prepare:
         raise InputError(Message("command.choice_alone"))
     if try_prepare and labelled == "-":
@@ -572,11 +574,11 @@ def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _show_confusion(console: Console, audit: Audit) -> None:
-
-    table = table_of("label", "judge A", "judge B", "judge TIE", "none", left=("label",))
+    columns = ("label", "judge A", "judge B", "judge TIE", "inconsistent", "invalid")
+    table = table_of(*columns, left=("label",))
     for row in (audit.confusion.a, audit.confusion.b, audit.confusion.tie):
-        counts = (row.says_a, row.says_b, row.says_tie, row.none)
-        table.add_row(row.label, *(number(count) for count in counts))
+        counts = (row.says_a, row.says_b, row.says_tie, row.inconsistent, row.invalid)
+        table.add_row(row.label, *(number(count or 0) for count in counts))
     console.print()
     console.print(table)
 
