@@ -408,7 +408,9 @@ def end_without_labels(
 
     from evenhand.trust.findings import assess_position
 
-    findings = assess_position(position, thresholds)
+    figures = found.figures
+    repeated = (figures.pairs, len(figures.by_repetition)) if figures.by_repetition else None
+    findings = assess_position(position, thresholds, repeated=repeated)
     if as_json:
         session.write_json(
             {
@@ -494,11 +496,17 @@ def _look(run: str | None) -> Text:
 def show_rule(console: Console, figures: RuleFigures) -> None:
     from rich.text import Text
 
-    console.print(Text(f"by the rule {figures.name} (the authors' own), n {figures.n:,}", "bold"))
+    head = f"by the rule {figures.name} (the authors' own), n {figures.n:,}"
+    if figures.by_repetition:
+        head += f" ({figures.pairs:,} pairs in {len(figures.by_repetition)} repetitions)"
+    console.print(Text(head, "bold"))
+    if not figures.figures:
+        console.print(Text(f"  {Message('trust.no_pair_in_both_orders')}"), soft_wrap=True)
     for name, figure in figures.figures.items():
         console.print(Text(f"  {name} {figure:.2f}"))
     for each in figures.by_repetition:
         shown = ", ".join(f"{name} {figure:.2f}" for name, figure in each.figures.items())
+        shown = shown or "the other order is missing"
         console.print(Text(f"  repetition {each.repetition}: {shown}"))
     if figures.retest is not None:
         console.print(Text(f"  the same when asked again {share(figures.retest)}"))

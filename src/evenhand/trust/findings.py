@@ -103,7 +103,13 @@ class PositionFindings(Model):
     ruling: Ruling | None
 
 
-def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> PositionFindings:
+def assess_position(
+    place: PositionBiasReport,
+    thresholds: Thresholds,
+    *,
+    repeated: tuple[int, int] | None = None,
+) -> PositionFindings:
+    """`repeated`: how many pairs were recorded, and in how many repetitions, where in several."""
     for name in ("min_accuracy", "min_kappa", "max_unread", "max_length_excess"):
         if getattr(thresholds, name) is not None:
             option = name.replace("_", "-")
@@ -116,14 +122,15 @@ def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> Positi
         checks += (_check("consistency", place.test.consistency, least, above=True),)
     if most is not None:
         checks += (_check_lean("place lean", place.lean, most),)
-    lines: list[str] = list(_position_lines(place, limit))
+    of = _counted_pairs(place, repeated)
+    lines: list[str] = list(_position_lines(place, limit, of))
     if not place.test.pairs:
         lines.append(Message("trust.no_pair_in_both_orders"))
     elif place.lean.reason is not None:
         lines.append(place.lean.reason)
     elif not lines:
         values = place.lean.percents()
-        lines.append(Message("trust.no_position_alarm", n=place.test.pairs, **values))
+        lines.append(Message("trust.no_position_alarm", of=of, **values))
     return PositionFindings(
         lines=tuple(lines), place_alarm=alarm, checks=checks, ruling=_ruling(checks)
     )
@@ -199,7 +206,7 @@ def _lines(audit: Audit, place_limit: float, length_limit: float) -> Iterator[st
         yield Message("trust.people_agree", share=_share(people))
         code = "trust.judge_agrees_less" if _below_people(audit) else "trust.judge_agrees"
         yield Message(code, share=_share(judge))
-    yield from _position_lines(audit.place, place_limit)
+    yield from _position_lines(audit.place, place_limit, _counted_pairs(audit.place))
     excess = audit.length.excess
     way = "longer" if excess.towards == "first" else "shorter"
     values = excess.percents(excess.towards)
@@ -228,16 +235,23 @@ def _beside_baselines(audit: Audit) -> Iterator[Message]:
         yield Message(f"trust.{codes[standing]}", lead=lead, **values)
 
 
-def _position_lines(place: PositionBiasReport, limit: float) -> Iterator[Message]:
+def _counted_pairs(place: PositionBiasReport, repeated: tuple[int, int] | None = None) -> Message:
+    if repeated is None:
+        return Message("trust.of_pairs", n=place.test.pairs)
+    pairs, repetitions = repeated
+    counts = {"pairs": pairs, "repetitions": repetitions}
+    return Message("trust.of_repeated_pairs", n=place.test.pairs, **counts)
+
+
+def _position_lines(place: PositionBiasReport, limit: float, of: Message) -> Iterator[Message]:
     lean, test = place.lean, place.test
     values, percent = lean.percents(lean.towards), 100 * limit
     if lean.beyond(limit):
-        yield Message(f"trust.alarm_{lean.towards}", n=test.pairs, p=test.p_value, **values)
+        yield Message(f"trust.alarm_{lean.towards}", of=of, p=test.p_value, **values)
     elif lean.may_exceed(limit):
-        code = f"trust.position_open_{lean.towards}"
-        yield Message(code, n=test.pairs, limit=percent, **values)
+        yield Message(f"trust.position_open_{lean.towards}", of=of, limit=percent, **values)
     elif test.favours and lean.value is not None:
-        yield Message(f"trust.leans_{lean.towards}", n=test.pairs, limit=percent, **values)
+        yield Message(f"trust.leans_{lean.towards}", of=of, limit=percent, **values)
 
 
 def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
