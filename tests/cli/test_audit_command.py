@@ -177,7 +177,8 @@ def test_missing_swapped_passes_are_named_and_not_counted_as_wrong(
     write_lines(command.directory / "rest.jsonl", pairs[10:])
     rest = command("audit", "rest.jsonl", "--judge", f"replay:{recordings}", *at, "--json").json
     assert told["accuracy"] == rest["accuracy"]
-    assert told["findings"]["word"] == rest["findings"]["word"] == "trustworthy"
+    assert rest["findings"]["word"] == "trustworthy"
+    assert told["findings"]["word"] == "with care"  # nothing is known of every tenth pair
     shown = " ".join(command(*asked).out.split())
     assert "10 of 100 labelled pairs are in no figure: the recording lacks 10 swapped" in shown
 
@@ -344,6 +345,18 @@ def labelled(count: int) -> list[dict[str, object]]:
         label = other[right] if number % 10 == 0 else right
         rows.append(row | {"label": label, "tags": ["even" if number % 2 == 0 else "odd"]})
     return rows
+
+
+def test_a_level_that_is_none_is_refused_before_judging(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(6))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    ran = command(*asked, "--base-url", server.url, "--store", "store.db", "--level", "95")
+    assert ran.code == 2
+    assert "95" in ran.err
+    assert not server.requests
 
 
 def test_an_audit_counts_against_the_labels(command: Command, start_server: StartServer) -> None:
@@ -517,6 +530,8 @@ def test_labels_that_all_name_one_side_are_fine_in_both_orders(
         "saysB": 0,
         "saysTie": 0,
         "none": 0,
+        "inconsistent": 0,
+        "invalid": 0,
     }
     assert "every label names A: kappa and macro F1 count each pair" in ran.json["notes"][0]
 

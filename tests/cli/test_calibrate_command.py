@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from command_line import Command
+from evenhand.cli.calibrate import _error
+from evenhand.stats.calibration.reliability import calibration_error
 from run_data import CRITERIA, adds_up, is_right, labelled_sums, sums, unsure_answer, write_lines
 from servers import Reply, SeenRequest, StartServer, chat_reply
 
@@ -154,7 +156,32 @@ def test_where_nothing_can_be_guaranteed_it_says_so(
 ) -> None:
     ran = command("calibrate", "sums", "--store", "store.db", "--min-agreement", "0.99")
     assert ran.code == 0
-    assert "no threshold can be guaranteed" in " ".join(ran.out.split())
+    said = " ".join(ran.out.split())
+    assert "no threshold can be guaranteed" in said
+    assert "guarantee none for" in said
+    assert "it holds for data" not in said
+
+
+def test_the_value_that_is_used_is_the_one_that_is_named(
+    command: Command, start_server: StartServer
+) -> None:
+    """30 of 30 right, one right and one wrong added: 31 of 32."""
+    server = start_server(adds_up)
+    write_lines(command.directory / "sums.jsonl", labelled_sums(30))
+    at = ("--judge", "openai:loopback", "--base-url", server.url, *CRITERIA)
+    assert command("run", "sums.jsonl", *at, "--store", "store.db", "--name", "run").code == 0
+    ran = command("calibrate", "run", "--store", "store.db")
+    said = " ".join(ran.out.split())
+    assert "the smoothed share that is right, 0.969" in said
+    assert "1.000 (" not in said
+
+
+def test_an_error_that_noise_explains_is_not_shown_as_none() -> None:
+    half = calibration_error([0.5] * 40, [0, 1] * 20)
+    assert half.error == 0
+    assert _error(half) == "not distinguishable from 0"
+    # 0.4 squared, less the variance of the mean, 0.25 / 39.
+    assert _error(calibration_error([0.9] * 40, [0, 1] * 20)) == "0.392"
 
 
 def test_another_judge_is_refused_unless_forced(

@@ -49,8 +49,21 @@ def test_labels_choose_the_rule(command: Command, store: Store) -> None:
     assert lines[2] == "chosen by labels from one judge, plurality, majority and learned weights"
     assert any(line.startswith("chosen (best member) ") for line in lines)
     assert any(line.startswith("best member (x) ") for line in lines)
-    gain = "gain over the best judge: +0.0 (+0.0 to +0.0) points, undecided pairs as half"
-    assert gain in lines
+    gain = "gain over the best judge: zero by construction: the jury's verdicts are those of its"
+    assert f"{gain} best judge" in lines
+    assert "+0.0 (+0.0 to +0.0)" not in "\n".join(lines)
+
+
+def test_a_judge_that_decides_alone_is_inconsistent_and_not_hung(command: Command) -> None:
+    """V is A in one order and B in the other; X is not read."""
+    labels = "AB" * 40
+    said = {"x": f"VVX{labels[3:]}", "y": "A" * 80, "z": "B" * 80}
+    with open_store(command.directory / "s.db") as opened:
+        judged_run(opened, "run", said, labels=labels)
+    lines = command("jury", "run", "--store", "s.db").out.splitlines()
+    assert lines[1] == "x decides alone"
+    assert lines[3].startswith("80 pairs: A wins 38, B wins 39, ties 0, inconsistent 2, no vote 1;")
+    assert "hung" not in "\n".join(lines)
 
 
 def test_without_labels_the_gain_is_unknown(command: Command) -> None:

@@ -39,9 +39,9 @@ def test_the_majority_and_each_judge_are_counted() -> None:
     parts = {each.rule: (each.accuracy.part, each.accuracy.of) for each in found.rules}
     expected = {"plurality": (2, 5), "majority": (2, 5), "x": (3, 5), "y": (2, 5), "z": (2, 5)}
     assert parts == expected
-    assert found.choice_reason == "not enough data: 4 labels; at least 20 are needed"
+    assert found.choice_reason == "not enough data: 5 labels, 4 with a vote; at least 20 are needed"
     assert found.worth is None
-    assert found.reason == "not enough data: 4 labels; at least 40 are needed"
+    assert found.reason == "not enough data: 5 labels, 4 with a vote; at least 40 are needed"
 
 
 def test_a_jury_without_its_quorum_is_not_right() -> None:
@@ -200,6 +200,33 @@ def test_rows_of_a_prompt_are_never_learned_from_and_tried_on(fields: int) -> No
     # The mean of so many shares of 60 coins has this standard error.
     assert abs(float(np.mean(together)) - 0.5) < 4 * 0.5 / np.sqrt(fields * 60)
     assert float(np.mean(apart)) > 0.58
+
+
+@pytest.mark.parametrize("cast", [0, 19])
+def test_a_judge_without_usable_votes_is_neither_best_member_nor_chosen(cast: int) -> None:
+    """It has half credit on nearly every pair, and the others less: 40 % of 100."""
+    labels = np.zeros(100, dtype=np.int8)
+    votes = np.full((100, 3), -1, dtype=np.int8)
+    votes[:cast, 0] = 0
+    votes[:, 1] = [0] * 40 + [1] * 60
+    votes[:, 2] = [1] * 62 + [0] * 38
+    found = jury_accuracy(votes, labels, judges=("silent", "y", "z"))
+    assert set(rule(found, "best member").picks) <= {"y", "z"}
+    assert choose_jury(votes, labels, judges=("silent", "y", "z")).member != 0
+    # y is right on 40, the silent judge has 50 or more: the gain of y is over itself or z.
+    gain = rule(found, "y").gain
+    assert gain is not None
+    assert gain.value is not None
+    assert gain.value >= 0
+
+
+def test_no_member_is_best_where_none_has_votes_enough() -> None:
+    votes = np.full((30, 2), -1, dtype=np.int8)
+    votes[:15, 0] = votes[15:, 1] = 0
+    found = jury_accuracy(votes, np.zeros(30, dtype=np.int8), judges=("x", "y"))
+    assert found.choice_reason == (
+        "not enough data: no judge has more than 15 votes on labelled pairs; at least 20 are needed"
+    )
 
 
 def test_a_single_judge_has_no_worth_without_itself() -> None:

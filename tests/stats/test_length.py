@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evenhand.contract.codes import INVALID, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.length_bias import ControlledRate, length_effect
@@ -123,6 +123,14 @@ def test_swapping_a_and_b_mirrors_the_controlled_rate(seed: int, pairs: int) -> 
     assert mirror.rate == pytest.approx(1 - found.rate, abs=1e-7)
     assert mirror.high == pytest.approx(1 - found.low, abs=1e-7)
     assert mirror.effect == pytest.approx(found.effect, abs=1e-6)
+
+
+@pytest.mark.parametrize("won", [0, 4])
+def test_inconsistent_pairs_alone_are_no_certain_half(won: int) -> None:
+    outcomes = [WIN_A] * won + [INCONSISTENT] * (40 - won)
+    told = _controlled(outcomes, [10, 20] * 20, [20, 10] * 20)
+    assert (told.rate, told.low, told.high) == (None, None, None)
+    assert told.reason == f"not enough data: {won} decisive pairs; at least 5 are needed"
 
 
 def test_all_wins_are_separated_and_not_certain() -> None:

@@ -304,6 +304,48 @@ def test_a_lean_that_is_asked_for_is_part_of_the_ruling(store: Store) -> None:
     assert passed.checks[0].line.startswith("pass  place lean 0.2")
 
 
+@pytest.mark.parametrize(
+    ("count", "places", "ending"),
+    [
+        # 7 of 40 are 17.5 %, and the interval holds a tenth; 10 of 400 are 2.5 %, and at most 5.
+        (33, 7, "; a position bias above 10 % is neither shown nor ruled out"),
+        (390, 10, ", which is less than the alarm's limit of 10 %"),
+    ],
+)
+def test_a_lean_is_less_than_the_limit_where_its_whole_interval_is(
+    store: Store, count: int, places: int, ending: str
+) -> None:
+    made = [*rows(count), *(Row(f"p{n}", follows_place, label="A") for n in range(places))]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    (line,) = [each for each in assess_audit(found).lines if "response shown first" in each]
+    assert line.startswith(f"{100 * places / (count + places):.1f} % (")
+    assert f"of {count + places} pairs follow the response shown first" in line
+    assert line.endswith(ending)
+
+
+def test_a_length_alarm_says_of_how_many_decided_pairs(store: Store) -> None:
+    """A is longer; the judge says A of 45 pairs, 25 of which the label gives to B: 25 of 45 are
+    55.6 points. 20 more pairs are inconsistent, and have no winner."""
+    texts = {"response_a": "x" * 9, "response_b": "yyyyyy"}
+    made = [Row(f"q{n}", says("A"), label="B" if n < 25 else "A", pair=texts) for n in range(45)]
+    made += [Row(f"p{n}", follows_place, label="A", pair=texts) for n in range(20)]
+    make_run(store, "run", made)
+    (line,) = [each for each in assess_audit(audit_run(store, "run")).lines if "length" in each]
+    assert line.startswith(
+        "ALARM: length bias: of 45 decided pairs the longer answer wins 55.6 points ("
+    )
+    assert line.endswith(") more often than by the labels")
+
+
+def test_a_length_bias_that_the_interval_holds_is_not_ruled_out(store: Store) -> None:
+    make_run(store, "run", rows(60, wrong=8, longer="A"))
+    (line,) = [each for each in assess_audit(audit_run(store, "run")).lines if "length" in each]
+    # Half of the 8 errors are for A, the longer, and half for B.
+    assert line.startswith("of 60 decided pairs the longer answer wins 0.0 points (-")
+    assert line.endswith("; a length bias above 10 points is neither shown nor ruled out")
+
+
 def test_a_judge_whose_answers_cannot_be_read_is_not_trusted(store: Store) -> None:
     make_run(store, "run", [Row(f"q{n}", mumbles, label="A") for n in range(10)])
     found = audit_run(store, "run")
@@ -319,6 +361,14 @@ def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:
     assert (found.accuracy.part, found.accuracy.of) == (6, 10)
     assert (found.inconsistent.part, found.unread.part) == (4, 0)
     assert (found.agreement.part, found.agreement.of) == (6, 6)
+
+
+def test_the_confusion_table_keeps_inconsistent_and_invalid_apart(store: Store) -> None:
+    made = [*rows(6), *(Row(f"p{n}", follows_place, label="A") for n in range(4))]
+    make_run(store, "run", [*made, Row("m", mumbles, label="B")])
+    matrix = audit_run(store, "run").confusion
+    kinds = [(row.none, row.inconsistent, row.invalid) for row in (matrix.a, matrix.b, matrix.tie)]
+    assert kinds == [(4, 4, 0), (1, 0, 1), (0, 0, 0)]
 
 
 def test_a_run_of_which_nothing_is_judged_says_so(store: Store) -> None:

@@ -73,3 +73,22 @@ def test_a_saved_jury_recuses_as_it_did(store: Store, tmp_path: Path) -> None:
     assert saved.recuse_family
     later = evaluate_jury(store, ["later"], use=saved).report
     assert by_judge(later.judges)[GPT].recused == 3
+
+
+def test_a_recused_pair_is_counted_once(store: Store) -> None:
+    """I is inconsistent: of five pairs three are recused, whatever the judge said of them."""
+    judged_run(store, "run", SAID | {GPT: "IBIBB"}, models=MODELS)
+    report = evaluate_jury(store, ["run"], weights="plurality", recuse_family=True).report
+    own = by_judge(report.judges)[GPT]
+    kinds = own.votes, own.inconsistent, own.invalid, own.abstained, own.recused, own.not_judged
+    assert kinds == (1, 1, 0, 0, 3, 0)
+
+
+def test_a_judge_recused_on_every_pair_does_not_decide(store: Store) -> None:
+    said = {GPT: "A" * 40, CLAUDE: "A" * 25 + "B" * 15, QWEN: "A" * 22 + "B" * 18}
+    models: list[tuple[str | None, str | None]] = [("gpt-4o", "llama-3-70b")] * 40
+    judged_run(store, "run", said, models=models, labels="B" * 40)
+    report = evaluate_jury(store, ["run"], recuse_family=True).report
+    assert report.member != GPT
+    (best,) = [each for each in report.accuracy if each.rule == "best member"]
+    assert GPT not in best.picks

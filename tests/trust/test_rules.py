@@ -7,6 +7,7 @@ import pytest
 from evenhand.contract import ORDERS
 from evenhand.errors import InputError
 from evenhand.judges.replay import Recording
+from evenhand.trust.findings import Thresholds, assess_position
 from evenhand.trust.published_rules import (
     Passes,
     Repeated,
@@ -117,7 +118,7 @@ def repeated() -> list[Recording]:
 def test_repetitions_are_kept_apart() -> None:
     found = apply_rule("position-bias", repeated())
     # Swapped, B is A of the caller's: the first two agree in both orders, the third does not.
-    assert found.n == 3
+    assert (found.n, found.pairs) == (3, 1)
     assert found.figures == {"consistency": pytest.approx(100 * 4 / 6)}
     assert [(each.repetition, each.figures["consistency"]) for each in found.by_repetition] == [
         *((1, 100), (2, 100), (3, 0))
@@ -141,6 +142,23 @@ def test_repetitions_are_paired_by_their_numbers() -> None:
     records += [said("1", "original", None, "B", 3), said("1", "swapped", None, "A", 3)]
     # The third says B twice and agrees; the others have no partner, which counts as agreeing.
     assert apply_rule("position-bias", records).figures == {"consistency": 100}
+
+
+def test_a_recording_of_one_order_has_no_consistency() -> None:
+    records = [said(str(n), "original", None, "A") for n in range(20)]
+    assert apply_rule("position-bias", records).figures == {}
+
+
+def test_comparisons_of_repeated_pairs_are_not_called_pairs() -> None:
+    records = [
+        said(str(n), order, None, "A", repetition)
+        for n in range(20)
+        for order in ORDERS
+        for repetition in (1, 2, 3)
+    ]
+    place = position_of(records, reader=by_first_mark, level=0.95)
+    (line,) = assess_position(place, Thresholds(), repeated=(20, 3)).lines
+    assert "of 60 comparisons (20 pairs in 3 repetitions) follow the response shown first" in line
 
 
 def test_position_bias_is_seen_without_labels() -> None:

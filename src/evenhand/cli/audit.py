@@ -135,6 +135,7 @@ def audit(
     from evenhand.cli.try_prepare import try_choices
     from evenhand.data import open_source
     from evenhand.runs import JudgePlan, PairFiles
+    from evenhand.stats.outcomes import confidence_level
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
 
@@ -146,6 +147,7 @@ def audit(
         max_place_lean=max_place_lean,
         max_length_excess=max_length_excess,
     )
+    confidence_level(level)
     if choices and not try_prepare:
         raise InputError(Message("command.choice_alone"))
     if try_prepare and judging.prepare is not None:
@@ -410,7 +412,9 @@ def end_without_labels(
 
     from evenhand.trust.findings import assess_position
 
-    findings = assess_position(position, thresholds)
+    figures = found.figures
+    repeated = (figures.pairs, len(figures.by_repetition)) if figures.by_repetition else None
+    findings = assess_position(position, thresholds, repeated=repeated)
     if as_json:
         session.write_json(
             {
@@ -496,11 +500,17 @@ def _look(run: str | None) -> Text:
 def show_rule(console: Console, figures: RuleFigures) -> None:
     from rich.text import Text
 
-    console.print(Text(f"by the rule {figures.name} (the authors' own), n {figures.n:,}", "bold"))
+    head = f"by the rule {figures.name} (the authors' own), n {figures.n:,}"
+    if figures.by_repetition:
+        head += f" ({figures.pairs:,} pairs in {len(figures.by_repetition)} repetitions)"
+    console.print(Text(head, "bold"))
+    if not figures.figures:
+        console.print(Text(f"  {Message('trust.no_pair_in_both_orders')}"), soft_wrap=True)
     for name, figure in figures.figures.items():
         console.print(Text(f"  {name} {figure:.2f}"))
     for each in figures.by_repetition:
         shown = ", ".join(f"{name} {figure:.2f}" for name, figure in each.figures.items())
+        shown = shown or "the other order is missing"
         console.print(Text(f"  repetition {each.repetition}: {shown}"))
     if figures.retest is not None:
         console.print(Text(f"  the same when asked again {share(figures.retest)}"))
@@ -576,11 +586,11 @@ def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _show_confusion(console: Console, audit: Audit) -> None:
-
-    table = table_of("label", "judge A", "judge B", "judge TIE", "none", left=("label",))
+    columns = ("label", "judge A", "judge B", "judge TIE", "inconsistent", "invalid")
+    table = table_of(*columns, left=("label",))
     for row in (audit.confusion.a, audit.confusion.b, audit.confusion.tie):
-        counts = (row.says_a, row.says_b, row.says_tie, row.none)
-        table.add_row(row.label, *(number(count) for count in counts))
+        counts = (row.says_a, row.says_b, row.says_tie, row.inconsistent, row.invalid)
+        table.add_row(row.label, *(number(count or 0) for count in counts))
     console.print()
     console.print(table)
 

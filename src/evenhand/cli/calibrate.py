@@ -159,12 +159,12 @@ def show_calibration(
         console.print()
         named = ", ".join(one_line(each) for each in report.calibration.data)
         data = f"run {one_line(report.run)}{f' ({named})' if named else ''}"
-        promised = [
-            ("guarantee", _guarantee(report.calibration.guarantee)),
-            ("", f"it holds for data like those of {data} and for no others"),
-        ]
+        promised = [("guarantee", _guarantee(report.calibration.guarantee))]
         if report.calibration.guarantee.threshold is not None:
-            promised.insert(1, ("", _promise(report.calibration.guarantee)))
+            promised += [
+                ("", _promise(report.calibration.guarantee)),
+                ("", f"it holds for data like those of {data} and for no others"),
+            ]
         show_facts(console, promised, width=_WIDTH_OF_NAMES)
     show_notes(console, report.notes, apart=True)
     console.print()
@@ -251,7 +251,12 @@ def _beside_base_rate(report: CalibrationReport) -> str:
 
 
 def _error(errors: CalibrationError | None) -> str:
-    return "none" if errors is None else _digits(errors.error)
+    if errors is None:
+        return "none"
+    shown = _digits(errors.error)
+    # Less the noise, and cut at 0: no error was measured, which is not that there is none.
+    cut = shown == "0.000" and not errors.distinguishable
+    return "not distinguishable from 0" if cut else shown
 
 
 def _nonzero(errors: CalibrationError | None) -> str:

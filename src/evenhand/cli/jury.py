@@ -154,11 +154,15 @@ def show_jury(console: Console, report: JuryReport) -> None:
         line = "chosen by labels from one judge, plurality, majority and learned weights"
         console.print(Text(line), soft_wrap=True)
     counts = report.counts
+    # Where one judge decides, nobody disagrees with it but itself.
+    hung, short = (
+        ("hung", "too few votes") if report.member is None else ("inconsistent", "no vote")
+    )
     console.print(
         Text(
             f"{counted(report.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
-            f"{number(counts.wins_b)}, ties {number(counts.ties)}, hung {number(counts.hung)}, "
-            f"too few votes {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
+            f"{number(counts.wins_b)}, ties {number(counts.ties)}, {hung} {number(counts.hung)}, "
+            f"{short} {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
         ),
         soft_wrap=True,
     )
@@ -180,7 +184,7 @@ def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
     lines = [RateLine((part.name,), part.rate) for part in each.judges]
     console.print()
     show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
-    if each.jury.counts.inconsistent or each.jury.counts.invalid:
+    if report.member is None and (each.jury.counts.inconsistent or each.jury.counts.invalid):
         line = (
             "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
         )
@@ -215,7 +219,9 @@ def _show_gain(console: Console, report: JuryReport) -> None:
 
     gain, together, free = report.gain, report.effective_votes, report.label_free.jury
     shown = _points(gain)
-    if gain.value is not None:
+    if _by_construction(gain):
+        shown = Message("trust.gain_by_construction")
+    elif gain.value is not None:
         shown += " points, undecided pairs as half"
     lines = [f"gain over the best judge: {shown}"]
     judges = len(report.judges)
@@ -249,7 +255,14 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
 
+def _by_construction(gain: EstimatedValue) -> bool:
+    """No pair differs from the best judge's verdict: a zero that needed no measuring."""
+    return gain.value == gain.low == gain.high == 0
+
+
 def _points(gain: EstimatedValue) -> str:
+    if _by_construction(gain):
+        return "the same verdicts"
     if gain.value is None or gain.low is None or gain.high is None:
         return gain.reason or "not enough data"
     value, low, high = (f"{100 * each:+.1f}" for each in (gain.value, gain.low, gain.high))

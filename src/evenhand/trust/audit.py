@@ -284,7 +284,7 @@ def audit_run(
         kappa=balanced.kappa,
         kappa_without_ties=balanced.kappa_without_ties,
         macro_f1=balanced.macro_f1,
-        confusion=overall.confusion,
+        confusion=_confusion(overall.confusion, known),
         inconsistent=_share(known, known.outcomes == INCONSISTENT, level),
         unread=_share(known, known.outcomes == INVALID, level),
         consistency=place.test.consistency,
@@ -316,6 +316,17 @@ def audit_run(
         level=level,
         notes=(*_notes(tally, overall, known), *labels.notes),
     )
+
+
+def _confusion(matrix: ConfusionMatrix, known: AuditRows) -> ConfusionMatrix:
+    """With what the rows without a verdict are: inconsistent or invalid."""
+    rows = {}
+    for code, name in ((SAYS_A, "a"), (SAYS_B, "b"), (SAYS_TIE, "tie")):
+        outcomes = known.outcomes[known.labels == code]
+        kinds = {"inconsistent": INCONSISTENT, "invalid": INVALID}
+        counts = {kind: int((outcomes == each).sum()) for kind, each in kinds.items()}
+        rows[name] = getattr(matrix, name).model_copy(update=counts)
+    return matrix.model_copy(update=rows)
 
 
 def _half_credit(known: AuditRows, level: float) -> EstimatedValue:

@@ -19,6 +19,7 @@ from evenhand.contract import JudgedBy
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
+from evenhand.stats.calibration.curves import Constant
 from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
 from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
@@ -296,14 +297,10 @@ def _notes(labelled: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
                 drawn_from=labelled.drawn_from,
             )
         )
-    if saved.calibration.reason is not None:
-        notes.append(
-            Message(
-                "trust.constant_confidence",
-                reason=saved.calibration.reason,
-                share=saved.calibration.base_rate,
-            )
-        )
+    learned = saved.calibration
+    if learned.reason is not None and isinstance(learned.curve, Constant):
+        used = learned.curve.probability
+        notes.append(Message("trust.constant_confidence", reason=learned.reason, share=used))
     if labelled.by_doubt:
         notes.append(Message("trust.labels_by_doubt", n=labelled.by_doubt))
     if labelled.unasked:

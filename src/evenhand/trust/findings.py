@@ -78,13 +78,14 @@ class Findings(Model):
 def assess_audit(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     asked = thresholds or Thresholds()
     checks = tuple(_checks(audit, asked))
+    limits = _limit(asked.max_place_lean), _limit(asked.max_length_excess)
     # Either way: a judge that favours the second place, or the shorter, is as biased.
-    place = audit.place.lean.beyond(_limit(asked.max_place_lean)) is not None
-    length = audit.length.excess.beyond(_limit(asked.max_length_excess)) is not None
+    place = audit.place.lean.beyond(limits[0]) is not None
+    length = audit.length.excess.beyond(limits[1]) is not None
     ruling = _ruling(checks)
     return Findings(
         word=_word(audit, ruling, place_alarm=place, length_alarm=length),
-        lines=tuple(_lines(audit, place_alarm=place, length_alarm=length)),
+        lines=tuple(_lines(audit, *limits)),
         place_alarm=place,
         length_alarm=length,
         checks=checks,
@@ -102,26 +103,34 @@ class PositionFindings(Model):
     ruling: Ruling | None
 
 
-def assess_position(place: PositionBiasReport, thresholds: Thresholds) -> PositionFindings:
+def assess_position(
+    place: PositionBiasReport,
+    thresholds: Thresholds,
+    *,
+    repeated: tuple[int, int] | None = None,
+) -> PositionFindings:
+    """`repeated`: how many pairs were recorded, and in how many repetitions, where in several."""
     for name in ("min_accuracy", "min_kappa", "max_unread", "max_length_excess"):
         if getattr(thresholds, name) is not None:
             option = name.replace("_", "-")
             raise InputError(Message("trust.threshold_needs_labels", name=option))
-    alarm = place.lean.beyond(_limit(thresholds.max_place_lean)) is not None
+    limit = _limit(thresholds.max_place_lean)
+    alarm = place.lean.beyond(limit) is not None
     least, most = thresholds.min_consistency, thresholds.max_place_lean
     checks: tuple[ThresholdCheck, ...] = ()
     if least is not None:
         checks += (_check("consistency", place.test.consistency, least, above=True),)
     if most is not None:
         checks += (_check_lean("place lean", place.lean, most),)
-    lines: list[str] = list(_position_lines(place, alarm=alarm))
+    of = _counted_pairs(place, repeated)
+    lines: list[str] = list(_position_lines(place, limit, of))
     if not place.test.pairs:
         lines.append(Message("trust.no_pair_in_both_orders"))
     elif place.lean.reason is not None:
         lines.append(place.lean.reason)
     elif not lines:
         values = place.lean.percents()
-        lines.append(Message("trust.no_position_alarm", n=place.test.pairs, **values))
+        lines.append(Message("trust.no_position_alarm", of=of, **values))
     return PositionFindings(
         lines=tuple(lines), place_alarm=alarm, checks=checks, ruling=_ruling(checks)
     )
@@ -152,7 +161,8 @@ def _word(
         return "not shown"
     if "open" in standings:
         return "too few labels"
-    unread = audit.unread.value or 0.0
+    missing = audit.missing_passes.pairs
+    unread = (audit.unread.part + missing) / (audit.n + missing)
     doubtful = low < _CARE_BELOW or unread > _CARE_UNREAD or ruling == "undecided"
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
 
@@ -177,7 +187,7 @@ def _below_people(audit: Audit) -> bool:
     return judge is not None and people is not None and judge < people
 
 
-def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[str]:
+def _lines(audit: Audit, place_limit: float, length_limit: float) -> Iterator[str]:
     accuracy = audit.accuracy
     missing = audit.missing_passes
     if missing.pairs:
@@ -196,10 +206,15 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
         yield Message("trust.people_agree", share=_share(people))
         code = "trust.judge_agrees_less" if _below_people(audit) else "trust.judge_agrees"
         yield Message(code, share=_share(judge))
-    yield from _position_lines(audit.place, alarm=place_alarm)
-    if length_alarm and audit.length.excess.value is not None:
-        way = "longer" if audit.length.excess.value > 0 else "shorter"
-        yield Message(f"trust.alarm_{way}", percent=100 * abs(audit.length.excess.value))
+    yield from _position_lines(audit.place, place_limit, _counted_pairs(audit.place))
+    excess = audit.length.excess
+    way = "longer" if excess.towards == "first" else "shorter"
+    values = excess.percents(excess.towards)
+    if excess.beyond(length_limit):
+        yield Message(f"trust.alarm_{way}", n=excess.pairs, **values)
+    elif excess.may_exceed(length_limit):
+        values["limit"] = 100 * length_limit
+        yield Message(f"trust.length_open_{way}", n=excess.pairs, **values)
     if audit.unread.value:
         yield Message("trust.no_verdict_on", share=_share(audit.unread))
 
@@ -220,14 +235,23 @@ def _beside_baselines(audit: Audit) -> Iterator[Message]:
         yield Message(f"trust.{codes[standing]}", lead=lead, **values)
 
 
-def _position_lines(place: PositionBiasReport, *, alarm: bool) -> Iterator[Message]:
+def _counted_pairs(place: PositionBiasReport, repeated: tuple[int, int] | None = None) -> Message:
+    if repeated is None:
+        return Message("trust.of_pairs", n=place.test.pairs)
+    pairs, repetitions = repeated
+    counts = {"pairs": pairs, "repetitions": repetitions}
+    return Message("trust.of_repeated_pairs", n=place.test.pairs, **counts)
+
+
+def _position_lines(place: PositionBiasReport, limit: float, of: Message) -> Iterator[Message]:
     lean, test = place.lean, place.test
-    if alarm and lean.value is not None:
-        side: Literal["first", "second"] = "first" if lean.value > 0 else "second"
-        values = lean.percents(side)
-        yield Message(f"trust.alarm_{side}", n=test.pairs, p=test.p_value, **values)
-    elif test.favours:
-        yield Message(f"trust.leans_{test.favours}")
+    values, percent = lean.percents(lean.towards), 100 * limit
+    if lean.beyond(limit):
+        yield Message(f"trust.alarm_{lean.towards}", of=of, p=test.p_value, **values)
+    elif lean.may_exceed(limit):
+        yield Message(f"trust.position_open_{lean.towards}", of=of, limit=percent, **values)
+    elif test.favours and lean.value is not None:
+        yield Message(f"trust.leans_{lean.towards}", of=of, limit=percent, **values)
 
 
 def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:

@@ -69,9 +69,10 @@ class JuryCounts(Model):
 
 
 class JurorReport(Model):
-    """One judge on the jury; `abstained` are wins and ties that its calibration does not vouch for,
-    and that are no vote. `worth` is how much worse the learned jury does without it, in nats a
-    label, on prompts it was not learned from; `redundant` is None where nothing can be told."""
+    """One judge on the jury, each pair counted once; `abstained` are wins and ties that its
+    calibration does not vouch for, and that are no vote. `worth` is how much worse the learned jury
+    does without it, in nats a label, on prompts it was not learned from; `redundant` is None where
+    nothing can be told."""
 
     title: str
     judge: Juror
@@ -144,6 +145,7 @@ class JuryReport(Model):
 
 # Two judges that agree so far beyond chance are nearly one judge.
 NEARLY_ONE = 0.9
+_RECUSED = INVALID + 1
 
 
 def juror_agreement(panel: Panel, votes: Codes, level: float) -> Iterator[JurorAgreement]:
@@ -172,8 +174,9 @@ def report_jurors(
     decided = outcomes <= TIE
     jury, votes = saved.jury, panel.votes
     for place, title in enumerate(panel.titles):
-        own = panel.outcomes[:, place]
+        own, recused = panel.outcomes[:, place], panel.recused[:, place]
         cast = votes[:, place]
+        heard = np.where(recused & (own != NOT_JUDGED), _RECUSED, own)
         counted = decided & (cast >= 0)
         worth = checked.worth[place] if checked.worth else None
         redundant, finding = _redundant(title, worth, between)
@@ -181,10 +184,10 @@ def report_jurors(
             title=title,
             judge=panel.jurors[place],
             votes=int((cast >= 0).sum()),
-            inconsistent=int((own == INCONSISTENT).sum()),
-            invalid=int((own == INVALID).sum()),
-            abstained=int(panel.abstained[:, place].sum()),
-            recused=int((panel.recused[:, place] & (own != NOT_JUDGED)).sum()),
+            inconsistent=int((heard == INCONSISTENT).sum()),
+            invalid=int((heard == INVALID).sum()),
+            abstained=int((panel.abstained[:, place] & ~recused).sum()),
+            recused=int((heard == _RECUSED).sum()),
             not_judged=int((own == NOT_JUDGED).sum()),
             against=share_of_rows(
                 (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"

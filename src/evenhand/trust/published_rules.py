@@ -54,13 +54,15 @@ class RepetitionFigures(Model):
 
 
 class RuleFigures(Model):
-    """Figures in per cent; counts are named for what they count. Where a recording has several
-    repetitions, each is a comparison of its own, and `retest` is how often a repetition says what
-    the one before it said of the same pair in the same order."""
+    """Figures in per cent, none where the rule needs two orders and the recording has one; counts
+    are named for what they count. `pairs` are the pairs, however often each was recorded. Where a
+    recording has several repetitions, each is a comparison of its own, and `retest` is how often a
+    repetition says what the one before it said of the same pair in the same order."""
 
     name: RuleName
     n: int  # pairs, or records where the rule goes by records
     figures: dict[str, float]
+    pairs: int
     by_repetition: tuple[RepetitionFigures, ...] = ()
     retest: EstimatedShare | None = None
 
@@ -68,6 +70,7 @@ class RuleFigures(Model):
     def _flat(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"name": self.name, "n": self.n, **self.figures}
         if self.retest is not None:
+            flat["pairs"] = self.pairs
             flat["byRepetition"] = [each.model_dump(mode="json") for each in self.by_repetition]
             flat["retest"] = self.retest.model_dump(mode="json")
         return flat
@@ -106,8 +109,9 @@ def apply_rule(
         raise InputError(Message("trust.no_recorded_pair_labelled"))
     numbers = sorted({each.repetition for each in records})
     n, figures = _figures(rule, records, labels or {}, reader)
+    pairs = len({each.id for each in records})
     if len(numbers) < 2:
-        return RuleFigures(name=rule, n=n, figures=figures)
+        return RuleFigures(name=rule, n=n, figures=figures, pairs=pairs)
     apart = []
     for number in numbers:
         own = [each for each in records if each.repetition == number]
@@ -117,6 +121,7 @@ def apply_rule(
         name=rule,
         n=n,
         figures=figures,
+        pairs=pairs,
         by_repetition=tuple(apart),
         retest=_retest(by_pair(records, reader), level=level),
     )
@@ -237,7 +242,10 @@ def llmbar(pairs: Mapping[Repeated, Passes], labels: Labels) -> Figures:
 
 
 def position_bias(pairs: Mapping[Repeated, Passes]) -> Figures:
-    """The share of read records whose partner agrees; an unread partner agrees."""
+    """The share of read records whose partner agrees; an unread partner agrees. Where no record has
+    a partner, all would agree with nothing: there is no share."""
+    if all(len(passes) < 2 for passes in pairs.values()):
+        return {}
     agreeing = total = 0
     for passes in pairs.values():
         for order, verdict in passes.items():

@@ -31,13 +31,16 @@ CELLS = KINDS * COLUMNS
 
 
 class ConfusionRow(Model):
-    """The verdicts on the pairs of one label."""
+    """The verdicts on the pairs of one label. `none` are inconsistent and invalid together, each of
+    which is None where outcomes are not known."""
 
     label: str
     says_a: int
     says_b: int
     says_tie: int
     none: int
+    inconsistent: int | None = None
+    invalid: int | None = None
 
 
 class ConfusionMatrix(Model):

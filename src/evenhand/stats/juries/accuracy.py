@@ -131,7 +131,7 @@ def choose_jury(
     reason = trial.too_few(1)
     if reason is not None:
         return make_jury(judges, method=PLURALITY, reason=reason)
-    trained = _train(trial.patterns, trial.counts, trial.fixed, learn=trial.unlearned is None)
+    trained = trial.train(trial.counts, trial.fixed, learn=trial.unlearned is None)
     chosen = trained.chosen
     if chosen == LEARNED:
         return learn_jury(
@@ -283,11 +283,25 @@ class _Trial:
     def voted(self) -> NDArray[np.bool_]:
         return _voted(self.codes)
 
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """The judges that may be the best member: with no vote a judge has half credit on every
+        pair, which is more than one that is wrong has."""
+        usable: NDArray[np.bool_] = (whole_votes(self.codes) >= 0).sum(axis=0) >= FEWEST_LABELS
+        return usable
+
     def too_few(self, times: int) -> str | None:
         """The reason why labels are too few, by so many times the fewest that a rule needs."""
         cluster = self.cluster[self.voted]
-        if cluster.size < times * FEWEST_LABELS:
-            return not_enough(cluster.size, "label", times * FEWEST_LABELS)
+        fewest = times * FEWEST_LABELS
+        if cluster.size < fewest:
+            if cluster.size == self.labels.size:
+                return not_enough(cluster.size, "label", fewest)
+            counts = {"labels": self.labels.size, "n": cluster.size}
+            return Message("stats.too_few_voted", fewest=fewest, **counts)
+        if not self.usable.any():
+            most = int((whole_votes(self.codes) >= 0).sum(axis=0).max())
+            return Message("stats.too_few_of_one_judge", n=most, fewest=FEWEST_LABELS)
         prompts = np.unique(cluster).size
         if prompts < times * FEWEST_PROMPTS:
             return not_enough(prompts, "prompt", times * FEWEST_PROMPTS)
@@ -322,7 +336,7 @@ class _Trial:
         picks: dict[str, list[str]] = {name: [] for name in names}
         for left_out in range(len(self.counts)):
             rest = np.delete(self.counts, left_out, axis=0)
-            trained = _train(self.patterns, rest, fixed, learn=learn, quorum=self.quorum[LEARNED])
+            trained = self.train(rest, fixed, learn=learn)
             own = self.fold == left_out
             places = self.pattern[own]
             for name in names:
@@ -336,6 +350,23 @@ class _Trial:
         if learn:
             tried[LEARNED] = _Tried(winners[LEARNED], losses)
         return tried
+
+    def train(self, counts: Floats, fixed: dict[str, Winners], *, learn: bool) -> _Trained:
+        own = whole_votes(self.patterns)
+        # By fold, judge: half credit over the patterns.
+        members = np.stack([_credit_by_fold(each, counts) for each in own.T], 1)
+        totals = np.where(self.usable, members.sum(axis=0), -np.inf)
+        member = int(totals.argmax())
+        others = (totals - members).argmax(axis=1)
+        winners = {BEST_MEMBER: own[:, member], **fixed}
+        credit = {BEST_MEMBER: float(members[np.arange(len(counts)), others].sum())}
+        credit |= {name: float(_credit_by_fold(each, counts).sum()) for name, each in fixed.items()}
+        chances = None
+        if learn:
+            chances, winners[LEARNED], credit[LEARNED] = _learn(
+                self.patterns, counts, quorum=self.quorum[LEARNED]
+            )
+        return _Trained(winners, credit, member, chances)
 
     def without(self, place: int) -> Floats:
         """The losses of learned weights without one judge."""
@@ -404,23 +435,6 @@ def _patterns(
     size = len(patterns) * 3
     totals = np.bincount(fold * size + pattern * 3 + labels, minlength=folds * size)
     return pattern, patterns, totals.astype(np.float64).reshape(folds, -1, 3)
-
-
-def _train(
-    patterns: Winners, counts: Floats, fixed: dict[str, Winners], *, learn: bool, quorum: int = 1
-) -> _Trained:
-    own = whole_votes(patterns)
-    # By fold, judge: half credit over the patterns.
-    members = np.stack([_credit_by_fold(own[:, place], counts) for place in range(own.shape[1])], 1)
-    member = int(members.sum(axis=0).argmax())
-    others = (members.sum(axis=0) - members).argmax(axis=1)
-    winners = {BEST_MEMBER: own[:, member], **fixed}
-    credit = {BEST_MEMBER: float(members[np.arange(len(counts)), others].sum())}
-    credit |= {name: float(_credit_by_fold(each, counts).sum()) for name, each in fixed.items()}
-    chances = None
-    if learn:
-        chances, winners[LEARNED], credit[LEARNED] = _learn(patterns, counts, quorum=quorum)
-    return _Trained(winners, credit, member, chances)
 
 
 def _credit_by_fold(winners: Winners, counts: Floats) -> Floats:

@@ -84,6 +84,8 @@ class PromptDifficulty:
 # Below these the interval of a fitted rate leaves its limits (scripts/verify_coverage.py).
 FEWEST_FITTED_PAIRS = 20
 FEWEST_FITTED_PROMPTS = 10
+# Halves alone fit one half without any scatter, which is no certainty.
+FEWEST_DECISIVE = 5
 # Equal length has to lie inside the data, with some pairs on either side of it.
 FEWEST_EACH_SIDE = 5
 # Two columns that correlate more than this are one.
@@ -206,6 +208,9 @@ def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str |
         return not_enough(rows.scores.size, "valid pair", FEWEST_FITTED_PAIRS)
     if clusters < FEWEST_FITTED_PROMPTS:
         return not_enough(clusters, "prompt", FEWEST_FITTED_PROMPTS)
+    decisive = int((rows.scores != 0.5).sum())
+    if decisive < FEWEST_DECISIVE:
+        return not_enough(decisive, "decisive pair", FEWEST_DECISIVE)
     if scale <= 0 or float(np.ptp(rows.differences)) == 0.0:
         return Message("stats.length_confounded")
     not_longer = int((rows.differences <= 0).sum())

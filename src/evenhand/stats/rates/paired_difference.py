@@ -39,6 +39,16 @@ class PairedDifference(Model):
             return "first"
         return "second" if self.high < -limit else None
 
+    def may_exceed(self, limit: float) -> bool:
+        """Whether the interval reaches the limit, either way."""
+        if self.low is None or self.high is None:
+            return False
+        return max(-self.low, self.high) >= limit
+
+    @property
+    def towards(self) -> Literal["first", "second"]:
+        return "second" if (self.value or 0.0) < 0 else "first"
+
     def percents(self, towards: Literal["first", "second"] = "first") -> dict[str, float]:
         """Value and interval in per cent, as what the one has more than the other."""
         ends = [100 * (each or 0.0) for each in (self.value, self.low, self.high)]
