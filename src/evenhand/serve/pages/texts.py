@@ -377,13 +377,14 @@ Marks = Literal["where it helps", "always", "never"]
 
 @dataclass(frozen=True, slots=True)
 class ShownResponses:
-    """`alike` is the share of words that both have; None where they were not compared. `marked`:
-    what differs is."""
+    """`alike` is the share of words that both have; None where they were not compared, since nobody
+    wants it or since they are `too_long`. `marked`: what differs is."""
 
     a: ShownText
     b: ShownText
     alike: float | None
     marked: bool
+    too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +430,7 @@ def show_responses(a: str, b: str, *, rendered: bool, marks: Marks) -> ShownResp
     parts = (first.parts, second.parts) if first and second else ([a], [b])
     found = None if marks == "never" else compare_parts(*parts)
     alike = None if found is None else found.alike
+    too_long = found is None and marks != "never"
     if found is not None and marks == "where it helps" and found.alike <= WORTH_MARKING:
         found = None
     if first and second:
@@ -438,12 +440,14 @@ def show_responses(a: str, b: str, *, rendered: bool, marks: Marks) -> ShownResp
             ShownText(second.html(other), raw=False, cut=0, length=len(b)),
             alike,
             found is not None,
+            too_long,
         )
     return ShownResponses(
         _raw(a, found.a[0] if found else None),
         _raw(b, found.b[0] if found else None),
         alike,
         found is not None,
+        too_long,
     )
 
 
