@@ -63,15 +63,16 @@ def main(arguments: list[str]) -> int:
             pairs = pairs_of(data, folder, subset)
             print(f"\n{subset or 'all'}")
             print(
-                "| judge | prepare | gain, points | mended | harmed | calls a pair | recommended |"
+                "| judge | prepare | gain, points | right | mended | harmed | calls a pair | recommended |"
             )
-            print("|---|---|---|---|---|---|---|")
+            print("|---|---|---|---|---|---|---|---|")
             for judge in JUDGES:
                 found = tried(data, judge, pairs, folder)
                 recommended = ",".join(found["recommended"] or ["none"])
                 for each in found["tried"][1:]:
                     cells = (
                         *(judge, ",".join(each["prepare"]), points(each["gain"])),
+                        points(each["rightGain"]),
                         *(each["mended"]["part"], each["harmed"]["part"]),
                         *(f"{each['callsAPair']:.1f}", recommended),
                     )
