@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
             pairs = pairs_of(data, folder, subset)
             print(f"\n{subset or 'all'}")
             print(
-                "| judge | prepare | gain, points | right | mended | harmed | calls a pair | recommended |"
+                "| judge | prepare | gain, points | right | mended | harmed | calls | recommended |"
             )
             print("|---|---|---|---|---|---|---|---|")
             for judge in JUDGES:
