@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -37,7 +37,6 @@ from evenhand.prompts.prompt import NO_NOTES, Notes
 
 Side = Literal["A", "B"]
 AnswerOutcome = Literal["answered", "truncated", "refused", "empty", "failed"]
-ANSWER_OUTCOMES: tuple[AnswerOutcome, ...] = get_args(AnswerOutcome)
 RATING_SCALE = (0.0, 10.0)
 
 _T = TypeVar("_T")
@@ -280,7 +279,7 @@ async def gather_each(
         for place, each in enumerate(asked):
             try:
                 settled.append(await each)
-            except Exception as error:
+            except Exception as error:  # a value, which the caller raises unless it is a judge's
                 for rest in asked[place + 1 :]:
                     rest.close()
                 return [*settled, error]
@@ -292,7 +291,7 @@ async def gather_each(
         for awaited in every:
             try:
                 settled.append(await awaited)
-            except Exception as error:
+            except Exception as error:  # likewise; a cancellation is none, and ends all of them
                 settled.append(error)
     except BaseException:
         for other in others:
