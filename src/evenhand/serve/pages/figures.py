@@ -27,6 +27,39 @@ if TYPE_CHECKING:
 
 SHOWN_AT_MOST = 200
 _YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
+# The word for a filter and the words for its values; without the latter a value is a name.
+FILTER_WORDS = {
+    "outcome": ("filter.outcome", "outcome."),
+    "winner": ("filter.winner", "winner."),
+    "judge": ("filter.judge", ""),
+    "tag": ("filter.tag", ""),
+    "disagrees": ("filter.disagrees", "disagrees."),
+    "abstained": ("flag.abstained", "yes."),
+    "minConfidence": ("filter.min_confidence", ""),
+    "maxConfidence": ("sort.confidence_to", ""),
+    "ending": ("filter.ending", "ending."),
+    "label": ("filter.label", "label_is."),
+    "criterion": ("filter.criterion", ""),
+    "criterionEnd": ("filter.criterion_end", "end."),
+    "judgesDiffer": ("filter.judges_differ", "differ."),
+    "noted": ("flag.noted", "yes."),
+    "unread": ("flag.unread", "yes."),
+    "model": ("filter.model", ""),
+    "against": ("filter.against", ""),
+    "modelWins": ("filter.model_wins", "model_wins."),
+    "named": ("filter.named", "named."),
+    "orders": ("filter.orders", "orders."),
+    "leans": ("filter.leans", "leans."),
+    "longerWins": ("filter.longer_wins", "yes."),
+    "minLengthDifference": ("filter.min_longer", ""),
+    "maxLengthDifference": ("filter.max_longer", ""),
+    "belowConfidence": ("filter.below_confidence", ""),
+    "hasConfidence": ("filter.has_confidence", "yes."),
+    "theme": ("filter.theme", ""),
+    "flagged": ("filter.flagged", "yes."),
+    "countVotes": ("filter.count_votes", "yes."),
+    "query": ("filter.words", ""),
+}
 
 Kind = Literal["A", "B", "tie", "inconsistent", "invalid"]
 CountLink = tuple[Kind, int, str | None]  # of what, how many, and where they are
