@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -31,6 +32,7 @@ from evenhand.serve.values import RunStatus
 from evenhand.serve.verdicts import TableQuery
 from evenhand.store import RunRecord
 from evenhand.store.verdict_table import TableRow
+from evenhand.trust.baselines import LONGER
 from evenhand.trust.calibration import (
     CALIBRATION_FILES,
     CalibrationReport,
@@ -77,6 +79,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "reasons": reasons,
             "links": links,
             "to": _pairs_behind(links, kept.value),
+            "right_by": partial(_right_by, links, kept.value),
             "probes": probes,
             "waiting": kept.waiting,
         },
@@ -108,6 +111,20 @@ def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., 
         return links.pairs(judge=report.audit.judge, countVotes=counted, **filters)
 
     return to
+
+
+def _right_by(links: RunLinks, report: AuditReport | None, place: int) -> str | None:
+    """The pairs that the judge is right on, or one of what it is compared with; None where no table
+    shows just those, as of a coin."""
+    to = _pairs_behind(links, report)
+    if place == 0:
+        return to(disagrees=False)
+    if report is None or report.audit.yardsticks[place - 1].name != LONGER:
+        return None
+    # Of equally long responses it says tie, which a label may say too.
+    longer = report.audit.length.by_labels.part
+    exact = report.audit.yardsticks[place - 1].accuracy.part == longer
+    return to(label="longer") if exact and longer else None
 
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:

@@ -16,6 +16,7 @@ from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import RunOverview, trust_checks
 from evenhand.report.ranking import leader_of
 from evenhand.report.run import RunReport
+from evenhand.report.themes import Themes
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.leaderboard import board_of
@@ -215,8 +216,12 @@ def _beside(
     return {
         "checks": tuple(trust_checks(chosen, labels[0] if labels else None)),
         "seen": seen,
-        "themes": said[0] if said and links.one_contest and (said[0].a or said[0].b) else None,
+        "themes": next((each for each in said if links.one_contest and _says_why(each)), None),
     }
+
+
+def _says_why(themes: Themes) -> bool:
+    return bool(themes.a or themes.b or themes.criteria_a or themes.criteria_b)
 
 
 def _several_models(conclusions: Conclusions | None) -> bool:
