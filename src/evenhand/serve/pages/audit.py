@@ -20,7 +20,7 @@ from evenhand.serve.pages.charts import (
     page_probes,
     probe_shares,
 )
-from evenhand.serve.pages.figures import RunLinks, audit_shares, audited_pairs
+from evenhand.serve.pages.figures import RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
@@ -73,7 +73,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "looked_at": looked_at,
             "reasons": reasons,
             "links": links,
-            "to": audited_pairs(kept.value.audit, links) if kept.value is not None else None,
+            **({} if kept.value is None else audit_links(kept.value.audit, links)),
             "probes": probes,
             "waiting": kept.waiting,
         },

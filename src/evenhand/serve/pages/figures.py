@@ -201,13 +201,17 @@ def show_conclusion(
         if check.name == "label_agreement"
     ]
     offered = links.offered.get(chosen.judge, chosen.judge)
-    said = [each for each in themes if each.judge == offered]
+    said = [each for each in themes if each.judge == offered and links.one_contest]
     return ShownConclusion(
         own=chosen,
         checks=tuple(trust_checks(chosen, labels[0] if labels else None)),
         seen=seen,
-        themes=said[0] if said and links.one_contest and (said[0].a or said[0].b) else None,
+        themes=next((each for each in said if _says_why(each)), None),
     )
+
+
+def _says_why(themes: Themes) -> bool:
+    return bool(themes.a or themes.b or themes.criteria_a or themes.criteria_b)
 
 
 def several_models(conclusions: Conclusions | None) -> bool:
@@ -239,7 +243,7 @@ def audit_shares(audit: Audit, language: Language) -> list[tuple[str, EstimatedS
     return [(audit.judge, audit.accuracy), *named]
 
 
-def audited_pairs(audit: Audit, links: RunLinks) -> Callable[..., str | None]:
+def audit_links(audit: Audit, links: RunLinks) -> dict[str, Callable[..., str | None]]:
     """Where an audit's figures lead to; where people's votes count as labels, the table is told to
     count them too."""
 
@@ -248,4 +252,16 @@ def audited_pairs(audit: Audit, links: RunLinks) -> Callable[..., str | None]:
         counted = True if by_label and audit.labels.by_people else None
         return links.pairs(judge=audit.judge, countVotes=counted, **filters)
 
-    return to
+    def right_by(place: int) -> str | None:
+        """The pairs that the judge is right on, or one of what it is compared with; None where no
+        table shows just those, as of a coin."""
+        if place == 0:
+            return to(disagrees=False)
+        if audit.yardsticks[place - 1].name != LONGER:
+            return None
+        # Of equally long responses it says tie, which a label may say too.
+        longer = audit.length.by_labels.part
+        exact = audit.yardsticks[place - 1].accuracy.part == longer
+        return to(label="longer") if exact and longer else None
+
+    return {"to": to, "right_by": right_by}
