@@ -20,7 +20,7 @@ from evenhand.serve.pages.charts import (
     page_probes,
     probe_shares,
 )
-from evenhand.serve.pages.figures import RunLinks, audit_links, audit_shares
+from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
@@ -37,7 +37,6 @@ from evenhand.trust.calibration import (
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
 
 _MOST_PROBE_RUNS = 5
-_DISAGREEMENTS = 12
 
 
 class AuditQuery(Model):
@@ -89,7 +88,7 @@ async def _disagreements(
     counted = True if report.audit.labels.by_people else None
     query = TableQuery(judge=report.audit.judge, disagrees=True, count_votes=counted)
     browser = visit.service.verdict_browser
-    table = await browser.page(status.id, query, limit=_DISAGREEMENTS)
+    table = await browser.page(status.id, query, limit=DISAGREEMENTS)
     return table.rows, await browser.reasons(status.id, table.rows, visit.language)
 
 

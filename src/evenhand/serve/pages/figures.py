@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_AT_MOST = 200
+DISAGREEMENTS = 12
 _YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 # The word for a filter and the words for its values; without the latter a value is a name.
 FILTER_WORDS = {

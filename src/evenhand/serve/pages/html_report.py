@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import Markup
 
 import evenhand
-from evenhand.errors import InputError
+from evenhand.errors import EvenhandError, InputError
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
@@ -28,10 +28,14 @@ from evenhand.report.overview import overview
 from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.report.themes import find_themes
+from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.figures import (
+    DISAGREEMENTS,
     FILTER_WORDS,
     SHOWN_AT_MOST,
     RunLinks,
+    audit_links,
+    audit_shares,
     ranking_values,
     several_models,
     show_conclusion,
@@ -53,10 +57,14 @@ from evenhand.serve.pages.rendering import (
     words,
 )
 from evenhand.serve.reports import without_addresses
-from evenhand.serve.verdicts import TableQuery
+from evenhand.serve.verdicts import TableQuery, reason_of
 from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_index import MOST_TAGS
+from evenhand.store.verdict_table import PROMPT_CHARACTERS
+from evenhand.store.verdicts import VerdictPlace
+from evenhand.trust.audit import Audit, audit_run
+from evenhand.trust.findings import assess_audit
 
 # Read without a script; more would make a page that nobody scrolls through.
 _READ_PLAINLY = 20
@@ -97,7 +105,7 @@ def write_html_report(
     run = find_run(store, conclusions.run)
     choice = select_pairs(store, run, at_most=pairs)
     with PairData(store, run, choice, language=language, processes=processes) as data:
-        values = _figures(store, run, conclusions, choice)
+        values = _figures(store, run, conclusions, choice, language)
         with atomic_file(path.expanduser(), overwrite=True) as stream:
             for text in _rendered(values, choice, data, language):
                 stream.write(text.encode())
@@ -105,7 +113,11 @@ def write_html_report(
 
 
 def _figures(
-    store: Store, run: RunRecord, conclusions: Conclusions, choice: PairSelection
+    store: Store,
+    run: RunRecord,
+    conclusions: Conclusions,
+    choice: PairSelection,
+    language: Language,
 ) -> dict[str, Any]:
     """What the templates of pages show of a run."""
     links = RunLinks(None, one_contest=len(choice.contests) < 2, offered={}, held=choice.all)
@@ -125,7 +137,7 @@ def _figures(
         "pairs_of": lambda model, against=None: links.pairs(
             model=model, against=against, ending="valid", named=None if against else "two"
         ),
-        "audits": (),
+        "audits": tuple(_audits(store, run, conclusions, links, language)),
         "report": _without_folders(without_addresses(report_run(store, run.name))),
         "manifest": manifest,
         "again": None if manifest.command is None else shlex.join(manifest.command),
@@ -143,6 +155,44 @@ def _ranking(store: Store, conclusions: Conclusions) -> dict[str, Any] | None:
     except InputError:
         return None  # nothing that could be ranked yet
     return None if ranked.ranking is None else ranking_values(ranked, ranked.ranking)
+
+
+def _audits(
+    store: Store, run: RunRecord, conclusions: Conclusions, links: RunLinks, language: Language
+) -> Iterator[dict[str, Any]]:
+    for judge in dict.fromkeys(conclusions.judges):
+        try:
+            audit = audit_run(store, run.name, judge=judge, level=conclusions.level)
+        except EvenhandError:
+            continue  # no labels, or a judge that was asked in several ways
+        rows, reasons = _disagreements(store, run, audit, language)
+        yield {
+            "audit": audit,
+            "findings": assess_audit(audit),
+            "shares": audit_shares(audit, language),
+            "looked_at": rows,
+            "reasons": reasons,
+            **audit_links(audit, links),
+        }
+
+
+def _disagreements(
+    store: Store, run: RunRecord, audit: Audit, language: Language
+) -> tuple[list[dict[str, Any]], dict[tuple[int, int], str]]:
+    """The first pairs whose label the judge did not come to, with the judge's reason for each."""
+    judge = next(each for each in store.run_judges(run.id) if each.name == audit.judge)
+    hide = AddressRedactor.of_record(judge.settings)
+    rows: list[dict[str, Any]] = []
+    reasons = {}
+    for each in audit.disagreements[:DISAGREEMENTS]:
+        item = store.item(run.id, each.id)
+        place = VerdictPlace(0 if item is None else item.item.number, judge.id)
+        for whole in store.whole_verdicts_at(run.id, [place]):
+            row: dict[str, Any] = {"number": place.number, "judge_id": judge.id}
+            row |= {"label": each.label, "winner": each.verdict, "outcome": each.outcome}
+            rows.append(row | {"prompt": whole.pair.prompt[:PROMPT_CHARACTERS]})
+            reasons[place.number, judge.id] = reason_of(whole, language, hide)
+    return rows, reasons
 
 
 def _without_folders(report: RunReport) -> RunReport:
