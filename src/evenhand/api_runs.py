@@ -222,8 +222,7 @@ async def suggest_criteria(
 
     Raises what the judge or the store stopped it with; a cap that was reached is in the run.
     """
-    from evenhand.judging.criteria import ask_for_criteria
-    from evenhand.runs.criteria import read_criteria_data
+    from evenhand.runs.criteria import read_criteria_data, suggest_within
     from evenhand.trust.criteria import stored_criteria, suggestion
 
     settings = load_settings()
@@ -243,13 +242,13 @@ async def suggest_criteria(
         made: dict[str, Any] = {"judge": plan.judge.name, "locale": language}
         made |= {"seed": seed, "level": level}
         if not read.rows:
-            found, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+            found, _ = await suggest_within(plan, read.prompts, options)
             return suggestion(read, found, **made)
         name = options.name or read.name(plan.judge, language)
         with open_store(options.store or settings.store) as store:
             known = None if options.fresh else stored_criteria(store, name)
             if known is None:
-                known, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+                known, options = await suggest_within(plan, read.prompts, options)
             stop, sources = Stop(), read.pairs(known)
             try:
                 summary = await judge_pairs(
