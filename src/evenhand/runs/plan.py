@@ -270,7 +270,7 @@ def find_or_create(
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
-    return (store.create_run(new), True) if job is None else store.create_job_run(new, job)
+    return store.begin_run(new, job)
 
 
 def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOptions) -> None:

@@ -56,17 +56,22 @@ class RunStore(Database):
         with self._writing() as connection:
             return create_run(connection, run)
 
-    def create_job_run(self, run: NewRun, job: NewJob) -> tuple[RunRecord, bool]:
-        """A server's run with its job, both or neither; or the run with this fingerprint, where
-        another process made it a moment ago. Whether it was made now."""
+    def begin_run(self, run: NewRun, job: NewJob | None = None) -> tuple[RunRecord, bool]:
+        """The run, and whether it was made now: another process may have made the same a moment
+        ago. A server's comes with its job, both or neither."""
         with self._writing() as connection:
             if isinstance(self._where, ServerAddress):
                 postgres.take_turn(connection)
-            existing = run_of_fingerprint(connection, run.fingerprint)
-            if existing is not None and not existing.texts_forgotten:
+            if job is None:
+                existing = find_run(connection, run.name)
+            else:  # the name is the server's choice
+                existing = run_of_fingerprint(connection, run.fingerprint)
+            same = existing is not None and existing.fingerprint == shorten(run.fingerprint)
+            if existing is not None and same and not existing.texts_forgotten:
                 return existing, False
             created = create_run(connection, run)
-            add_job(connection, created.id, job, wanted="intake")
+            if job is not None:
+                add_job(connection, created.id, job, wanted="intake")
             return created, True
 
     def run_at(self, run_id: int) -> RunRecord | None:
