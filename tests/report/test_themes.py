@@ -11,14 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenhand.judges import Completion, JudgeCall
 from evenhand.report import themes
 from evenhand.report.themes import find_themes, phrases_of
 from evenhand.serve import reports
 from evenhand.serve.verdicts import VerdictFilters, read_page
 from evenhand.stats.rates.phrases import log_odds_scores
 from evenhand.store import Store
-from stored_runs import Row, make_run, opened, says
+from scripted import Answer, answer_json
+from stored_runs import USAGE, Row, completed, make_run, opened, says
 
+TWO_CRITERIA = {"criteria": ["accuracy", "clarity"]}
 WHY_A = "Response A cites its sources, Response B does not."
 WHY_B = "Response B has a worked example; Response A is vague."
 
@@ -71,6 +74,49 @@ def test_themes_tell_why_each_side_won_and_name_their_pairs(tmp_path: Path) -> N
     # Numbers begin at 1, and the odd places are A's.
     assert found.a[0].numbers == tuple(range(2, 41, 2))
     assert found.note.startswith("exploratory")
+
+
+def by_criteria(winner: str, clarity: str) -> Answer:
+    """`winner` wins the pair and its accuracy in both orders, `clarity` the clarity."""
+    shown = {"A": "B", "B": "A", "TIE": "TIE"}
+
+    def answer(call: JudgeCall) -> Completion:
+        own, clear = (
+            each if call.order == "original" else shown[each] for each in (winner, clarity)
+        )
+        criteria = [("accuracy", own), ("clarity", clear)]
+        return completed(answer_json(own, criteria=criteria, reasoning="Clear."), USAGE)
+
+    return answer
+
+
+def test_criteria_that_the_winner_won_come_first_and_open_just_their_pairs(store: Store) -> None:
+    # A wins 12 pairs and its accuracy in each, clarity in the first 9 of them; B wins 8 pairs, with
+    # accuracy in each, and clarity is A's in all of those.
+    rows = [
+        Row(f"q{n}", by_criteria("A", "A" if n < 9 else "TIE"), pair=TWO_CRITERIA)
+        for n in range(12)
+    ]
+    rows += [Row(f"r{n}", by_criteria("B", "A"), pair=TWO_CRITERIA) for n in range(8)]
+    run = store.run_at(make_run(store, "run", rows))
+    assert run is not None
+    (found,) = find_themes(store, "run")
+    counted = [
+        [(each.criterion, each.share.part, each.share.of) for each in side]
+        for side in (found.criteria_a, found.criteria_b)
+    ]
+    assert counted == [[("accuracy", 12, 12), ("clarity", 9, 12)], [("accuracy", 8, 8)]]
+    share = found.criteria_a[1].share
+    # 9 of 12 are 75 %, and by Wilson's formula the middle lies between.
+    assert share.value == 0.75
+    assert share.low is not None
+    assert share.high is not None
+    assert 0 < share.low < 0.75 < share.high < 1
+    for each in (*found.criteria_a, *found.criteria_b):
+        wanted = VerdictFilters.model_validate(each.filters)
+        page = read_page(store, run, wanted, cursor=None, limit=100, full=False)
+        assert len(page.verdicts) == each.share.part
+    assert (found.a, found.b) == ((), ())
 
 
 def test_where_reasons_say_the_same_there_is_no_theme(tmp_path: Path) -> None:

@@ -173,8 +173,11 @@ def test_every_count_of_an_audit_leads_to_as_many_verdicts(
     for judge in ("good", "other"):
         page = there(visitor, f"{many}/audit?judge={judge}")
         found = counts(page)
-        confusion = [each for each in found if "label=" in each[1] and "ending=" in each[1]]
-        assert len(confusion) >= 8
+        confusion = page.by_id("confusion").within[-1]
+        cells = {urlsplit(to).query for to in links_in(page, confusion)}
+        # Inconsistent and invalid apart, each of three labels; wins and ties are decided.
+        for which in ("outcome=inconsistent", "outcome=invalid", "ending=decided"):
+            assert sum(which in each for each in cells) >= 3
         assert_each_leads_to_as_many(found, tables)
         shares = parts(page)
         assert len(shares) > 5
@@ -220,19 +223,61 @@ def test_where_votes_count_as_labels_every_count_leads_to_as_many_verdicts(
     assert_each_leads_to_as_many([(told, learned.attributes["href"])], tables)
 
 
-def test_every_figure_of_an_audit_leads_to_its_pairs_unless_it_counts_none(
+def test_every_share_of_an_audit_leads_to_its_pairs_and_what_counts_none_leads_nowhere(
     visitor: Visitor, voted: str
 ) -> None:
-    """How often the first place won is counted by passes: no table of pairs shows that."""
+    """How often the first position was chosen is counted by passes, what a coin gets is expected,
+    and a kappa or a difference counts no pairs: no table shows them."""
     page = there(visitor, f"{voted}/audit?judge=good")
     bare = [
         each
         for each in page.all("span", class_="figure")
         if not any(outer.tag == "a" for outer in each.within)
     ]
-    rows = [next(outer for outer in each.within if outer.tag == "tr").text for each in bare]
-    assert len(rows) == 1
-    assert rows[0].startswith("First place taken")
+    rows = {next(outer for outer in each.within if outer.tag in ("tr", "li")).text for each in bare}
+    values = ("Cohen", "Kappa", "Macro F1", "First position chosen")
+    biases = ("Position bias", "Length bias", "Self-preference")
+    others = ("a coin", "the longer answer", "people among themselves", "always the same answer")
+    assert [row for row in rows if not row.startswith((*values, *biases, *others))] == []
+    assert any(row.startswith("a coin") for row in rows)
+    judge = page.by_id("yardsticks").within[-1]
+    assert any("disagrees=false" in to for to in links_in(page, judge))
+
+
+def links_in(page: Html, outer: Element) -> list[str]:
+    return [each.attributes["href"] for each in page.all("a") if outer in each.within]
+
+
+def test_every_bias_of_an_audit_opens_the_pairs_on_either_side(
+    visitor: Visitor, many: str, tables: Tables
+) -> None:
+    page = there(visitor, f"{many}/audit?judge=good")
+    found = [
+        (int(each.text.split(" of ")[0].replace(",", "")), each.attributes["href"])
+        for gauges in page.all("ul", class_="gauges")
+        for each in page.all("a", class_="plain")
+        if gauges in each.within
+    ]
+    # Where every second order follows the position: those towards the first, and all that were
+    # read in both; nobody leans to the second, and both responses are as long.
+    asked = {key for _, to in found for key in parse_qs(urlsplit(to).query)}
+    assert {"leans", "orders"} <= asked
+    assert_each_leads_to_as_many(found, tables)
+
+
+def test_why_each_side_won_opens_the_pairs_that_it_counts(
+    visitor: Visitor, two: str, tables: Tables
+) -> None:
+    page = there(visitor, two)
+    found = [
+        (int(each.text.split(" of ")[0]), each.attributes["href"])
+        for side in ("A", "B")
+        for each in page.all("a", class_="plain")
+        if page.by_id(f"why-{side}").within[-1] in each.within
+    ]
+    ends = {parse_qs(urlsplit(to).query).get("criterionEnd", ["phrase"])[0] for _, to in found}
+    assert {"A", "B"} <= ends
+    assert_each_leads_to_as_many(found, tables)
 
 
 def test_a_label_by_votes_says_so_and_the_form_keeps_counting(visitor: Visitor, voted: str) -> None:

@@ -1,5 +1,6 @@
-"""Why A won and why B won: phrases that a judge's reasons have oftener on the pairs of one than of
-the other. They are found in the words alone, so they are hints and no findings.
+"""Why A won and why B won: the criteria that each won where it won, and phrases that the judge's
+reasons have oftener on the pairs of one than of the other. Both are looked for afterwards, so they
+are hints and no findings.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Verdict
-from evenhand.contract.codes import WIN_A, WIN_B
+from evenhand.contract.codes import INVALID, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
+from evenhand.report.overview import Filters
+from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.phrases import log_odds_scores
-from evenhand.store import JudgeRecord, RunRecord, Store
+from evenhand.store import CriterionColumns, JudgeRecord, RunRecord, Store
 from evenhand.store.explanation import explained
 from evenhand.store.faults import of_run
 from evenhand.store.verdicts import VerdictPlace
@@ -28,6 +31,7 @@ from evenhand.store.verdicts import VerdictPlace
 # Reasons are read from the raw answers: a thousand take about a second.
 MOST_READ = 1_000
 MOST_THEMES = 8
+LEVEL = 0.95
 FEWEST_PAIRS = 3
 SMALLEST_SCORE = 1.96
 _AT_ONCE = 200
@@ -73,9 +77,18 @@ class Theme(Model):
     numbers: tuple[int, ...]  # of the `count` pairs in the run
 
 
+class CriterionTheme(Model):
+    """Of the pairs that this side won and whose criterion was judged, the share in which it won
+    the criterion too; `filters` show exactly those."""
+
+    criterion: str
+    share: EstimatedShare
+    filters: Filters
+
+
 class Themes(Model):
     """Of one judge, by the labels A and B of the data. `read` of the `won` pairs were drawn at
-    random where there are more than 1,000."""
+    random for the phrases where there are more than 1,000; criteria are of all of them."""
 
     judge: str
     won: int
@@ -84,6 +97,8 @@ class Themes(Model):
     won_by_b: int
     a: tuple[Theme, ...]
     b: tuple[Theme, ...]
+    criteria_a: tuple[CriterionTheme, ...] = ()
+    criteria_b: tuple[CriterionTheme, ...] = ()
     note: Sentence
 
 
@@ -99,7 +114,7 @@ class _Telling:
 
 @of_run
 def find_themes(store: Store, name: str) -> tuple[Themes, ...]:
-    """One for each judge that gives reasons."""
+    """One for each judge that gives reasons or judges by criteria."""
     run = find_run(store, name)
     found = (_of_judge(store, run, judge) for judge in store.run_judges(run.id))
     return tuple(each for each in found if each is not None)
@@ -117,7 +132,10 @@ def _of_judge(store: Store, run: RunRecord, judge: JudgeRecord) -> Themes | None
     mentions = _Mentions()
     for number, winner, reasons in _reasons(store, run, judge, chosen.tolist()):
         mentions.add(number, winner, phrases_of(reasons))
-    if not mentions.hashes:
+    criteria = store.criterion_columns(run.id, judge.id)
+    won_by = {"A": numbers[codes == WIN_A], "B": numbers[codes == WIN_B]}
+    criteria_a, criteria_b = (_criteria(side, won_by[side], criteria) for side in SIDES)
+    if not (mentions.hashes or criteria_a or criteria_b):
         return None
     counts = mentions.counts
     telling = mentions.telling()
@@ -132,8 +150,29 @@ def _of_judge(store: Store, run: RunRecord, judge: JudgeRecord) -> Themes | None
         won_by_b=counts["B"],
         a=a,
         b=b,
+        criteria_a=criteria_a,
+        criteria_b=criteria_b,
         note=Message("report.themes_explore", read=read, won=int(won.size)),
     )
+
+
+def _criteria(
+    side: Side, won: NDArray[np.int64], criteria: Iterable[CriterionColumns]
+) -> tuple[CriterionTheme, ...]:
+    """Those that this side won most often first; none where it won none."""
+    found = []
+    for each in criteria:
+        codes = np.asarray(each.outcome)
+        judged = np.isin(np.asarray(each.number), won) & (codes != INVALID)
+        own = codes[judged] == (WIN_A if side == "A" else WIN_B)
+        if own.any():
+            prompts = np.asarray(each.prompt_key)[judged]
+            share = share_of_rows(own, prompts, level=LEVEL, unit="pair")
+            filters: Filters = {"outcome": "win", "winner": side}
+            filters |= {"criterion": each.criterion, "criterionEnd": side}
+            found.append(CriterionTheme(criterion=each.criterion, share=share, filters=filters))
+    found.sort(key=lambda each: -each.share.part)
+    return tuple(found[:MOST_THEMES])
 
 
 def _reasons(

@@ -236,7 +236,7 @@ class VerdictBrowser:
                 if row.length_a + row.length_b <= _READ_FOR_A_REASON
             ]
             return {
-                (whole.row.item.number, whole.row.judge_id): _reason(
+                (whole.row.item.number, whole.row.judge_id): reason_of(
                     whole, language, hide[whole.row.judge_id]
                 )
                 for whole in self._store.whole_verdicts_at(run.id, short)
@@ -309,7 +309,7 @@ class VerdictBrowser:
         return run, judges, client_names(self._store, run, judges)
 
 
-def _reason(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
+def reason_of(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
     row = whole.row
     if row.outcome is Outcome.INCONSISTENT:
         chosen: list[tuple[Order, Winner | None]] = [

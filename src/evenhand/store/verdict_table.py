@@ -120,7 +120,7 @@ class TablePage:
 # upon a page of it soon.
 
 COUNTED_UP_TO = 10_000
-_PROMPT_CHARACTERS = 240
+PROMPT_CHARACTERS = 240
 # Of a walk where words are looked for: so many rows are looked at for one page.
 _LOOKED_AT = 2_000
 _WALKED_AT_ONCE = 500
@@ -437,7 +437,7 @@ _ROWS = (
         *(_INDEX.number, _INDEX.judge_id, _INDEX.ending, _INDEX.flags, _INDEX.confidence),
         *(items.c.key, items.c.full_key, items.c.label, items.c.model_a, items.c.model_b),
         *(items.c.tags, items.c.length_a, items.c.length_b),
-        func.substr(pairs.c.prompt, 1, _PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
+        func.substr(pairs.c.prompt, 1, PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
     )
     .join_from(
         verdict_index,

@@ -5,9 +5,7 @@ whether its confidence can be believed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.responses import Response
 
@@ -17,14 +15,13 @@ from evenhand.errors import EvenhandError
 from evenhand.report.charts.data import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
-    audit_shares,
     judges_of,
     page_audit,
     page_probes,
     probe_shares,
 )
+from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.run import RunLinks
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
@@ -40,7 +37,6 @@ from evenhand.trust.calibration import (
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
 
 _MOST_PROBE_RUNS = 5
-_DISAGREEMENTS = 12
 
 
 class AuditQuery(Model):
@@ -62,7 +58,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
     links = RunLinks(
         status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
     )
-    shares = audit_shares(kept.value.audit)(visit.language) if kept.value is not None else ()
+    shares = audit_shares(kept.value.audit, visit.language) if kept.value is not None else ()
     looked_at, reasons = await _disagreements(visit, status, kept.value)
     return Filled(
         "audit.html",
@@ -76,7 +72,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "looked_at": looked_at,
             "reasons": reasons,
             "links": links,
-            "to": _pairs_behind(links, kept.value),
+            **({} if kept.value is None else audit_links(kept.value.audit, links)),
             "probes": probes,
             "waiting": kept.waiting,
         },
@@ -92,22 +88,8 @@ async def _disagreements(
     counted = True if report.audit.labels.by_people else None
     query = TableQuery(judge=report.audit.judge, disagrees=True, count_votes=counted)
     browser = visit.service.verdict_browser
-    table = await browser.page(status.id, query, limit=_DISAGREEMENTS)
+    table = await browser.page(status.id, query, limit=DISAGREEMENTS)
     return table.rows, await browser.reasons(status.id, table.rows, visit.language)
-
-
-def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
-    """Where figures lead to; where people's votes count as labels, the table is told to count
-    them too."""
-    if report is None:
-        return lambda **_: None
-
-    def to(**filters: Any) -> str:
-        by_label = "label" in filters or "disagrees" in filters
-        counted = True if by_label and report.audit.labels.by_people else None
-        return links.pairs(judge=report.audit.judge, countVotes=counted, **filters)
-
-    return to
 
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:

@@ -22,6 +22,7 @@ from evenhand.report.records import RunRow, row_of, whole_pair
 from evenhand.serve.comparisons import stored_prompt
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.figures import FILTER_WORDS
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
 from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
@@ -57,6 +58,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
         "pairs.html",
         {
             "run": status,
+            "pairs_at": path,
             "query": query,
             "given": in_address,
             "wrong": wrong,
@@ -98,39 +100,6 @@ def _readable(given: QueryParams) -> tuple[QueryParams, dict[str, str]]:
     return QueryParams(kept), wrong
 
 
-# The word for a filter and the words for its values; without the latter a value is a name.
-_FILTER_WORDS = {
-    "outcome": ("filter.outcome", "outcome."),
-    "winner": ("filter.winner", "winner."),
-    "judge": ("filter.judge", ""),
-    "tag": ("filter.tag", ""),
-    "disagrees": ("filter.disagrees", "disagrees."),
-    "abstained": ("flag.abstained", "yes."),
-    "minConfidence": ("filter.min_confidence", ""),
-    "maxConfidence": ("sort.confidence_to", ""),
-    "ending": ("filter.ending", "ending."),
-    "label": ("filter.label", "label_is."),
-    "criterion": ("filter.criterion", ""),
-    "criterionEnd": ("filter.criterion_end", "end."),
-    "judgesDiffer": ("filter.judges_differ", "differ."),
-    "noted": ("flag.noted", "yes."),
-    "unread": ("flag.unread", "yes."),
-    "model": ("filter.model", ""),
-    "against": ("filter.against", ""),
-    "modelWins": ("filter.model_wins", "model_wins."),
-    "named": ("filter.named", "named."),
-    "orders": ("filter.orders", "orders."),
-    "leans": ("filter.leans", "leans."),
-    "longerWins": ("filter.longer_wins", "yes."),
-    "minLengthDifference": ("filter.min_longer", ""),
-    "maxLengthDifference": ("filter.max_longer", ""),
-    "belowConfidence": ("filter.below_confidence", ""),
-    "hasConfidence": ("filter.has_confidence", "yes."),
-    "theme": ("filter.theme", ""),
-    "flagged": ("filter.flagged", "yes."),
-    "countVotes": ("filter.count_votes", "yes."),
-    "query": ("filter.words", ""),
-}
 # Without the one, the others say nothing.
 _LEANING = {"model": ("against", "modelWins", "criterionEnd"), "criterion": ("criterionEnd",)}
 
@@ -140,9 +109,9 @@ def _active(
 ) -> Iterator[tuple[Markup, Markup | str, str]]:
     """Each filter that is set, in words, and the address without it."""
     for name, value in given.items():
-        if name not in _FILTER_WORDS:
+        if name not in FILTER_WORDS:
             continue  # the order
-        word, values = _FILTER_WORDS[name]
+        word, values = FILTER_WORDS[name]
         told = str(value).lower() if isinstance(value, bool) else str(value)
         without = {name, *_LEANING.get(name, ())}
         kept = {each: own for each, own in given.items() if each not in without}
