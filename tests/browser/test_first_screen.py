@@ -50,7 +50,9 @@ CONCLUSIONS = {
 
 
 @contextmanager
-def every_surroundings(page: Page, address: str) -> Iterator[Iterator[tuple[str, Scheme, int, int]]]:
+def every_surroundings(
+    page: Page, address: str
+) -> Iterator[Iterator[tuple[str, Scheme, int, int]]]:
     """The page in each of the twelve, one after another; it is loaded once a language."""
 
     def walk() -> Iterator[tuple[str, Scheme, int, int]]:
@@ -93,9 +95,7 @@ def test_conclusion_is_on_the_first_screen_everywhere(which: str, look: Look, si
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_targets_are_24_px_and_no_text_is_below_12(
-    width: int, look: Look, site: Site
-) -> None:
+def test_targets_are_24_px_and_no_text_is_below_12(width: int, look: Look, site: Site) -> None:
     """24 px for what is pressed by itself (WCAG 2.5.8 leaves out links within sentences), and
     no text below 12 px."""
     page = opened(look, site, "/", Surroundings(width=width, height=844))

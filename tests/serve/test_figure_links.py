@@ -234,9 +234,7 @@ def test_every_share_of_an_audit_leads_to_its_pairs_and_what_counts_none_leads_n
         for each in page.all("span", class_="figure")
         if not any(outer.tag == "a" for outer in each.within)
     ]
-    rows = {
-        next(outer for outer in each.within if outer.tag in ("tr", "li")).text for each in bare
-    }
+    rows = {next(outer for outer in each.within if outer.tag in ("tr", "li")).text for each in bare}
     values = ("Cohen", "Kappa", "Macro F1", "First position chosen")
     biases = ("Position bias", "Length bias", "Self-preference")
     others = ("a coin", "the longer answer", "people among themselves", "always the same answer")

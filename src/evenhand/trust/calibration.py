@@ -181,12 +181,12 @@ class CalibrationReport(Model):
 
 
 def sum_up_calibration(report: CalibrationReport) -> tuple[Message, ...]:
-    """In sentences: whether the stated confidence can be believed, and whether labels teach more."""
+    """In sentences: whether the stated confidence can be believed, and if labels teach more."""
     before, learned = report.change.before, report.calibration.calibration
     if before is None:
         stated = Message("trust.calibration_none_stated", right=learned.right, n=learned.n)
     elif before.error is None or before.p_value is None:
-        stated = Message("trust.calibration_unknown", reason=before.reason or "", n=before.n)
+        stated = Message("trust.calibration_unknown", reason=before.reason or "")
     else:
         code = "calibration_off" if before.distinguishable else "calibration_no_error"
         stated = Message(f"trust.{code}", error=before.error, n=before.n, p=before.p_value)

@@ -169,8 +169,8 @@ class FigureFormat:
         return self._say("ago.now")
 
     def sentence(self, messages: Iterable[Message]) -> str:
-        """A conclusion in words. Names are set apart, so that one cannot turn what follows it; a reason
-        within it stays a message, in the page's language."""
+        """A conclusion in words. Names are set apart, so that one cannot turn what follows it; a
+        reason within it stays a message, in the page's language."""
         return render(
             [
                 Message.of(
