@@ -12,9 +12,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
+from evenhand.messages import Message
 from evenhand.report.charts.data import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
@@ -143,7 +145,8 @@ async def show_probes(visit: Visit) -> Filled | Response:
     read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
     kept = await service.report_cache.get(await page_probes(service, status.id))
-    run_of, summary = {}, ()
+    run_of: dict[Locale, int] = {}
+    summary: tuple[Message, ...] = ()
     if kept.value is not None:
         say = Wording(visit.language)
         run_of = {each.language: each.id for each in kept.value.runs}
