@@ -270,14 +270,8 @@ class VerdictBrowser:
         """Of a pair in a filtered table."""
 
         def read() -> Neighbours:
-            run, judges, names = self._run(run_id)
-            # Whoever was sent the address of a pair has not been to the table.
-            fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            themed = _themed(self._store, run, query)
-            wanted = verdict_filter(query, judges, names, numbers=themed)
-            place = self._store.place_of(
-                run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
-            )
+            run, wanted, names = self._asked(run_id, query)
+            place = self._store.place_of(run.id, wanted, number, sort=query.sort)
             if place is None:
                 return Neighbours(None, None, None)
 
@@ -301,6 +295,34 @@ class VerdictBrowser:
             return Neighbours(nearest(back=True), nearest(back=False), standing)
 
         return await asyncio.to_thread(read)
+
+    async def page_of(
+        self, run_id: str, query: TableQuery, number: int, *, limit: int = 50
+    ) -> str | None:
+        """The cursor of the page that a pair stands on; None: the first one."""
+
+        def read() -> str | None:
+            run, wanted, _ = self._asked(run_id, query)
+            start = self._store.page_start(
+                run.id,
+                wanted,
+                number,
+                sort=query.sort,
+                descending=query.descending,
+                limit=limit,
+            )
+            return _cursor("a", start)
+
+        return await asyncio.to_thread(read)
+
+    def _asked(
+        self, run_id: str, query: TableQuery
+    ) -> tuple[RunRecord, VerdictFilter, dict[int, str]]:
+        """Of whoever was sent the address of a pair, and has not been to the table."""
+        run, judges, names = self._run(run_id)
+        fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
+        themed = _themed(self._store, run, query)
+        return run, verdict_filter(query, judges, names, numbers=themed), names
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""

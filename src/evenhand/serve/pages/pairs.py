@@ -26,15 +26,16 @@ from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
 from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
 from evenhand.serve.reports import RunTotals, own_families, totals
-from evenhand.serve.run_status import MOST_DIGITS, needed_run
+from evenhand.serve.run_status import is_number, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
-# What an address may hold beside the filters.
-BESIDE = frozenset({"cursor"})
+# What an address may hold beside the filters: a page; a pair whose page is wanted, and whether it
+# was opened beside the list.
+BESIDE = frozenset({"cursor", "at", "beside"})
 
 
 def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
@@ -47,6 +48,8 @@ async def list_pairs(visit: Visit) -> Filled | Response:
     cursor = visit.request.query_params.get("cursor") or None
     service = visit.service
     status = await service.run(visit.run_id)
+    if "at" in visit.request.query_params:
+        return await _page_of_pair(visit, str(status.id), query)
     table, counted = await asyncio.gather(
         service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
         service.report_cache.get(totals(status.id)),
@@ -71,6 +74,19 @@ async def list_pairs(visit: Visit) -> Filled | Response:
         },
         status=422 if wrong else 200,
     )
+
+
+async def _page_of_pair(visit: Visit, run_id: str, query: TableQuery) -> Response:
+    """To the row of a pair, whichever page of the table it stands on by now."""
+    asked = visit.request.query_params
+    number = asked["at"]
+    cursor, row = None, ""
+    if is_number(number):
+        cursor = await visit.service.verdict_browser.page_of(run_id, query, int(number), limit=ROWS)
+        row = f"#pair-{int(number)}"
+    beside = asked.get("beside") or None
+    kept = address(f"/runs/{run_id}/pairs", **query.in_address(), cursor=cursor, beside=beside)
+    return RedirectResponse(f"{kept}{row}", status_code=303)
 
 
 _SHARES = ("minConfidence", "maxConfidence")
@@ -176,7 +192,7 @@ def _chips(
 TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),)
 
 
-_BESIDE = frozenset({"cursor", "view", "marks"})
+_BESIDE = BESIDE | {"view", "marks"}
 _MOST_VOTES = 200
 _SENT_AT_MOST = 100_000
 
@@ -218,7 +234,8 @@ async def flag(visit: Visit) -> Filled | Response:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     comment = None if remove else form.get("comment")
     await visit.service.flag(str(run.id), key[number], comment=comment, remove=remove)
-    return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
+    query = table_query(visit, beside=_BESIDE)
+    return RedirectResponse(_address_of(visit, run, number, query), status_code=303)
 
 
 async def find_pair(visit: Visit) -> Filled | Response:
@@ -250,15 +267,11 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
         service.verdict_browser.neighbours(str(run.id), query, number),
     )
 
-    def to(number: int | None) -> str | None:
-        if number is None:
-            return None
-        kept = {name: asked[name] for name in ("view", "marks", "cursor") if asked.get(name)}
-        return address(f"/runs/{run.id}/pairs/{number}", **query.in_address(), **kept)
+    def to(number: int | None, act: str = "") -> str | None:
+        return None if number is None else _address_of(visit, run, number, query, act)
 
-    table = address(
-        f"/runs/{run.id}/pairs", **query.in_address(), cursor=asked.get("cursor") or None
-    )
+    beside = asked.get("beside") or None
+    table = address(f"/runs/{run.id}/pairs", **query.in_address(), at=number, beside=beside)
 
     return Filled(
         "pair.html",
@@ -271,14 +284,24 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "offers": offers,
             "raw": raw,
             "marks": marks,
-            "table": f"{table}#pair-{number}",  # back to its row
+            "table": table,
             "standing": standing,
             "here": to(number),
+            "flagging": to(number, "/flag"),
             "previous": to(previous),
             "next": to(following),
             **values,
         },
     )
+
+
+def _address_of(
+    visit: Visit, run: RunRecord, number: int, query: TableQuery, act: str = ""
+) -> str:
+    """Of a pair as this visit sees it: in the same table, shown in the same way."""
+    asked = visit.request.query_params
+    kept = {name: asked[name] for name in ("view", "marks", "beside") if asked.get(name)}
+    return address(f"/runs/{run.id}/pairs/{number}{act}", **query.in_address(), **kept)
 
 
 def _sent(shown: ShownPair, names: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -291,7 +314,7 @@ def _sent(shown: ShownPair, names: tuple[str, ...]) -> list[tuple[str, str]]:
 def _place(visit: Visit) -> tuple[RunRecord, int]:
     number: str = visit.request.path_params["number"]
     run = needed_run(visit.service.store, visit.run_id)
-    if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
+    if not is_number(number):
         raise NotFound(Message("serve.pair_no_number", name=run.name, number=number[:40]))
     return run, int(number)
 
