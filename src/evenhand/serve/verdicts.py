@@ -198,7 +198,7 @@ class VerdictBrowser:
         filled = self._fill(run, words=query.query is not None)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names, numbers=_themed(self._store, run, query)),
+            verdict_filter(query, judges, names, numbers=themed(self._store, run, query)),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -321,8 +321,8 @@ class VerdictBrowser:
         """Of whoever was sent the address of a pair, and has not been to the table."""
         run, judges, names = self._run(run_id)
         fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-        themed = _themed(self._store, run, query)
-        return run, verdict_filter(query, judges, names, numbers=themed), names
+        numbers = themed(self._store, run, query)
+        return run, verdict_filter(query, judges, names, numbers=numbers), names
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
@@ -374,7 +374,7 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     return ids
 
 
-def _themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
+def themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
     if filters.theme is None:
         return None
     judges = store.run_judges(run.id)
@@ -454,7 +454,7 @@ def read_page(
 ) -> VerdictPage:
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names, numbers=_themed(store, run, filters))
+    wanted = verdict_filter(filters, judges, names, numbers=themed(store, run, filters))
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)
