@@ -67,21 +67,6 @@ def test_a_pair_shows_its_texts_and_where_it_is_from(visitor: Visitor, run: str)
     assert "pairs.jsonl" in page.text
 
 
-def test_the_prompt_stands_as_the_judge_was_sent_it(visitor: Visitor, run: str) -> None:
-    (shown,) = [
-        "".join(each.texts) for each in visitor.see(f"{run}/pairs/1").all("pre", class_="sent")
-    ]
-    judge = visitor.service.judge
-    assert judge is not None
-    asked = [each for each in judge.requests if "What is 1 plus 1?" in each.prompt]
-    assert len(asked) == 2
-    for request in asked:
-        for message in request.messages:
-            assert message["content"] in shown
-    assert shown.index("original pass") < shown.index("swapped pass")
-    assert judge.url not in shown
-
-
 def test_words_that_differ_are_marked_and_need_not_be(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/1")
     assert [each.text for each in page.all("mark")] == ["2", "3"]

@@ -5,11 +5,11 @@ and the filtered table as a file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import chain, islice
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from typing import Any, Literal, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -19,18 +19,18 @@ from evenhand.messages import Message
 from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
 from evenhand.report.files import csv_lines
 from evenhand.report.records import RunRow, row_of, whole_pair
-from evenhand.serve.comparisons import stored_prompt
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
 from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
+from evenhand.serve.prompt_texts import SentMessage, sent_prompt
 from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import is_number, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
 from evenhand.serve.views import SavedViews, ViewInRun
-from evenhand.store import RunRecord, Store
+from evenhand.store import ItemWhole, RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
@@ -315,7 +315,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     raw, marks = asked.get("view") == "raw", _MARKS.get(asked.get("marks", ""), "where it helps")
     run, number = await asyncio.to_thread(_place, visit)
     service = visit.service
-    status, shown, offers, (previous, following, standing) = await asyncio.gather(
+    status, (shown, sent), offers, (previous, following, standing) = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
         asyncio.to_thread(service.judges.offered_or_named),
@@ -334,8 +334,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "run": status,
             "shown": shown,
             "pair": shown.report,
-            "sent": await asyncio.to_thread(_sent, shown, status.judges),
-            "sent_at_most": _SENT_AT_MOST,
+            "sent": [(name, *each) for name, each in zip_longest(status.judges[: len(sent)], sent)],
             "offers": offers,
             "raw": raw,
             "marks": marks,
@@ -357,11 +356,36 @@ def _address_of(visit: Visit, run: RunRecord, number: int, query: TableQuery, ac
     return address(f"/runs/{run.id}/pairs/{number}{act}", **query.in_address(), **kept)
 
 
-def _sent(shown: ShownPair, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """By what readers call the judges: a recorded name may hold an address."""
-    pair, judges = shown.report.pair, shown.report.judges
-    sent = [(name, stored_prompt(pair, each)) for name, each in zip(names, judges, strict=False)]
-    return [(name, text) for name, text in sent if text is not None]
+def _sent(
+    store: Store, run: RunRecord, whole: ItemWhole
+) -> list[tuple[tuple[ShownMessage, ...], str]]:
+    """Of each judge of the pair: the messages, or why they cannot be shown."""
+    told: list[tuple[tuple[ShownMessage, ...], str]] = []
+    for judged in whole.judged:
+        sent = sent_prompt(store, run, whole.pair, judged)
+        if isinstance(sent, Message):
+            told.append(((), sent))
+        else:
+            told.append((tuple(_within(sent or ())), ""))
+    return told
+
+
+class ShownMessage(NamedTuple):
+    """`cut`: how many characters are left out at its end."""
+
+    sent: SentMessage
+    html: Markup
+    cut: int
+
+
+def _within(sent: Sequence[SentMessage]) -> Iterator[ShownMessage]:
+    room = _SENT_AT_MOST
+    for each in sent:
+        kept = each.text[:room]
+        room -= len(kept)
+        # A browser takes a carriage return for the end of a line, unless it is spelt.
+        html = Markup(str(escape(kept)).replace("\r", "&#13;"))  # noqa: S704 - it is escaped
+        yield ShownMessage(each, html, len(each.text) - len(kept))
 
 
 def _place(visit: Visit) -> tuple[RunRecord, int]:
@@ -372,14 +396,17 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
     return run, int(number)
 
 
-def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks) -> ShownPair:
+def _read(
+    store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks
+) -> tuple[ShownPair, list[tuple[tuple[ShownMessage, ...], str]]]:
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
     if whole is None:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     report = whole_pair(run, whole, families=own_families())
-    return show_pair_texts(report, votes, rendered=not raw, marks=marks)
+    shown = show_pair_texts(report, votes, rendered=not raw, marks=marks)
+    return shown, _sent(store, run, whole)
 
 
 PAIR_PAGES = (
