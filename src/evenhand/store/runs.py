@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import orjson
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, true, update
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select, true, update
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
@@ -46,7 +46,9 @@ _RUN_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("seconds", "created_at", "updated_at"), (float, int)),
     **dict.fromkeys(("calls", "reused_passes"), (int,)),
 }
-_JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
+_JUDGE_COLUMNS = (
+    *("key", "name", "prompt_version", "locale", "mode", "settings", "created_at", "template"),
+)
 
 
 class RunStore(Database):
@@ -150,8 +152,12 @@ class RunStore(Database):
             values = (
                 *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
                 *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
+                escape_or_none(judge.template),
             )
             insert_new(connection, judges, _JUDGE_COLUMNS, [values])
+            if judge.template is not None:  # an earlier evenhand did not keep it
+                bare = and_(judges.c.key == key, judges.c.template.is_(None))
+                connection.execute(update(judges).where(bare).values(template=judge.template))
             return int(
                 connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one()
             )
