@@ -6,6 +6,7 @@ says follows from the two texts that it is shown, so the same data always give t
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,9 @@ import pytest
 
 from door_server import shell, started_server
 from evenhand.store import NewVote, open_store
+from evenhand.trust.probes.cases import probe_cases
 from html_reading import ATTACKS, Attack
+from probe_judges import judge_with, prefers_longer, probed
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply, error_reply
 
@@ -96,7 +99,16 @@ def filled(url: str, store: Path) -> dict[str, str]:
         for each in runs.values():
             _wait(client, each)
     _vote(store, runs["rich"])
-    return runs
+    return {**runs, "probes": _probe(store)}
+
+
+def _probe(path: Path) -> str:
+    """A judge that prefers length, on some of the probes."""
+    cases = [each for each in probe_cases(["identical", "longer"]) if each.language == "en"]
+    asked = probed(judge_with(prefers_longer, cases), cases, path.parent, file=path.name)
+    asyncio.run(asked)
+    with open_store(path) as store:
+        return str(store.run_page(limit=1)[0].id)
 
 
 def _start(client: httpx.Client, rows: list[Any], **options: Any) -> str:

@@ -129,9 +129,10 @@ async def probed(
     options: RunOptions | None = None,
     min_score: float | None = None,
     config: Callable[[Locale], JudgeConfig] | None = None,
+    file: str = "store.db",
 ) -> ProbeReport:
     plans = {each: JudgePlan(judge, (config or _config)(each)) for each in LANGUAGES}
-    with open_store(directory / "store.db") as store:
+    with open_store(directory / file) as store:
         return await probe_judge(
             plans,
             cases,

@@ -247,9 +247,10 @@ def wider_than_the_window(page: Page, *, whole: bool = True) -> list[str]:
     return found
 
 
-def keep_screenshot(page: Page, name: str) -> None:
+def keep_screenshot(page: Page, name: str, *, whole: bool = True) -> None:
+    """`whole`: beyond the first screen too."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, animations="disabled")
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole, animations="disabled")
 
 
 # What is looked at of each page, by its path: a name for the screenshot, and an address. The first
@@ -287,7 +288,10 @@ VISITS: dict[str, dict[str, str]] = {
     },
     "/rank/pairs": {"rank-pairs": "/rank/pairs?run={rich}&run={plain}&model=borealis&ending=valid"},
     "/runs/{id}/audit": {"audit": "/runs/{rich}/audit", "audit-none": "/runs/{plain}/audit"},
-    "/runs/{id}/probes": {"probes": "/runs/{rich}/probes"},
+    "/runs/{id}/probes": {
+        "probes": "/runs/{probes}/probes",
+        "probes-none": "/runs/{rich}/probes",
+    },
     "/runs/{id}/calibration": {
         "calibration": "/runs/{rich}/calibration",
         "calibration-none": "/runs/{plain}/calibration",

@@ -1,45 +1,124 @@
-"""What a page concludes is read without scrolling: by where it stands, on three screens."""
+"""What a page concludes is read without scrolling: by where it stands, on three screens, light and
+dark, in both languages.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from typing import Literal, get_args
+
 import pytest
+from playwright.sync_api import Page
 
 from browser_site import Site
-from real_browser import Look, Surroundings, keep_screenshot, opened, settled
+from evenhand.serve.pages.rendering import LANGUAGES
+from real_browser import (
+    Look,
+    Surroundings,
+    keep_screenshot,
+    opened,
+    settled,
+    wider_than_the_window,
+)
 
-DESK = Surroundings(width=1440, height=900)
-LAPTOP = Surroundings(language="zh", scheme="dark")
-PHONE = Surroundings(scheme="dark", width=390, height=844)
-PHONE_ZH = Surroundings(language="zh", width=390, height=844)
-SCREENS = (DESK, LAPTOP, PHONE, PHONE_ZH)
+Scheme = Literal["light", "dark"]
+SCREENS = ((1440, 900), (1280, 800), (390, 844))
+FIRST = Surroundings(width=1440, height=900)
+# Screenshots of these; of every page in whole, test_every_page.py has some.
+KEPT = {("en", "light", 1440), ("zh", "dark", 1280), ("en", "dark", 390), ("zh", "light", 390)}
 
 # What has to be seen of each page: all of it, above the fold.
 CONCLUSIONS = {
-    "run": ("/runs/{rich}", "h1.conclusion"),
+    "runs": ("/", "h1, table.runs tbody tr:first-child .name"),
+    "run": ("/runs/{rich}", "h1.conclusion, table.board tbody tr:first-child"),
     "run-comparison": ("/runs/{rich}?comparison=1", "h1.conclusion, #trust-orders_agree"),
     "run-plain": ("/runs/{plain}", "h1.conclusion, #trust-orders_agree, svg.outcome-bar"),
+    "pairs": ("/runs/{rich}/pairs", "table.pairs tbody tr:first-child"),
     "pair": ("/runs/{rich}/pairs/8", ".bar .outcome"),
     "pair-raw": ("/runs/{rich}/pairs/20?judge=hasty&view=raw", ".bar .outcome"),
+    "compare": ("/compare?run={rich}", "h1.conclusion"),
     "rank": ("/rank?run={rich}", "h1.conclusion, table.board tbody tr:first-child"),
-    "audit": ("/runs/{rich}/audit", "h1.conclusion"),
+    "audit": ("/runs/{rich}/audit", "h1.conclusion, .warns, p.lede"),
+    "calibration": ("/runs/{rich}/calibration", "h1.conclusion, ul.trust > li:first-child"),
+    "probes": ("/runs/{probes}/probes", "h1.conclusion, table.probes tbody tr:first-child"),
+    "votes": ("/runs/{rich}/votes", "h1.conclusion, svg.outcome-bar"),
+    "vote": ("/runs/{rich}/vote", "h1.conclusion, #response-1"),
+    "try": ("/try", "h1.conclusion, textarea[name=prompt]"),
 }
 
 
-@pytest.mark.parametrize("set_up", SCREENS, ids=lambda each: each.name)
+@contextmanager
+def every_surroundings(
+    page: Page, address: str
+) -> Iterator[Iterator[tuple[str, Scheme, int, int]]]:
+    """The page in each of the twelve, one after another; it is loaded once a language."""
+
+    def walk() -> Iterator[tuple[str, Scheme, int, int]]:
+        for language in LANGUAGES:
+            page.goto(f"{address}{'&' if '?' in address else '?'}lang={language}")
+            settled(page)
+            for scheme, (width, height) in product(get_args(Scheme), SCREENS):
+                page.emulate_media(color_scheme=scheme)
+                page.set_viewport_size({"width": width, "height": height})
+                yield language, scheme, width, height
+
+    try:
+        yield walk()
+    finally:
+        page.emulate_media(color_scheme=FIRST.scheme)
+        page.set_viewport_size({"width": FIRST.width, "height": FIRST.height})
+
+
 @pytest.mark.parametrize("which", CONCLUSIONS)
-def test_conclusion_is_on_the_first_screen(
-    which: str, set_up: Surroundings, look: Look, site: Site
-) -> None:
+def test_conclusion_is_on_the_first_screen_everywhere(which: str, look: Look, site: Site) -> None:
     address, wanted = CONCLUSIONS[which]
-    page = opened(look, site, address, set_up)
-    settled(page)
-    keep_screenshot(page, f"first-{which}-{set_up.name}")
-    for selector in wanted.split(", "):
-        box = page.locator(selector).first.bounding_box()
-        assert box is not None, selector
-        assert box["y"] >= 0
-        assert box["y"] + box["height"] <= set_up.height, (selector, box)
-        assert box["x"] + box["width"] <= set_up.width + 1
+    page = opened(look, site, "/try", FIRST)  # with a voter's name
+    walked = 0
+    with every_surroundings(page, site.url + address.format(**site.runs)) as each:
+        for language, scheme, width, height in each:
+            walked += 1
+            here = f"{language}-{scheme}-{width}"
+            if (language, scheme, width) in KEPT:
+                keep_screenshot(page, f"first-{which}-{here}", whole=False)
+            for selector in wanted.split(", "):
+                box = page.locator(selector).first.bounding_box()
+                assert box is not None, (here, selector)
+                assert box["y"] >= 0, (here, selector, box)
+                assert box["y"] + box["height"] <= height, (here, selector, box)
+                assert box["x"] + box["width"] <= width + 1, (here, selector, box)
+            assert wider_than_the_window(page) == [], here
+            # Charts are drawn in the page; pictures are downloads.
+            assert page.locator("img").count() == 0
+    assert walked == 12
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_targets_are_24_px_and_no_text_is_below_12(width: int, look: Look, site: Site) -> None:
+    """24 px for what is pressed by itself (WCAG 2.5.8 leaves out links within sentences), and
+    no text below 12 px."""
+    page = opened(look, site, "/", Surroundings(width=width, height=844))
+    for address, _ in CONCLUSIONS.values():
+        page.goto(site.url + address.format(**site.runs))
+        settled(page)
+        small = page.evaluate(
+            """() => Array.from(document.querySelectorAll(
+                "button, select, summary, input:not([type=hidden]), .top a, .tabs a, .chips a"))
+              .map((each) => [each, (each.closest("label") || each).getBoundingClientRect()])
+              .filter(([, box]) => box.width && box.height && (box.height < 24 || box.width < 24))
+              .map(([each, box]) => `${each.outerHTML.slice(0, 80)} ${box.width}x${box.height}`)"""
+        )
+        assert small == [], address
+        tiny = page.evaluate(
+            """() => Array.from(document.querySelectorAll("main *"))
+              .filter((each) => !each.closest("svg") && each.childNodes.length
+                && Array.from(each.childNodes).some((n) => n.nodeType === 3 && n.data.trim())
+                && each.getClientRects().length
+                && parseFloat(getComputedStyle(each).fontSize) < 11.9)
+              .map((each) => each.outerHTML.slice(0, 120))"""
+        )
+        assert tiny == [], address
 
 
 def test_on_a_phone_one_response_is_shown_at_a_time_without_a_script(

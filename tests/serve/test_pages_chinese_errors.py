@@ -13,7 +13,7 @@ import pytest
 from evenhand.messages import Message
 from evenhand.serve.pages.rendering import PageTranslator
 from evenhand.serve.security.policy import too_large
-from html_reading import Html
+from html_reading import Element, Html
 from page_visits import Visitor, seen, serving
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply
@@ -46,11 +46,16 @@ def lines(*rows: dict[str, Any]) -> bytes:
 def told(page: Html) -> str:
     """The one error of a page; nothing of it is marked as being in another language."""
     # What a run has not is told where it would stand, and what went wrong as an error.
-    empty = [each for each in page.all("p") if each.within[-1].attributes.get("class") == "empty"]
-    error, *_ = [*(each for each in page.all("p", class_="error") if each.text), *empty]
+    empty = [*page.all("p", class_="empty"), *inside_empty(page)]
+    wrong = [*page.all("h1", class_="error"), *page.all("p", class_="error")]
+    error, *_ = [*(each for each in wrong if each.text), *empty]
     inside = [each for each in page.elements if error in each.within]
     assert [each.attributes.get("lang") for each in inside] == [None]
     return error.text
+
+
+def inside_empty(page: Html) -> list[Element]:
+    return [each for each in page.all("p") if each.within[-1].attributes.get("class") == "empty"]
 
 
 def assert_in_both_languages(english: Html, chinese: Html) -> None:

@@ -19,7 +19,7 @@ from html_reading import Element, Html
 from page_visits import Visitor, seen, serving
 from run_data import sums
 from scripted import answer_json
-from servers import Reply, SeenRequest, chat_reply
+from servers import Reply, SeenRequest, chat_reply, error_reply
 
 
 def judge(request: SeenRequest) -> Reply:
@@ -33,6 +33,23 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
         visitor.start(rows, name="one")
         visitor.start(rows[:3], name="two")
         yield visitor
+
+
+def test_before_the_first_verdict_no_zeros_stand_in_cards(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    def refuses(request: SeenRequest) -> Reply:
+        return error_reply(401, "no such key")
+
+    with serving(tmp_path_factory.mktemp("refused"), refuses) as visitor:
+        run = visitor.begin(sums(6), name="refused")
+        page = visitor.wait(run, lambda page: "failed" in page.by_id("progress").text)
+        assert page.one("h1").text == "There is nothing to conclude from yet."
+        assert page.all("ul", class_="trust") == []
+        assert page.all("svg", class_="histogram") == []
+        assert page.all("ul", class_="legend") == []
+        assert "0 of 6" in page.by_id("progress").text
+        assert "to go" not in page.text
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from servers import Reply, SeenRequest, chat_reply
 
 __all__ = ["start_service"]
 
+PASSES = ("A shown first", "B shown first")
 HOSTILE = "</textarea><script>alert(1)</script>"
 LINES = "application/x-ndjson"
 
@@ -69,9 +70,9 @@ def test_the_form_offers_the_judges_by_name(visitor: Visitor) -> None:
     offered = [each.text for each in page.all("option")]
     # The judges, then what may be prepared.
     assert offered[:3] == ["good", "other", "as the judge is offered"]
-    assert page.by_id("outcome").text == ""
+    assert page.by_id("outcome").text.startswith("Paste a prompt")
     chinese = visitor.see("/try", language="zh")
-    assert "试一试" in chinese.one("h1").text
+    assert "粘贴一个提示" in chinese.one("h1").text
     assert "准确性" in chinese.text
 
 
@@ -80,9 +81,12 @@ def test_without_script_the_page_answers_with_the_verdict(visitor: Visitor) -> N
     outcome = page.by_id("outcome").text
     assert "A won" in outcome
     assert "0.90" in outcome
-    assert "The winner is the same in both orders." in outcome
-    passes = page.all("div", class_="ballot")
-    assert len(passes) == 2
+    assert outcome.startswith("Response A is better.")
+    # Before the form, and as on a pair's page: the passes in columns, a row for each criterion.
+    assert page.elements.index(page.by_id("outcome")) < page.elements.index(page.one("form"))
+    passes = page.one("table", class_="passes")
+    heads = [each.text for each in page.all("th") if passes in each.within]
+    assert [any(head.startswith(name) for head in heads) for name in PASSES] == [True, True]
     # The form keeps what it was given.
     assert sums(1)[0]["prompt"] in page.one("textarea", name="prompt").text
 
@@ -95,7 +99,8 @@ def test_with_script_each_pass_comes_as_soon_as_it_is_made(visitor: Visitor) -> 
     for each in ids:
         waiting.by_id(each)
     assert "A won" in verdict.by_id("outcome").text
-    assert len(verdict.all("div", class_="ballot")) == 2
+    assert len(verdict.all("table", class_="passes")) == 1
+    assert [each.text for each in verdict.all("h1")] == ["Response A is better."]
 
 
 def test_a_pass_is_told_while_the_other_is_still_waited_for(start_service: StartService) -> None:
@@ -125,7 +130,7 @@ def test_a_pass_is_told_while_the_other_is_still_waited_for(start_service: Start
 
 def test_exchanged_responses_get_the_mirrored_verdict(visitor: Visitor) -> None:
     swapped = seen(visitor.send("/try", fields(act="swap")))
-    assert swapped.by_id("outcome").text == ""
+    assert swapped.all("table", class_="passes") == []
     given = fields(
         responseA=swapped.one("textarea", name="responseA").text,
         responseB=swapped.one("textarea", name="responseB").text,
@@ -137,7 +142,7 @@ def test_exchanged_responses_get_the_mirrored_verdict(visitor: Visitor) -> None:
 def test_a_winner_that_changes_with_the_order_is_inconsistent(visitor: Visitor) -> None:
     outcome = seen(visitor.send("/try", fields(prompt="Which, the first one?"))).by_id("outcome")
     assert "inconsistent" in outcome.text
-    assert "The winner changed with the order." in outcome.text
+    assert outcome.text.startswith("No winner: the verdict changed with the order")
 
 
 def test_no_verdict_is_invalid_and_shows_what_the_judge_said(visitor: Visitor) -> None:
@@ -171,7 +176,9 @@ def test_one_order_alone_has_one_pass(visitor: Visitor) -> None:
     del given["swapPositions"]
     waiting, *passes, verdict = watched(visitor, given)
     assert (len(waiting.all("progress")), len(passes)) == (1, 1)
+    assert "asked once" in waiting.text
     assert "A won" in verdict.text
+    assert "judged in one order only" in verdict.one("h1").text
 
 
 def test_hostile_texts_stay_texts(visitor: Visitor) -> None:

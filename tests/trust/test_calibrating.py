@@ -36,6 +36,7 @@ from evenhand.trust.calibration import (
     calibrate_run,
     open_calibration,
     save_calibration,
+    sum_up_calibration,
 )
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 from explained import mirrored, plain
@@ -524,6 +525,29 @@ async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
     assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
     assert found.better_than_base_rate is None
     assert any("not enough data" in note for note in found.notes)
+    # What the page opens with: the error that was measured, and that nothing more was learned.
+    believed, taught = sum_up_calibration(found)
+    before = found.change.before
+    assert before is not None
+    assert believed.values["n"] == before.n == 20
+    assert believed.code == f"trust.calibration_{'off' if before.distinguishable else 'no_error'}"
+    assert taught == (
+        "Nothing in its answers is shown to tell right from wrong: every verdict gets the same "
+        f"confidence, {(right + 1) / 22:.2f}."
+    )
+
+
+async def test_a_judge_that_states_no_confidence_is_said_to_state_none(tmp_path: Path) -> None:
+    def silent(call: JudgeCall) -> str:
+        prompt = "\n".join(message.text for message in call.messages)
+        return answer_json(right_place(prompt), confidence=None)
+
+    at = tmp_path / "store.db"
+    summary = await judged(labelled_sums(20), ScriptedJudge(silent), at)
+    with open_store(at) as store:
+        believed, _ = sum_up_calibration(calibrate_run(store, summary.run))
+    assert believed.startswith("It states no confidence: ")
+    assert "of its 20 labelled verdicts are right" in believed
 
 
 def vote_on(store: Store, run: str, number: int, verdict: Any, **how: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns
 from evenhand.trust.votes import (
     item_votes,
     majority_labels,
+    sum_up_votes,
     summarise_votes,
     votes_on,
 )
@@ -148,6 +150,10 @@ def test_a_summary_counts_pairs_once_and_says_how_far_people_agree(store: Store)
     assert agreed.low is not None
     assert agreed.high is not None
     assert 0.5 < agreed.low < 0.9 < agreed.high < 1
+    # In a sentence, in whole per cent: 9 of 10 agree.
+    said = sum_up_votes(found)
+    told = re.escape("3 people voted on 11 of 11 pairs; two of them say the same of a pair in 90 %")
+    assert re.fullmatch(rf"{told} \((\d+) to (\d+)\)\.", said), said
     # Alpha by hand: 18 A, 1 B, 1 TIE; observed 0.1, expected 1 - 18 * 17 / (20 * 19).
     assert found.agreement.alpha.alpha == pytest.approx(1 - 0.1 / (1 - 18 * 17 / (20 * 19)))
     assert {person.who: (person.votes, person.skipped) for person in found.people} == {
@@ -170,6 +176,7 @@ def test_a_summary_of_no_votes_says_what_is_missing(store: Store) -> None:
     assert found.agreement.alpha.alpha is None
     assert found.agreement.agreement.reason is not None
     assert found.by_draw == {}
+    assert sum_up_votes(found) == "Nobody has voted on this run yet."
     begin(store, name="empty")
     assert summarise_votes(store, "empty").pairs == 0
 

@@ -244,7 +244,7 @@ def show_probes(out: Console, report: ProbeReport, *, details: bool) -> None:
     for note in report.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
     out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
-    out.print(Text(render(sum_up_habits(report)), "bold"))
+    out.print(Text(render(sum_up_habits(report.overall, report.probes)), "bold"))
     out.print()
     _show_habits(out, report)
     if details:

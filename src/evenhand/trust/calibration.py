@@ -180,6 +180,22 @@ class CalibrationReport(Model):
     notes: tuple[Sentence, ...] = ()
 
 
+def sum_up_calibration(report: CalibrationReport) -> tuple[Message, ...]:
+    """In sentences: whether the stated confidence can be believed, and if labels teach more."""
+    before, learned = report.change.before, report.calibration.calibration
+    if before is None:
+        stated = Message("trust.calibration_none_stated", right=learned.right, n=learned.n)
+    elif before.error is None or before.p_value is None:
+        stated = Message("trust.calibration_unknown", reason=before.reason or "")
+    else:
+        code = "calibration_off" if before.distinguishable else "calibration_no_error"
+        stated = Message(f"trust.{code}", error=before.error, n=before.n, p=before.p_value)
+    if isinstance(learned.curve, Constant):
+        return stated, Message("trust.calibration_constant", share=learned.curve.probability)
+    better = "better" if report.better_than_base_rate else "not_better"
+    return stated, Message(f"trust.calibration_{better}")
+
+
 def calibrate_run(
     store: Store,
     name: str,

@@ -232,6 +232,18 @@ class VotesSummary(Model):
     seed: int
 
 
+def sum_up_votes(summary: VotesSummary) -> Message:
+    """In a sentence: who voted on how much, and how far they agree."""
+    counts = {"people": len(summary.people), "n": summary.voted_pairs, "pairs": summary.pairs}
+    share = summary.agreement.agreement
+    if not summary.votes:
+        return Message("trust.votes_none")
+    if share.value is None or share.low is None or share.high is None:
+        return Message("trust.votes_unknown", reason=share.reason or "", **counts)
+    low, high = 100 * share.low, 100 * share.high
+    return Message("trust.votes_agree", share=share.value, low=low, high=high, **counts)
+
+
 def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int = 0) -> VotesSummary:
     run = find_run(store, name)
     firsts: dict[int, int] = {}

@@ -9,19 +9,21 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
+from evenhand.messages import Message
 from evenhand.report.charts.data import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     judges_of,
     page_audit,
     page_probes,
-    probe_shares,
 )
 from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
@@ -33,8 +35,10 @@ from evenhand.trust.calibration import (
     CalibrationReport,
     SavedCalibration,
     open_calibration,
+    sum_up_calibration,
 )
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
+from evenhand.trust.probes.scores import habit_of, sum_up_habits
 
 _MOST_PROBE_RUNS = 5
 
@@ -106,15 +110,24 @@ async def show_probes(visit: Visit) -> Filled | Response:
     read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
     kept = await service.report_cache.get(await page_probes(service, status.id))
-    shares = probe_shares(kept.value)(visit.language) if kept.value is not None else ()
-    run_of = {each.language: each.id for each in kept.value.runs} if kept.value else {}
+    run_of: dict[Locale, int] = {}
+    summary: tuple[Message, ...] = ()
+    if kept.value is not None:
+        say = Wording(visit.language)
+        run_of = {each.language: each.id for each in kept.value.runs}
+        summary = sum_up_habits(
+            kept.value.overall,
+            kept.value.probes,
+            call=lambda probe: str(say(f"probe.name.{probe}").unescape()),
+        )
     return Filled(
         "probes.html",
         {
             "run": status,
             "kept": kept,
-            "shares": shares,
+            "summary": summary,
             "run_of": run_of,
+            "habit_of": habit_of,
             "waiting": kept.waiting,
         },
     )
@@ -157,6 +170,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
             "judges": judges,
             "judge": judge,
             "kept": kept,
+            "summary": () if kept.value is None else sum_up_calibration(kept.value),
             "points": [each for each in points if each.value is not None],
             "saved": saved,
             "to": _learned_from(status, judges, kept.value),

@@ -5,6 +5,7 @@ and the pairs that changed with both reasons.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -12,9 +13,12 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
+from evenhand.messages import Message
+from evenhand.report.diff import RunDiff
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.rendering import short_judge
 from evenhand.serve.values import MOST_RANKED, DiffRuns, FlowEnd, Names, RunStatus
 from evenhand.serve.verdicts import first_sentence
 
@@ -68,12 +72,31 @@ async def show_comparison(visit: Visit) -> Filled | Response:
         values
         | {
             "kept": kept,
+            "told_briefly": () if kept.value is None else _briefly(kept.value),
             "before": before,
             "now": now,
             "first_sentence": first_sentence,
             "waiting": kept.waiting,
         },
     )
+
+
+def _briefly(found: RunDiff) -> tuple[Message, ...]:
+    """Judges by their short names, as the rest of the page calls them, unless those are alike."""
+    judges = found.first.judge, found.second.judge
+    short = {each: short_judge(each) for each in judges}
+    if len(set(short.values())) < len(set(judges)):
+        short = {}
+    return tuple(
+        Message.of(
+            each.code, {name: _shortened(value, short) for name, value in each.values.items()}
+        )
+        for each in found.messages
+    )
+
+
+def _shortened(value: Any, short: Mapping[str, str]) -> Any:
+    return short.get(value, value) if type(value) is str else value
 
 
 PAGES = (Page(path="/compare", name="comparePage", work=show_comparison, place="compare"),)

@@ -92,6 +92,14 @@ class PlaygroundResult:
     invalid: bool = False  # the judge answered, and it is no verdict
     passes: tuple[Pass, ...] = field(default=())
 
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """In the caller's order, or as the passes have them where there is no verdict."""
+        if self.verdict is not None:
+            return tuple(each.criterion for each in self.verdict.comparison)
+        ballots = (made.ballot for made in self.passes if made.ballot is not None)
+        return tuple(dict.fromkeys(own.criterion for each in ballots for own in each.criteria))
+
     @classmethod
     def of(cls, error: EvenhandError) -> PlaygroundResult:
         metadata = error.metadata

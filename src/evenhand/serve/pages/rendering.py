@@ -169,13 +169,16 @@ class FigureFormat:
         return self._say("ago.now")
 
     def sentence(self, messages: Iterable[Message]) -> str:
-        """A conclusion in words. Names are set apart, so that one cannot turn what follows it."""
+        """A conclusion in words. Names are set apart, so that one cannot turn what follows it; a
+        reason within it stays a message, in the page's language."""
         return render(
             [
                 Message.of(
                     each.code,
                     {
-                        name: f"\u2068{value}\u2069" if isinstance(value, str) else value
+                        name: f"\u2068{value}\u2069"
+                        if isinstance(value, str) and not isinstance(value, Message)
+                        else value
                         for name, value in each.values.items()
                     },
                 )

@@ -56,7 +56,9 @@ async def show_run(visit: Visit) -> Filled | Response:
         ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
         kept.append(ranked)
     ranking = ranked.value.ranking if ranked is not None and ranked.value is not None else None
-    chosen = None if ranking is not None else _chosen(conclusions.value, query.comparison or 1)
+    chosen = None
+    if ranking is None and status.done:  # before that there is nothing but zeros to show
+        chosen = _chosen(conclusions.value, query.comparison or 1)
     return Filled(
         "run.html",
         {

@@ -14,9 +14,10 @@ from evenhand.messages import Message
 from evenhand.serve import reports
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
-from evenhand.serve.run_status import MOST_DIGITS
+from evenhand.serve.run_status import is_number
 from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion
 from evenhand.store.records import LONGEST_NAME
+from evenhand.trust.votes import sum_up_votes
 
 # Who votes where nobody has to log in: this machine's own users.
 NAME_COOKIE = "evenhand_voter"
@@ -70,7 +71,9 @@ async def take_vote(visit: Visit) -> Filled | Response:
 async def show_votes(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
     kept = await visit.service.report_cache.get(reports.votes(status.id))
-    return Filled("votes.html", {"run": status, "kept": kept, "votes": kept.value})
+    said = None if kept.value is None else sum_up_votes(kept.value)
+    values = {"run": status, "kept": kept, "votes": kept.value, "said": said}
+    return Filled("votes.html", values)
 
 
 async def _asked(visit: Visit, who: str, number: int | None) -> VoteQuestion | None:
@@ -134,7 +137,7 @@ def _votes_only(visit: Visit) -> bool:
 
 
 def _number(given: str) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
+    if not is_number(given):
         raise InputError(Message("serve.vote_pair_malformed", given=given[:40]))
     return int(given)
 

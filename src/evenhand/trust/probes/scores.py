@@ -5,7 +5,7 @@ score against a threshold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -118,10 +118,11 @@ def habit_of(score: Score) -> HabitState:
     return "unseen" if share.part == share.of else "unclear"
 
 
-def sum_up_habits(report: ProbeReport) -> tuple[Message, ...]:
-    """In sentences: the habits that are shown, and what is missing."""
-    overall = report.overall
-    names = [each.probe for each in report.probes if habit_of(each) == "shown"]
+def sum_up_habits(
+    overall: Score, probes: Iterable[ProbeScore], *, call: Callable[[ProbeName], str] = str
+) -> tuple[Message, ...]:
+    """In sentences: the habits that are shown, by what readers `call` them, and what is missing."""
+    names = [call(each.probe) for each in probes if habit_of(each) == "shown"]
     if not overall.share.of:
         found = Message("probe.nothing")
     elif names:

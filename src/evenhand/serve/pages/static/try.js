@@ -67,4 +67,5 @@ function takeInNews(html) {
     const own = document.getElementById(part.id);
     if (own) own.replaceWith(document.adoptNode(part));
   }
+  if (whole) document.getElementById("outcome").scrollIntoView({ block: "nearest" });
 }
