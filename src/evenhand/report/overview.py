@@ -175,24 +175,22 @@ def heat_cells(columns: OutcomeColumns, criteria: Iterable[CriterionColumns]) ->
     frequent: Counter[str] = Counter()
     for code in columns.tags:
         frequent.update(set(columns.tag_sets[code]))
-    named = list(criteria)
+    named = [
+        (
+            each.criterion,
+            np.asarray(each.outcome, dtype=np.int8),
+            np.fromiter((tag_of.get(number, -1) for number in each.number), dtype=np.int64),
+        )
+        for each in criteria
+    ]
     most = MOST_CELLS // max(1, len(named))
     for tag, _ in sorted(frequent.items(), key=lambda each: (-each[1], each[0]))[:most]:
-        having = {code for code, tags in enumerate(columns.tag_sets) if tag in tags}
-        for criterion in named:
-            codes = np.array(
-                [
-                    code
-                    for number, code in zip(criterion.number, criterion.outcome, strict=True)
-                    if tag_of.get(number) in having
-                ],
-                dtype=np.int8,
-            )
-            if codes.size:
-                filters: Filters = {"tag": tag, "criterion": criterion.criterion}
-                yield HeatCell(
-                    tag=tag, criterion=criterion.criterion, filters=filters, **_counts(codes)
-                )
+        having = [code for code, tags in enumerate(columns.tag_sets) if tag in tags]
+        for criterion, outcomes, codes in named:
+            own = outcomes[np.isin(codes, having)]
+            if own.size:
+                filters: Filters = {"tag": tag, "criterion": criterion}
+                yield HeatCell(tag=tag, criterion=criterion, filters=filters, **_counts(own))
 
 
 def _agreement(columns: OutcomeColumns, level: float) -> EstimatedShare | None:

@@ -61,6 +61,8 @@ FILTER_WORDS = {
     "countVotes": ("filter.count_votes", "yes."),
     "query": ("filter.words", ""),
 }
+# Without the one, the others say nothing.
+LEANING = {"model": ("against", "modelWins", "criterionEnd"), "criterion": ("criterionEnd",)}
 
 Kind = Literal["A", "B", "tie", "inconsistent", "invalid"]
 CountLink = tuple[Kind, int, str | None]  # of what, how many, and where they are

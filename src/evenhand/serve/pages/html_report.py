@@ -32,6 +32,7 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.figures import (
     DISAGREEMENTS,
     FILTER_WORDS,
+    LEANING,
     SHOWN_AT_MOST,
     RunLinks,
     audit_links,
@@ -281,6 +282,7 @@ def _live_words(language: Language) -> dict[str, Any]:
     shown = {key: said for key, said in told.items() if key.startswith(_SAID_LIVE)}
     named = {"id": ("pair.id", ""), **FILTER_WORDS}
     return shown | {
+        "leaning": LEANING,
         "filters": {
             name: (
                 told[word],
@@ -291,5 +293,5 @@ def _live_words(language: Language) -> dict[str, Any]:
                 },
             )
             for name, (word, values) in named.items()
-        }
+        },
     }

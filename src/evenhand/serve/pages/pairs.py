@@ -21,7 +21,7 @@ from evenhand.report.files import csv_lines
 from evenhand.report.records import RunRow, row_of, whole_pair
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import FILTER_WORDS
+from evenhand.serve.pages.figures import FILTER_WORDS, LEANING
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
 from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
@@ -162,10 +162,6 @@ def _readable(given: QueryParams) -> tuple[QueryParams, dict[str, str]]:
     return QueryParams(kept), wrong
 
 
-# Without the one, the others say nothing.
-_LEANING = {"model": ("against", "modelWins", "criterionEnd"), "criterion": ("criterionEnd",)}
-
-
 def _active(
     path: str, given: dict[str, Any], say: Wording
 ) -> Iterator[tuple[Markup, Markup | str, str]]:
@@ -175,7 +171,7 @@ def _active(
             continue  # the order
         word, values = FILTER_WORDS[name]
         told = str(value).lower() if isinstance(value, bool) else str(value)
-        without = {name, *_LEANING.get(name, ())}
+        without = {name, *LEANING.get(name, ())}
         kept = {each: own for each, own in given.items() if each not in without}
         yield say(word), say(values + told) if values else told, address(path, **kept)
 

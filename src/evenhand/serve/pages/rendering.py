@@ -270,18 +270,6 @@ class ScoreFormat:
     def difference(self, between: IndistinguishableModels, ranking: Ranking) -> Markup:
         return self._with_limits(between.difference, between.low, between.high, ranking)
 
-    def expected(self, ranking: Ranking, row: int, column: int) -> Markup:
-        """What the model of a row is expected to score against that of a column."""
-        low, high = (
-            None if matrix is None else matrix[row][column]
-            for matrix in (ranking.win_matrix_low, ranking.win_matrix_high)
-        )
-        limits = self._say("figure.no_interval")
-        if low is not None and high is not None:
-            limits = self._say("figure.between", low=rate(low), high=rate(high))
-        shown = Markup('<span class="figure">{}</span> <span class="interval">{}</span>')
-        return shown.format(rate(ranking.win_matrix[row][column]), limits)
-
     def _with_limits(
         self, value: float, low: float | None, high: float | None, ranking: Ranking
     ) -> Markup:

@@ -227,12 +227,11 @@
     }
   }
 
-  const LEANING = { model: ["against", "modelWins", "criterionEnd"], criterion: ["criterionEnd"] };
   function showActive(query) {
     const set = [...query].filter(([key]) => key in words.filters);
     const removable = set.map(([key, value]) => {
       const [told, values] = words.filters[key];
-      const without = Object.fromEntries([key, "page", ...(LEANING[key] || [])].map((each) => [each, ""]));
+      const without = Object.fromEntries([key, "page", ...(words.leaning[key] || [])].map((each) => [each, ""]));
       const shown = values?.[value] ?? value;
       return make("li", {}, make("a", { href: addressOf(query, without), "aria-label": `${say("filter.remove")} ${told}: ${shown}` },
         `${told}: `, name(shown), " ", make("span", { "aria-hidden": "true" }, "×")));
@@ -370,6 +369,7 @@
     const again = reader.hidden || reader.dataset.pair !== String(pair.number);
     reader.dataset.pair = String(pair.number);
     const body = built(whole.html);
+    const marked = body.querySelector("mark");
     if (raw) asWritten(body, whole.texts);
     if (!marks) body.querySelectorAll("mark").forEach((each) => each.replaceWith(...each.childNodes));
     reader.replaceChildren(
@@ -379,7 +379,7 @@
         pair.label ? make("span", { class: "label-of" }, `${say("pairs.label")} `, winnerOf(pair.label)) : null,
         ...tagsOf(pair),
         change({ view: raw ? "" : "raw" }, raw ? "pair.rendered" : "pair.raw"),
-        change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked"),
+        marked ? change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked") : null,
         make("a", { class: "end", "data-key": "u Escape", href: addressOf(query, { pair: "", view: "", marks: "" }) },
           `${say("pair.table")} `, make("kbd", {}, "u"))),
       body);
