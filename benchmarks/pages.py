@@ -69,7 +69,7 @@ _TABLES = (
     "outcome=invalid",
     "winner=A&tag=maths",
     "winner=A&sort=confidence",
-    "judge=judge-two",
+    "judge=openai:judge",
     f"tag={RARE_TAG}",
     "tag=code&sort=length",
     "sort=confidence",
