@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -40,6 +40,7 @@ from evenhand.store.verdict_index import Coverage
 from evenhand.store.verdict_table import (
     RUN_START,
     CountUpTo,
+    Neighbours,
     Sort,
     TablePlace,
     TableRow,
@@ -135,7 +136,6 @@ class VerdictFilters(Model):
 # A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
 _FILLED_WITHIN_S = 0.1
 _MOST_LINES = 1000
-_FEW = 500  # nobody is told how many there are beside a pair
 _READ_FOR_A_REASON = 100_000
 _REASON_CHARACTERS = 240
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -171,15 +171,6 @@ class PairTable:
     def whole(self) -> bool:
         searched = self.words is None or self.words.whole
         return self.indexed.whole and searched and not self.computing
-
-
-class Neighbours(NamedTuple):
-    """The pairs before and after one in a table, None at the ends; and its place among how many,
-    None where it is not among them or there are too many to count."""
-
-    previous: int | None
-    following: int | None
-    standing: tuple[int, int] | None
 
 
 class VerdictBrowser:
@@ -307,30 +298,9 @@ class VerdictBrowser:
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
             wanted = verdict_filter(query, judges, names, numbers=themed)
-            place = self._store.place_of(
-                run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
-            )
-            if place is None:
-                return Neighbours(None, None, None)
-
-            def nearest(*, back: bool) -> int | None:
-                page = self._store.browse(
-                    run.id,
-                    wanted,
-                    sort=query.sort,
-                    descending=query.descending,
-                    after=None if back else place,
-                    before=place if back else None,
-                    limit=len(names),
-                    count_to=_FEW,
-                )
-                rows = page.rows[::-1] if back else page.rows
-                return next((row.number for row in rows if row.number != number), None)
-
-            standing = self._store.standing(
+            return self._store.neighbours(
                 run.id, wanted, number, sort=query.sort, descending=query.descending
             )
-            return Neighbours(nearest(back=True), nearest(back=False), standing)
 
         return await asyncio.to_thread(read)
 
