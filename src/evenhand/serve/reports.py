@@ -20,7 +20,7 @@ from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.report.themes import Themes, find_themes
 from evenhand.serve.judges import AddressRedactor
-from evenhand.serve.report_cache import Figure, cached_or_now
+from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
@@ -136,10 +136,8 @@ def themes(run_id: str) -> Figure[RunThemes]:
     return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=compute)
 
 
-def themed_numbers(store: Store, run: RunRecord, phrase: str, judge: str | None) -> tuple[int, ...]:
-    """The pairs that a theme counts, by what is cached of the run as it is now, or else found
-    anew."""
-    found = cached_or_now(store, themes(str(run.id)))
+def pairs_of_theme(found: RunThemes, phrase: str, judge: str | None) -> tuple[int, ...]:
+    """The pairs that it counts."""
     return next(
         (
             theme.numbers

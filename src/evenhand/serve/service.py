@@ -78,9 +78,9 @@ class Service:
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
         )
-        self.verdict_browser = VerdictBrowser(
-            store, looked_at=self._look_at
-        )  # verdicts as pages show them
+        self.verdict_browser = VerdictBrowser(  # verdicts as pages show them
+            store, self.report_cache, looked_at=self._look_at
+        )
         self._stored_runs = StoredRuns(store, self.jobs)
         self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
