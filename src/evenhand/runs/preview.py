@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
-from evenhand.data import BadRow
+from evenhand.data import BadRow, Unpaired
+from evenhand.data.records import Side
 from evenhand.errors import DataError
 from evenhand.judges.prepared import writer_of
 from evenhand.judging.preparation import places_of, wanted_before
@@ -46,6 +48,8 @@ class Preview(Model):
 
     pairs: int
     skipped_rows: int
+    only_a: int = 0  # of these: answers of A, of B, that the other has none to
+    only_b: int = 0
     first_skipped: Sentence | None
     calls: int
     ratings: int = 0  # more calls than those, if every pair is inconsistent
@@ -60,7 +64,7 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
     """All rows are read; passes that are in the store already are not known of."""
     sample: list[Pair] = []
     pairs, bad = 0, list[BadRow]()
-    skipped = 0
+    skipped, alone = 0, Counter[Side]()
     counter = (
         ArtefactCounter() if any(plan.config.writes(plan.judge.traits) for plan in judges) else None
     )
@@ -68,6 +72,8 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
         if isinstance(record, BadRow):
             skipped += 1
             bad = bad or [record]
+            if isinstance(record, Unpaired):
+                alone.update(side for _, _, side in record.lost)
         else:
             pairs += 1
             if counter is not None:
@@ -89,7 +95,8 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
         )
     asked = [request for plan in judges for request in _judge_requests(plan, sample[0])]
     first = bad[0].message if bad else None
-    return _preview(whole, pairs, skipped, first, asked, options)
+    found = _preview(whole, pairs, skipped, first, asked, options)
+    return found.model_copy(update={"only_a": alone["A"], "only_b": alone["B"]})
 
 
 def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import io
 import re
 import tempfile
 import time
@@ -40,7 +41,7 @@ from evenhand.messages import Message
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, Stop
 from evenhand.runs.engine import refuse_judges
 from evenhand.runs.plan import apply_price, find_or_create, is_run_of
-from evenhand.runs.sources import take_in
+from evenhand.runs.sources import ModelOutputs, take_in
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.jobs import Jobs, resumed
 from evenhand.serve.logs import log
@@ -63,12 +64,18 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
 
 
 class Upload:
-    """Made by an edge, written to, and given to `Service.start_run`, which closes it."""
+    """Made by an edge, written to, and given to `Service.start_run`, which closes it.
 
-    def __init__(self, name: str = "pairs.jsonl", *, limit_bytes: int | None = None) -> None:
+    `other` has B's outputs, where this one has A's: they are one upload, under one limit.
+    """
+
+    def __init__(
+        self, name: str = "pairs.jsonl", *, limit_bytes: int | None = None, after_bytes: int = 0
+    ) -> None:
         self.name = plain_name(name)
+        self.other: Upload | None = None
         self._limit = limit_bytes
-        self._size = 0
+        self._size = after_bytes
         self._digest = hashlib.sha256(name.encode(errors="replace") + b"\0")
         # Without its name's ending: what clients call it names no file here.
         with _making_room():
@@ -93,10 +100,26 @@ class Upload:
         with _making_room():
             self._file.write(block)
 
+    def join(self, other: Upload) -> None:
+        """The other is B's. Models that no row names are called after their files."""
+        if self.name == other.name:
+            self.name, other.name = f"A-{self.name}", f"B-{other.name}"
+        self.other = other
+
+    @property
+    def files(self) -> tuple[Upload, ...]:
+        return (self,) if self.other is None else (self, self.other)
+
+    @property
+    def size(self) -> int:
+        """In bytes, with those of the files that came before it."""
+        return self._size
+
     @property
     def digest(self) -> bytes:
         """Of its name and all that was written."""
-        return self._digest.digest()
+        own = self._digest.digest()
+        return own if self.other is None else own + self.other.digest
 
     def source(self, limits: ReadLimits | None = None) -> Source:
         """What has been written, to be read; closing the upload closes it."""
@@ -104,18 +127,23 @@ class Upload:
             self._file.flush()
         return Source(_path_of(self._file), self.name, limits=limits or ReadLimits())
 
-    def unpack(self, *, limit_bytes: int) -> None:
+    def unpack(self, *, limit_bytes: int, after_bytes: int = 0) -> None:
         """Gzipped data becomes plain, so that a small file cannot be endless."""
         with _making_room():
             self._file.flush()
         self._file.seek(0)
-        if self._file.read(2) != _GZIP:
-            return
-        self._file.seek(0)
+        if self._file.read(2) == _GZIP:
+            self._file.seek(0)
+            self._become_plain(limit_bytes, after_bytes)
+        if self.other is not None:
+            plain_bytes = after_bytes + self._file.seek(0, io.SEEK_END)
+            self.other.unpack(limit_bytes=limit_bytes, after_bytes=plain_bytes)
+
+    def _become_plain(self, limit_bytes: int, after_bytes: int) -> None:
         with _making_room():
             plain = _temporary()  # takes the place of ours
         try:
-            _unpack(self._file, plain, limit_bytes=limit_bytes, name=self.name)
+            _unpack(self._file, plain, limit_bytes, after_bytes, name=self.name)
             plain.seek(0)
             if plain.read(2) == _GZIP:
                 # Readers would unpack it again, to any size.
@@ -150,6 +178,8 @@ class Upload:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what a full disk did not take is of no use any more
             self._file.close()
+        if self.other is not None:
+            self.other.close()
 
     def __enter__(self) -> Upload:
         return self
@@ -200,8 +230,10 @@ def _line(pair: Mapping[str, Any], number: int) -> bytes:
         raise DataError(Message("serve.row_no_plain_data", number=number, error=error)) from None
 
 
-def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str) -> None:
-    written = 0
+def _unpack(
+    packed: IO[bytes], plain: IO[bytes], limit_bytes: int, written: int, *, name: str
+) -> None:
+    """`written`: bytes that files before it became."""
     try:
         with gzip.GzipFile(fileobj=packed) as stream:
             while block := stream.read1(_BLOCK):
@@ -234,12 +266,28 @@ _PREVIEWED_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
-class UploadPreview:
-    """A file before a run of it begins: its columns, its first rows, and what it would take."""
+class FilePreview:
+    """A file's columns and its first rows, as they are in it."""
 
-    file: str
+    name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, source: Source) -> FilePreview:
+        table = open_table(source, wanted=lambda _: True)
+        begun = [row for _, row in islice(table.rows, _PREVIEWED_ROWS) if isinstance(row, Mapping)]
+        columns = tuple(dict.fromkeys(str(name) for row in begun for name in row))
+        shown = columns[:_PREVIEWED_COLUMNS]
+        rows = tuple(tuple(_cell(row.get(name)) for name in shown) for row in begun)
+        return cls(source.name, columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPreview:
+    """What a client sent, before a run of it begins, and what the run would take."""
+
+    files: tuple[FilePreview, ...]
     estimate: Preview
 
 
@@ -260,20 +308,12 @@ class RunIntake:
     _stop: Stop
 
     def preview(self, upload: Upload, asked: StartRun) -> UploadPreview:
-        """The first rows as they are in the file, and what the run would take; nothing is kept."""
+        """The first rows, and what the run would take; nothing is kept."""
         from evenhand.runs.preview import preview_run
 
         sources = self._sources(upload, asked)
-        table = open_table(upload.source(self._limits.of_data), wanted=lambda _: True)
-        begun = [row for _, row in islice(table.rows, _PREVIEWED_ROWS) if isinstance(row, Mapping)]
-        columns = tuple(dict.fromkeys(str(name) for row in begun for name in row))
-        shown = tuple(
-            tuple(_cell(row.get(name)) for name in columns[:_PREVIEWED_COLUMNS]) for row in begun
-        )
         return UploadPreview(
-            file=upload.name,
-            columns=columns,
-            rows=shown,
+            files=tuple(FilePreview.of(each.source(self._limits.of_data)) for each in upload.files),
             estimate=preview_run(sources, self._plans, self._options),
         )
 
@@ -283,7 +323,8 @@ class RunIntake:
             apply_price(plan, self._options)
         upload.unpack(limit_bytes=self._limits.upload_bytes)
         data_limits = self._limits.of_data
-        upload.refuse_long_lines(limit_bytes=data_limits.row_bytes)
+        for each in upload.files:
+            each.refuse_long_lines(limit_bytes=data_limits.row_bytes)
         reading = ReadOptions(
             columns=asked.columns,
             criteria=read_criteria(asked.criteria) if asked.criteria else (),
@@ -292,7 +333,11 @@ class RunIntake:
             swap_positions=asked.swap_positions,
             orders=asked.order_draw,
         )
-        return BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
+        files = tuple(each.source(data_limits) for each in upload.files)
+        sources = (
+            PairFiles(files, reading) if upload.other is None else ModelOutputs(files, reading)
+        )
+        return BoundedSources(sources, self._limits)
 
     def take_in(self, upload: Upload, asked: StartRun) -> StartedRun:
         sources = self._sources(upload, asked)

@@ -1,4 +1,4 @@
-"""`/`: every run in the store, newest first. `/new`: a file is looked at, and starts a run."""
+"""`/`: every run in the store, newest first. `/new`: files are looked at, and start a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf,
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions
-from evenhand.serve.runs import UploadPreview
+from evenhand.serve.runs import Upload, UploadPreview
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
@@ -33,6 +33,7 @@ _KEPT_GLANCES = 500
 _FIELDS = frozenset(
     {
         "csrf",
+        "kind",
         "criteria",
         "name",
         "judges",
@@ -43,6 +44,8 @@ _FIELDS = frozenset(
         "act",
     }
 )
+# What a run is made from, and what each kind of form sends.
+_KINDS = ("pairs", "outputs")
 _ANY_CRITERION = read_value(StartRun, {"criteria": ["accuracy"]}).criteria
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
@@ -148,12 +151,12 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
 
 
 async def show_new(visit: Visit) -> Filled | Response:
-    return await _new_page(visit, Fields({}))
+    return await _new_page(visit, Fields({"kind": visit.request.query_params.getlist("kind")[:1]}))
 
 
 async def start_run(visit: Visit) -> Filled | Response:
     """Or look at what would be started. What was filled in stays, whatever is wrong with it; only
-    the file has to be chosen again, which no page may do."""
+    files have to be chosen again, which no page may do."""
     request, service = visit.request, visit.service
     require_same_origin(request)
     if media_type_of(request)[0] != FORM:
@@ -174,7 +177,7 @@ async def start_run(visit: Visit) -> Filled | Response:
                 return await _new_page(visit, fields, preview=looked_at)
             status = await service.start_run(upload, options, token=visit.token)
         except (InputError, DataError, Conflict, TooLarge) as error:
-            return await _new_page(visit, fields, problem=problem_of(error), file=upload.name)
+            return await _new_page(visit, fields, problem=problem_of(error), upload=upload)
     return RedirectResponse(f"/runs/{status.id}", status_code=303)
 
 
@@ -184,17 +187,22 @@ async def _new_page(
     *,
     preview: UploadPreview | None = None,
     problem: Problem | None = None,
-    file: str | None = None,
+    upload: Upload | None = None,
 ) -> Filled:
-    given = {name: " ".join(fields.all(name)) for name in _FIELDS - {"csrf", "act", "judges"}}
+    kind = fields.get("kind")
+    given = {
+        name: " ".join(fields.all(name)) for name in _FIELDS - {"csrf", "kind", "act", "judges"}
+    }
     offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
     values = {
+        "kinds": _KINDS,
+        "kind": kind if kind in _KINDS else _KINDS[0],
         "offers": offers,
         "given": given,
         "judges": fields.all("judges"),
         "preview": preview,
         "problem": problem,
-        "file": file,
+        "files": [] if upload is None else [each.name for each in upload.files],
     }
     return Filled("new.html", values, status=200 if problem is None else problem.status)
 

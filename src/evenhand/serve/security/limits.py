@@ -142,7 +142,7 @@ class BoundedSources:
         most = self.limits.run_pairs
         for number, row in enumerate(self._each(), start=1):
             if number > most:
-                raise TooLarge(Message("serve.too_many_rows", title=self.title, most=most))
+                raise TooLarge(Message("data.too_many_rows", title=self.title, most=most))
             yield row
 
     def _each(self) -> Iterator[Record | BadRow]:
