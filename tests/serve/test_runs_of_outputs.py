@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunStatus
 from http_service import HttpService, StartService, problem, start_service
 from page_visits import Visitor, seen

@@ -15,7 +15,13 @@ from evenhand.judging.preparation import places_of, wanted_before
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import ChatMessage
-from evenhand.runs.ab import GeneratedPairs, check_sides, estimate_ab, unanswered_pair
+from evenhand.runs.ab import (
+    GeneratedPairs,
+    check_sides,
+    estimate_generation,
+    estimate_verdicts,
+    unanswered_pair,
+)
 from evenhand.runs.estimate import NOTHING, ArtefactCounter, Estimate, Range, estimate
 from evenhand.runs.generation import ModelSide
 from evenhand.runs.options import RunOptions
@@ -52,6 +58,7 @@ class Preview(Model):
     only_b: int = 0
     first_skipped: Sentence | None
     calls: int
+    answers: int = 0  # of these: of the two models, where they are still to answer
     ratings: int = 0  # more calls than those, if every pair is inconsistent
     input_tokens: tuple[float, float]
     output_tokens: tuple[float, float]
@@ -110,7 +117,10 @@ def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
     unanswered = unanswered_pair(pairs, generation.prompts[0])
     asked += [request for plan in judges for request in _judge_requests(plan, unanswered)]
     number = len(generation.prompts) * generation.repeats
-    return _preview(estimate_ab(pairs, judges), number, 0, None, asked, generation.options)
+    answers = estimate_generation(generation)
+    whole = answers + estimate_verdicts(pairs, judges)
+    found = _preview(whole, number, 0, None, asked, generation.options)
+    return found.model_copy(update={"answers": answers.calls})
 
 
 def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:

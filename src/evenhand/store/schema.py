@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012", "0013", "0014")
+REVISIONS = ("0011", "0012", "0013", "0014", "0015")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -363,6 +363,17 @@ jobs = Table(
     Column("error", Text),
     PrimaryKeyConstraint("run_id"),
     Index(None, "wanted", "queued_at"),
+)
+
+# The prompts of a background run whose models have not answered all of them yet.
+job_prompts = Table(
+    "job_prompts",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False, autoincrement=False),
+    Column("name", SafeText, nullable=False),  # of the file
+    Column("sides", Text, nullable=False),  # JSON: what both models are told beside the prompts
+    Column("body", LargeBinary, nullable=False),  # the file
+    PrimaryKeyConstraint("run_id"),
 )
 
 # Logins on pages that somebody ended before their time.

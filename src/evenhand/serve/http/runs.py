@@ -32,7 +32,7 @@ from evenhand.serve.http.endpoint import (
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     FlagPair,
     RunPage,

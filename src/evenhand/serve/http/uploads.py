@@ -12,7 +12,7 @@ from starlette.requests import Request
 from evenhand.errors import InputError, TooLarge, WrongMediaType
 from evenhand.messages import Message
 from evenhand.serve.http.requests import refuse_encoded
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 
 LINES = ("application/x-ndjson", "application/jsonl")
 FORM = "multipart/form-data"

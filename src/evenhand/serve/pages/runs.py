@@ -23,13 +23,15 @@ from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf,
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions
-from evenhand.serve.runs import Upload, UploadPreview
+from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
 _RATES_SHOWN = 1
 _KEPT_GLANCES = 500
+_SIDE_FIELDS = ("modelA", "modelB", "systemA", "systemB", "templateA", "templateB")
 _FIELDS = frozenset(
     {
         "csrf",
@@ -42,10 +44,11 @@ _FIELDS = frozenset(
         "maxCost",
         "prepare",
         "act",
+        *_SIDE_FIELDS,
     }
 )
-# What a run is made from, and what each kind of form sends.
-_KINDS = ("pairs", "outputs")
+# What a run is made from: each has a form of its own.
+_KINDS = ("pairs", "outputs", "models")
 _ANY_CRITERION = read_value(StartRun, {"criteria": ["accuracy"]}).criteria
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
@@ -198,6 +201,7 @@ async def _new_page(
         "kinds": _KINDS,
         "kind": kind if kind in _KINDS else _KINDS[0],
         "offers": offers,
+        "models": visit.service.judges.answering(),
         "given": given,
         "judges": fields.all("judges"),
         "preview": preview,
@@ -217,7 +221,10 @@ def _options(fields: Fields) -> StartRun:
         "prepare": fields.get("prepare"),
         "keepGoingUnread": fields.get("keepGoingUnread") is not None,
         "maxCost": _amount(fields.get("maxCost")),
+        **{name: fields.get(name) for name in _SIDE_FIELDS},
     }
+    if fields.get("kind") == "models" and not (given["modelA"] and given["modelB"]):
+        raise InputError(Message("serve.one_model", name="modelA"))
     try:
         return read_value(StartRun, {name: value for name, value in given.items() if value})
     except InputError as error:
