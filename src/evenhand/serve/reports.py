@@ -6,7 +6,7 @@ for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -99,23 +99,23 @@ def run_report(run_id: str) -> Figure[RunReport]:
 def without_addresses(report: RunReport) -> RunReport:
     """As others may read it."""
     judges = tuple(
-        judge.model_copy(
-            update={
-                "settings": {
-                    name: value
-                    for name, value in judge.settings.items()
-                    if name not in _PRIVATE_SETTINGS
-                }
-            }
-        )
-        for judge in report.judges
+        judge.model_copy(update={"settings": _public(judge.settings)}) for judge in report.judges
     )
     hide = {judge.judge: AddressRedactor.of_record(judge.settings) for judge in report.judges}
     invalid = tuple(
         pair.model_copy(update={"message": hide[pair.judge](pair.message)})
         for pair in report.invalid_pairs
     )
-    return report.model_copy(update={"store": _HERE, "judges": judges, "invalid_pairs": invalid})
+    plan = dict(report.plan)
+    if sides := plan.get("data", {}).get("sides"):  # models that answered, by all they depend on
+        plan["data"] = {**plan["data"], "sides": [_public(side) for side in sides]}
+    return report.model_copy(
+        update={"store": _HERE, "plan": plan, "judges": judges, "invalid_pairs": invalid}
+    )
+
+
+def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in _PRIVATE_SETTINGS}
 
 
 class RunThemes(Model):
