@@ -157,6 +157,7 @@ def test_one_model_with_two_system_prompts_is_two_sides(service: HttpService) ->
         ({"templateA": "no place for it"}, "the template has no {{ prompt }}"),
         ({"baseUrlA": "http://127.0.0.1:1"}, "baseUrlA"),
         ({"judge": "nobody"}, "does not offer"),
+        ({"criteria": []}, "criteria"),
         ({"maxCost": "1"}, "the price of openai:good-1 is not known"),
     ],
 )

@@ -11,7 +11,13 @@ from evenhand.data.prompts import PromptRow, read_prompts
 from evenhand.errors import Conflict, InputError, TooLarge
 from evenhand.messages import Message
 from evenhand.runs import JudgePlan, RunOptions
-from evenhand.runs.ab import GeneratedPairs, check_sides, named_apart, sort_prompts
+from evenhand.runs.ab import (
+    GeneratedPairs,
+    check_sides,
+    named_apart,
+    sort_prompts,
+    unanswered_pair,
+)
 from evenhand.runs.generation import Generation, ModelSide, Side
 from evenhand.runs.plan import refuse_other
 from evenhand.serve.config import ServerLimits
@@ -61,7 +67,9 @@ def generated_pairs(
     prompts, skipped = sort_prompts(rows, source.name, bad_rows=options.bad_rows)
     generation = Generation(store, prompts, sides, 1, options)
     check_sides(generation, options)
-    return GeneratedPairs(generation, source, reading), skipped
+    pairs = GeneratedPairs(generation, source, reading)
+    unanswered_pair(pairs, prompts[0])  # what no answer would mend, such as missing criteria
+    return pairs, skipped
 
 
 def _within(
