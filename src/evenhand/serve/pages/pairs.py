@@ -31,6 +31,7 @@ from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
 from evenhand.serve.views import SavedViews, ViewInRun
 from evenhand.store import ItemWhole, RunRecord, Store
+from evenhand.store.verdict_table import TableRow
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
@@ -94,7 +95,12 @@ async def _table(
             "chips": list(_chips(path, in_address, counted.value)),
             "table": table,
             "reasons": reasons,
+            # Columns in which something stands.
             "labelled": any(row.label is not None for row in table.rows),
+            "confident": query.sort == "confidence"
+            or any(row.confidence is not None for row in table.rows),
+            "has_marks": _has_marks,
+            "marked": any(_has_marks(row) for row in table.rows),
             "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.whole,
@@ -105,6 +111,11 @@ async def _table(
         },
         status=422 if wrong or refused is not None else 200,
     )
+
+
+def _has_marks(row: TableRow) -> bool:
+    of_verdict = row.judges_differ or row.noted or row.unread or row.abstained
+    return bool(of_verdict or row.tags or row.flag)
 
 
 def _view_chips(
