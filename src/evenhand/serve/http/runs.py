@@ -44,7 +44,7 @@ from evenhand.serve.values import (
     VerdictPage,
 )
 from evenhand.serve.verdicts import VerdictFilters
-from evenhand.serve.views import RemoveView, SavedViews, SaveView
+from evenhand.serve.views import RemoveView, SavedViews, SaveView, remove_view, save_view, views_of
 
 # Server-sent events: a run's status whenever it changes, until the run, or the client, ends.
 #
@@ -437,7 +437,7 @@ _VIEWS = ResponseSpec("Saved views, as the run has them", SavedViews, example="v
 )
 async def list_views(call: HttpCall[NoQuery]) -> Response:
     """Filters that people saved, the same for every run, with how many verdicts meet them here."""
-    return answer(await call.service.views(call.run_id))
+    return answer(await asyncio.to_thread(views_of, call.service.store, call.run_id))
 
 
 @endpoint(
@@ -449,11 +449,12 @@ async def list_views(call: HttpCall[NoQuery]) -> Response:
     bodies={"application/json": BodySpec(model=SaveView, examples=("save-view",))},
     answers={200: _VIEWS},
 )
-async def save_view(call: HttpCall[NoQuery]) -> Response:
+async def save_named_view(call: HttpCall[NoQuery]) -> Response:
     """Under a name that no other view has."""
 
     async def save(asked: SaveView) -> SavedViews:
-        return await call.service.save_view(call.run_id, asked.name, asked.filters)
+        store, filters = call.service.store, asked.filters
+        return await asyncio.to_thread(save_view, store, call.run_id, asked.name, filters)
 
     return await call.once_for(SaveView, save)
 
@@ -466,9 +467,10 @@ async def save_view(call: HttpCall[NoQuery]) -> Response:
     RemoveView,
     answers={200: _VIEWS},
 )
-async def remove_view(call: HttpCall[RemoveView]) -> Response:
+async def delete_view(call: HttpCall[RemoveView]) -> Response:
     """For every run."""
-    return answer(await call.service.remove_view(call.run_id, call.query.name))
+    store, name = call.service.store, call.query.name
+    return answer(await asyncio.to_thread(remove_view, store, call.run_id, name))
 
 
 async def _without_body(
@@ -496,6 +498,6 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
     flag_pair,
     unflag_pair,
     list_views,
-    save_view,
-    remove_view,
+    save_named_view,
+    delete_view,
 )

@@ -105,7 +105,8 @@ document.addEventListener("submit", async (event) => {
   if (own) row.replaceWith(document.adoptNode(own));
   openBeside((own || row).querySelector("td.lead a"));
 });
-addEventListener("DOMContentLoaded", () => {
+// Not before the browser has gone to the row itself, which takes the focus away.
+addEventListener("load", () => {
   const row = location.hash && document.querySelector(`[data-split] tr[id="${CSS.escape(location.hash.slice(1))}"]`);
   if (!row) return;
   const link = row.querySelector("td.lead a");
@@ -234,12 +235,16 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const text = button.parentElement.querySelector("textarea");
   text.select();
+  let done = false;
   try {
-    // A browser offers its clipboard to secure pages alone.
-    if (navigator.clipboard) await navigator.clipboard.writeText(text.value);
-    else if (!document.execCommand("copy")) return;
-    button.textContent = button.dataset.copy;
-  } catch { /* the text is selected: a key copies it */ }
+    // A browser offers its clipboard to secure pages alone, and may be told not to.
+    await navigator.clipboard.writeText(text.value);
+    done = true;
+  } catch {
+    text.select();
+    done = document.execCommand("copy");
+  }
+  button.textContent = done ? button.dataset.copy : button.dataset.refused;
 });
 
 // What takes a while is sent once.
