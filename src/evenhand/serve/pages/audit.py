@@ -145,7 +145,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
     read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
     kept = await service.report_cache.get(await page_probes(service, status.id))
-    run_of: dict[Locale, int] = {}
+    run_of: dict[Locale, str] = {}
     summary: tuple[Message, ...] = ()
     if kept.value is not None:
         say = Wording(visit.language)
