@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from evenhand.background import each_in_background, in_background
+from evenhand.background import each_in_background, sync_of
 from evenhand.contract import Failure, Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import DataError, InputError
 from evenhand.judges import Judge, OpenJudge
@@ -93,35 +93,7 @@ async def compare(
         return await comparer.compare(checked, opened, resolved)
 
 
-def compare_sync(
-    pair: Pair | Mapping[str, Any] | None = None,
-    judge: str | Judge | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    prompt: str | None = None,
-    a: str | None = None,
-    b: str | None = None,
-    criteria: Sequence[Any] | None = None,
-    context: str | None = None,
-    reference: str | None = None,
-    allow_tie: bool | None = None,
-    swap_positions: bool | None = None,
-) -> Verdict:
-    """The same for code that is not async; works inside a running event loop too."""
-    work = compare(
-        pair,
-        judge,
-        config,
-        prompt=prompt,
-        a=a,
-        b=b,
-        criteria=criteria,
-        context=context,
-        reference=reference,
-        allow_tie=allow_tie,
-        swap_positions=swap_positions,
-    )
-    return in_background(work)
+compare_sync = sync_of(compare)
 
 
 def _given(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.api import Pairs, is_judge, resolve
-from evenhand.background import in_background
+from evenhand.background import sync_of
 from evenhand.contract import read_criteria
 from evenhand.data import OrderDraw, ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
@@ -93,33 +93,7 @@ async def run(
     return summary
 
 
-def run_sync(
-    pairs: Pairs | None = None,
-    judge: str | Judge | Sequence[str | Judge] | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    a: Outputs | None = None,
-    b: Outputs | None = None,
-    criteria: Sequence[Any] = (),
-    columns: Mapping[str, str] | None = None,
-    orders: OrderDraw | None = None,
-    options: RunOptions | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> RunSummary:
-    """The same for code that is not async."""
-    work = run(
-        pairs,
-        judge,
-        config,
-        a=a,
-        b=b,
-        criteria=criteria,
-        columns=columns,
-        orders=orders,
-        options=options,
-        on_progress=on_progress,
-    )
-    return in_background(work)
+run_sync = sync_of(run)
 
 
 async def ab(
@@ -173,35 +147,7 @@ async def ab(
     return summary
 
 
-def ab_sync(
-    prompts: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
-    a: str | SideChoice | None = None,
-    b: str | SideChoice | None = None,
-    judge: str | Judge | Sequence[str | Judge] | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    criteria: Sequence[Any] = (),
-    repeats: int = 1,
-    columns: Mapping[str, str] | None = None,
-    orders: OrderDraw | None = None,
-    options: RunOptions | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> AbSummary:
-    """The same for code that is not async."""
-    work = ab(
-        prompts,
-        a,
-        b,
-        judge,
-        config,
-        criteria=criteria,
-        repeats=repeats,
-        columns=columns,
-        orders=orders,
-        options=options,
-        on_progress=on_progress,
-    )
-    return in_background(work)
+ab_sync = sync_of(ab)
 
 
 async def suggest_criteria(
@@ -222,8 +168,7 @@ async def suggest_criteria(
 
     Raises what the judge or the store stopped it with; a cap that was reached is in the run.
     """
-    from evenhand.judging.criteria import ask_for_criteria
-    from evenhand.runs.criteria import read_criteria_data
+    from evenhand.runs.criteria import read_criteria_data, suggest_within
     from evenhand.trust.criteria import stored_criteria, suggestion
 
     settings = load_settings()
@@ -243,13 +188,13 @@ async def suggest_criteria(
         made: dict[str, Any] = {"judge": plan.judge.name, "locale": language}
         made |= {"seed": seed, "level": level}
         if not read.rows:
-            found, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+            found, _ = await suggest_within(plan, read.prompts, options)
             return suggestion(read, found, **made)
         name = options.name or read.name(plan.judge, language)
         with open_store(options.store or settings.store) as store:
             known = None if options.fresh else stored_criteria(store, name)
             if known is None:
-                known, _ = await ask_for_criteria(plan.judge, read.prompts, plan.config)
+                known, options = await suggest_within(plan, read.prompts, options)
             stop, sources = Stop(), read.pairs(known)
             try:
                 summary = await judge_pairs(
@@ -267,33 +212,7 @@ async def suggest_criteria(
             return suggestion(read, known, store=store, run=summary.run, **made)
 
 
-def suggest_criteria_sync(
-    data: str | Path | ArrowStream | Iterable[str | Mapping[str, Any]],
-    judge: str | Judge | None = None,
-    config: JudgeConfig | None = None,
-    *,
-    prompts: int = 30,
-    pairs: int = 200,
-    columns: Mapping[str, str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    options: RunOptions | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> CriteriaSuggestion:
-    """The same for code that is not async."""
-    work = suggest_criteria(
-        data,
-        judge,
-        config,
-        prompts=prompts,
-        pairs=pairs,
-        columns=columns,
-        seed=seed,
-        level=level,
-        options=options,
-        on_progress=on_progress,
-    )
-    return in_background(work)
+suggest_criteria_sync = sync_of(suggest_criteria)
 
 
 def open_prompt_rows(

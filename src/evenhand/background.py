@@ -9,10 +9,12 @@ import concurrent.futures
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -32,6 +34,17 @@ def in_background(work: Coroutine[Any, Any, T]) -> T:
         future.cancel()
         concurrent.futures.wait([future], timeout=5)
         raise
+
+
+def sync_of(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function for code that is not async; works inside a running event loop too."""
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        return in_background(function(*args, **named))
+
+    call.__name__ = call.__qualname__ = f"{function.__name__}_sync"
+    return call
 
 
 def each_in_background(values: AsyncGenerator[T, None]) -> Iterator[T]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from evenhand import api
-from evenhand.background import in_background
+from evenhand.background import sync_of
 from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
@@ -206,12 +206,7 @@ async def run_tool(
     return verdict.model_dump(mode="json")
 
 
-def run_tool_sync(
-    arguments: str | bytes | Mapping[str, Any],
-    judge: str | Judge | None = None,
-    config: JudgeConfig | None = None,
-) -> dict[str, Any]:
-    return in_background(run_tool(arguments, judge, config))
+run_tool_sync = sync_of(run_tool)
 
 
 def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:

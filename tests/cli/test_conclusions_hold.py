@@ -307,7 +307,7 @@ def test_a_report_opens_with_its_conclusion(command: Command, store: Store) -> N
     assert "The judge changed its mind with the order in 3 % of 300 pairs" in told
     make_run(store, "even", rows("B" * 3 + "A" * 3 + "T" * 600 + "AB" * 20))
     told = " ".join(command("report", "even", "--smallest-effect", "0.05", *HERE).out.split())
-    assert "No difference shown between new and old: 50 % (" in told
+    assert "No difference shown between new and old: new at 50 % (" in told
     assert "A difference of 5 points or more is ruled out." in told
 
 

@@ -244,6 +244,23 @@ def test_a_cap_ends_it_with_what_is_known_so_far(
     assert "the same command goes on" in ran.err
 
 
+def test_the_call_that_suggests_counts_against_the_caps(
+    command: Command, start_server: StartServer
+) -> None:
+    write_pairs(command.directory, count=30)
+    server = start_server(judge())
+    assert suggest(command, server, "--max-calls", "4").code == 5
+    assert len(server.requests) == 4  # one suggests, three judge
+    write_prompts(command.directory)
+    unread = start_server(judge("I would rather not."))
+    ran = suggest(command, unread, "--max-calls", "1")  # the repair would be the second
+    assert (ran.code, len(unread.requests)) == (5, 1)
+    assert "--max-calls" in ran.err or "cap" in ran.err
+    ran = suggest(command, server, "--max-cost", "1")
+    assert (ran.code, len(server.requests)) == (2, 4)
+    assert "--price" in ran.err
+
+
 def test_an_answer_that_names_no_criteria_is_asked_for_again_and_then_refused(
     command: Command, start_server: StartServer
 ) -> None:

@@ -330,7 +330,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
         (
             "even",
             6,
-            f"No difference shown between new and old: 50 % (38 to 62) {agreed}",
+            f"No difference shown between new and old: new at 50 % (38 to 62) {agreed}",
             "undecided  new against old: win rate 0.50 (0.38 to 0.62, 95 %) "
             "is not significantly different from 0.5; " + counts.format(30, 30),
         ),

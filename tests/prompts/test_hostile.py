@@ -100,7 +100,7 @@ def test_no_text_holds_the_marker_and_every_text_is_marked_as_judged(
 def test_a_users_jinja_template_is_not_fooled_either(case: Hostile) -> None:
     pair = hostile_pair(case)
     source = " ".join(f"{{{{ {slot} }}}}" for slot in _PARTS)
-    template = make_template(source, name="t.j2", locale="en", mode="reasoned", jinja=True)
+    template = make_template(source, name="t.j2", locale="en", mode="reasoned")
     (message,) = Prompt.of(pair, template).messages("original")
     marker = marker_of(pair)
     assert message.text.count(marker) == 2 * len(_PARTS)

@@ -339,7 +339,7 @@ def test_material_that_a_template_has_no_place_for_is_an_error_not_dropped(
 )
 def test_jinja_runs_in_a_sandbox_and_cannot_change_a_text(source: str, complaint: str) -> None:
     whole = "{{ prompt }}{{ criteria }}{{ response_b }}" + source
-    template = make_template(whole, name="t.j2", locale="en", mode="reasoned", jinja=True)
+    template = make_template(whole, name="t.j2", locale="en", mode="reasoned")
     with pytest.raises(TemplateError, match=complaint):
         Prompt.of(pair(), template).messages("original")
 

@@ -40,7 +40,8 @@ def test_a_form_of_another_page_does_nothing(
     headers: dict[str, str], visitor: Visitor, run: str
 ) -> None:
     runs = len(visitor.ask("/v1/runs").json()["runs"])
-    for path in ("/runs", f"{run}/cancel", f"{run}/resume", f"{run}/pairs/1"):
+    acts = ("cancel", "resume", "pairs/1", "pairs/1/flag", "views?outcome=win")
+    for path in ("/runs", *(f"{run}/{act}" for act in acts)):
         for body in ({"data": {"judge": "good"}}, {"files": {"file": ("p.jsonl", LINES)}}, {}):
             answer = visitor.client.post(path, headers=headers, **body)
             assert answer.status_code == 403, (path, body)

@@ -67,21 +67,6 @@ def test_a_pair_shows_its_texts_and_where_it_is_from(visitor: Visitor, run: str)
     assert "pairs.jsonl" in page.text
 
 
-def test_the_prompt_stands_as_the_judge_was_sent_it(visitor: Visitor, run: str) -> None:
-    (shown,) = [
-        "".join(each.texts) for each in visitor.see(f"{run}/pairs/1").all("pre", class_="sent")
-    ]
-    judge = visitor.service.judge
-    assert judge is not None
-    asked = [each for each in judge.requests if "What is 1 plus 1?" in each.prompt]
-    assert len(asked) == 2
-    for request in asked:
-        for message in request.messages:
-            assert message["content"] in shown
-    assert shown.index("original pass") < shown.index("swapped pass")
-    assert judge.url not in shown
-
-
 def test_words_that_differ_are_marked_and_need_not_be(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/1")
     assert [each.text for each in page.all("mark")] == ["2", "3"]
@@ -157,10 +142,20 @@ def test_a_pair_has_its_place_among_those_that_are_shown(visitor: Visitor, run: 
 
 
 def test_a_pair_leads_back_to_its_row(visitor: Visitor, run: str) -> None:
-    page = visitor.see(f"{run}/pairs/2?outcome=win&cursor=a1_1_1")
-    back = next(link for link in page.links if link.endswith("#pair-2"))
-    assert back == f"{run}/pairs?outcome=win&cursor=a1_1_1#pair-2"
-    assert visitor.see(back.partition("#")[0]).by_id("pair-2").tag == "tr"
+    """Whichever page of the table it was opened from."""
+    page = visitor.see(f"{run}/pairs/2?outcome=win&cursor=a1_1_1&beside=1")
+    back = page.one("a", class_="end").attributes["href"]
+    assert back == f"{run}/pairs?outcome=win&at=2&beside=1"
+    to = visitor.ask(back).headers["location"]
+    assert to == f"{run}/pairs?outcome=win&beside=1#pair-2"
+    assert visitor.see(to.partition("#")[0]).by_id("pair-2").tag == "tr"
+
+
+@pytest.mark.parametrize("at", ["x", "-1", "9" * 30, "99"])
+def test_a_row_that_is_not_there_leads_to_the_table(at: str, visitor: Visitor, run: str) -> None:
+    answer = visitor.ask(f"{run}/pairs?outcome=win&at={at}")
+    assert answer.status_code == 303
+    assert answer.headers["location"].partition("#")[0] == f"{run}/pairs?outcome=win"
 
 
 def test_an_answer_that_could_not_be_read_is_shown_whole(visitor: Visitor, run: str) -> None:
@@ -190,7 +185,7 @@ def test_neighbours_are_those_of_the_table(visitor: Visitor, run: str) -> None:
     assert page.one("a", rel="next").attributes["href"] == f"{run}/pairs/3?outcome=win"
     last = visitor.see(f"{run}/pairs/3?outcome=win")
     assert last.all("a", rel="next") == []
-    assert f"{run}/pairs?outcome=win#pair-3" in last.links
+    assert f"{run}/pairs?outcome=win&at=3" in last.links
 
 
 def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> None:
@@ -228,6 +223,11 @@ def test_a_pair_is_flagged_with_a_comment_and_found_by_it(visitor: Visitor, run:
     assert "Flagged" in page.one("details", class_="flag").text
     assert "look at <b>this</b>" in page.one("p", class_="note").text
     assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == [2]
+    # Back to the pair as it was: in its table, and shown in its way.
+    page = visitor.see(f"{run}/pairs/2?outcome=win&view=raw")
+    (form,) = [each for each in page.all("form") if "/flag?" in each.attributes["action"]]
+    answer = visitor.send(form.attributes["action"], {"comment": "twice"})
+    assert answer.headers["location"] == f"{run}/pairs/2?outcome=win&view=raw"
     assert visitor.send(f"{run}/pairs/2/flag", {"act": "remove"}).status_code == 303
     assert rows_of(visitor.see(f"{run}/pairs?flagged=true")) == []
     assert visitor.send(f"{run}/pairs/99/flag").status_code == 404

@@ -21,7 +21,8 @@ from evenhand.errors import (
 )
 from evenhand.report.records import RunRow
 from evenhand.serve import verdicts as verdict_pages
-from evenhand.serve.comparisons import EXAMPLE, ServiceObserver, prompt_text
+from evenhand.serve.comparisons import ServiceObserver
+from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 from evenhand.serve.service import Service
 from evenhand.serve.values import (
     AuditRun,

@@ -35,8 +35,8 @@ def test_a_job_comes_back_as_it_was_given(store: Store) -> None:
 def test_a_run_and_its_job_are_made_together_and_only_once(store: Store, address: str) -> None:
     new = NewRun("mine", "fingerprint-1", {}, ())
     with open_store(address) as other:
-        run, created = store.create_job_run(new, JOB)
-        again, created_again = other.create_job_run(NewRun("mine-2", "fingerprint-1", {}, ()), JOB)
+        run, created = store.begin_run(new, JOB)
+        again, created_again = other.begin_run(NewRun("mine-2", "fingerprint-1", {}, ()), JOB)
     assert (created, created_again, again.id) == (True, False, run.id)
     assert found(store, run.id).wanted == "intake"
 

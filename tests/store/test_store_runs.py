@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.store import NewJudge, NewRun, Store
+from evenhand.store import NewJudge, NewRun, Store, open_store
 from store_values import begin, item
 
 PLAN = {"samples": 3, "criteria": ["accuracy", "清晰"], "nested": {"nul": "\x00", "none": None}}
@@ -78,6 +78,20 @@ def test_a_name_is_given_once(store: Store) -> None:
     with pytest.raises(InputError, match="there is a run named 'r' already"):
         store.rename_run("s", "r")
     store.rename_run("s", "s")
+
+
+def test_the_same_run_begun_by_two_processes_at_once_is_one(store: Store, address: str) -> None:
+    """Both looked for it before either had made it."""
+    new = NewRun("pairs-1a2b3c", "fingerprint", {})
+    with open_store(address) as other:
+        run, created = store.begin_run(new)
+        again, created_again = other.begin_run(new)
+        assert (created, created_again, again.id) == (True, False, run.id)
+        with pytest.raises(InputError, match="there is a run named 'pairs-1a2b3c' already"):
+            other.begin_run(NewRun("pairs-1a2b3c", "of other pairs", {}))
+        named, created = other.begin_run(NewRun("mine", "fingerprint", {}))
+        assert created
+        assert named.id != run.id
 
 
 @pytest.mark.parametrize(("name", "told"), [(" \t", "blank"), ("n" * 201, "201 characters")])

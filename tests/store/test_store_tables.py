@@ -688,3 +688,45 @@ def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store)
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
     assert store.browse(begun.run_id, VerdictFilter(unread=True)).count.count == 0
+
+
+@pytest.mark.parametrize("counted", [10_000, 5])
+def test_every_pair_is_found_on_the_page_that_it_stands_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch, counted: int
+) -> None:
+    """Of a table that is counted, the very page that walking from the first one comes to. The same
+    where it is too long to be counted, as here after 5, but for where that page begins."""
+    monkeypatch.setattr(table_search, "COUNTED_UP_TO", counted)
+    run_id = fill(store)
+    asked = (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN), VerdictFilter(tag="maths"))
+    for wanted, sort, descending in product(asked, SORTS, (False, True)):
+        order: Any = {"sort": sort, "descending": descending, "limit": 7}
+        pages = [store.browse(run_id, wanted, **order)]
+        while pages[-1].next is not None:
+            pages.append(store.browse(run_id, wanted, after=pages[-1].next, **order))
+        first: dict[int, int] = {}
+        for at, page in enumerate(pages):
+            for row in page.rows:
+                first.setdefault(row.number, at)
+        assert len(first) > 7
+        for number, at in first.items():
+            start = store.page_start(run_id, wanted, number, **order)
+            page = store.browse(run_id, wanted, after=start, **order)
+            if counted == 10_000:
+                assert page.rows == pages[at].rows
+            assert number in {row.number for row in page.rows}
+
+
+def test_a_pair_that_is_not_in_the_table_has_the_page_of_its_place(store: Store) -> None:
+    run_id = fill(store)
+    wanted = VerdictFilter(outcome=Outcome.WIN)
+    won = {row.number for row in store.browse(run_id, wanted, limit=1000).rows}
+    every = {row.number for row in store.browse(run_id, VerdictFilter(), limit=1000).rows}
+    for number in every - won:
+        start = store.page_start(run_id, wanted, number, limit=7)
+        rows = store.browse(run_id, wanted, after=start, limit=7).rows
+        before = [each for each in won if each < number]
+        # The pairs around its place: the one before it, or the one after, is on the page.
+        near = {max(before, default=0), min((each for each in won if each > number), default=0)}
+        assert near & {row.number for row in rows}
+    assert store.page_start(run_id, wanted, 10**9, limit=7) is None

@@ -75,10 +75,9 @@ def suggest(
     from evenhand.cli.judging import exit_code_of, watched
     from evenhand.cli.progress import show_summary
     from evenhand.data import open_source
-    from evenhand.judging.criteria import ask_for_criteria
     from evenhand.report.files import atomic_file
     from evenhand.runs import JudgePlan
-    from evenhand.runs.criteria import read_criteria_data
+    from evenhand.runs.criteria import read_criteria_data, suggest_within
     from evenhand.store import open_store
     from evenhand.trust.criteria import stored_criteria, suggestion
 
@@ -95,27 +94,26 @@ def suggest(
     asked = open_judge(config)
     options = limits.options(name or (read.name(asked, config.language) if read.rows else None))
 
+    plan = JudgePlan(asked, config)
+
     async def work() -> tuple[tuple[Criterion, ...], RunSummary | None]:
         async with session.opened(asked, quiet=as_json):
-            known = None
+            known, left = None, options
             if read.rows and not options.fresh:
                 with open_store(options.store) as store:
                     known = stored_criteria(store, str(options.name))
-            found = known or (await ask_for_criteria(asked, read.prompts, config))[0]
+            if known is None:
+                known, left = await suggest_within(plan, read.prompts, options)
             if not read.rows:
-                return found, None
-            sources = read.pairs(found)
+                return known, None
+            sources = read.pairs(known)
             try:
                 summary = await watched(
-                    sources,
-                    [JudgePlan(asked, config)],
-                    options,
-                    as_json=as_json,
-                    confirm_above=limits.asks_above,
+                    sources, [plan], left, as_json=as_json, confirm_above=limits.asks_above
                 )
             finally:
                 sources.close()
-            return found, summary
+            return known, summary
 
     found, summary = session.run_async(work())
     of_run: dict[str, Any] = {"judge": asked.name, "locale": config.language, "seed": seed}

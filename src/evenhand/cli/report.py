@@ -59,7 +59,7 @@ def report(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write it too as one HTML file, with charts and pairs to look through.",
+            help="Write it too as one HTML file, with its pairs to look through.",
         ),
     ] = None,
     pairs: Annotated[
@@ -142,8 +142,6 @@ def _about_file(written: HtmlReport) -> str:
     if written.cut:
         pairs = "1 pair has" if written.cut == 1 else f"{written.cut:,} pairs have"
         lines.append(f"note  {pairs} texts too long for it, which are cut there")
-    if written.undrawn:
-        lines.append(f"note  without charts: {written.undrawn}")
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evenhand.data import ReadOptions, Source
     from evenhand.judging.config import JudgeConfig
-    from evenhand.runs import RunOptions, RunSummary
+    from evenhand.runs import RunOptions
     from evenhand.stats.estimates import EstimatedShare
     from evenhand.trust.preparation_trials import Kinds, PreparationTrial, TriedChoice
 
@@ -92,21 +92,11 @@ def try_choices(
         if not summary.finished:
             end(summary, as_json=as_json)
         runs.append(TriedRun(choice.prepare, summary.run))
-        options = _less(options, summary)
+        options = options.less(summary.calls, summary.cost_usd)
     with opened_store(str(options.store) if options.store else None) as store:
         trial = compare_choices(store, runs, level=level)
     session.present(trial, show_trial, as_json=as_json)
     raise typer.Exit(Status.OK)
-
-
-def _less(options: RunOptions, summary: RunSummary) -> RunOptions:
-    """What is left of the caps; without a call, what is stored still gives its verdicts."""
-    calls, cost = options.max_calls, options.max_cost
-    if calls is not None:
-        calls = max(0, calls - summary.calls)
-    if cost is not None:
-        cost = max(1e-9, cost - (summary.cost_usd or 0.0))
-    return replace(options, max_calls=calls, max_cost=cost)
 
 
 def show_trial(console: Console, trial: PreparationTrial) -> None:

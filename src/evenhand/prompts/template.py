@@ -144,6 +144,7 @@ class JinjaSection:
 
     template: Any
     slots: frozenset[str]
+    varies: bool = False  # it chooses at random, so that no two fillings need be alike
 
     def pieces(self, present: Mapping[str, bool]) -> tuple[Piece, ...]:
         from jinja2 import TemplateError as JinjaError
@@ -178,6 +179,7 @@ class Template:
     mode: Mode
     version: str
     sections: tuple[tuple[Role, Section], ...]
+    source: str = field(default="", repr=False)
     compact: bool = False  # a piece of material ends where the next opens; the question closes
     # What `outline_of` has made of it; a copy of the template begins with none.
     outlines: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -185,6 +187,10 @@ class Template:
     @property
     def slots(self) -> frozenset[str]:
         return frozenset().union(*(section.slots for _, section in self.sections))
+
+    @property
+    def varies(self) -> bool:
+        return any(isinstance(each, JinjaSection) and each.varies for _, each in self.sections)
 
 
 @cache
@@ -206,6 +212,11 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
     return replace(template, compact=mode == "letter")
 
 
+def is_built_in(version: str, locale: Locale, mode: Mode) -> bool:
+    """One of ours is named by its language and mode, a file by its own name."""
+    return version.partition("@")[0].partition("+prepared.")[0] == f"{locale}/{mode}"
+
+
 def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
     """A user's template: plain {slots}, or Jinja where the file's name ends in .j2 or .jinja."""
     path = Path(path)
@@ -218,20 +229,26 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
     except UnicodeDecodeError:
         raise TemplateError(Message("prompts.template_not_utf8", path=path)) from None
     source = source.replace("\r\n", "\n")
-    jinja = path.name.endswith(_JINJA_ENDINGS)
-    return make_template(source, name=path.name, locale=locale, mode=mode, jinja=jinja)
+    return make_template(source, name=path.name, locale=locale, mode=mode)
 
 
-def make_template(
-    source: str, *, name: str, locale: Locale, mode: Mode, jinja: bool = False
-) -> Template:
+def make_template(source: str, *, name: str, locale: Locale, mode: Mode) -> Template:
+    """Its name says which template language it is written in."""
     if "\x00" in source:
         raise TemplateError(Message("prompts.template_with_nul", name=name))
-    make = _jinja_section if jinja else plain_section
+    make = _jinja_section if name.endswith(_JINJA_ENDINGS) else plain_section
     sections = tuple((role, make(text, name)) for role, text in split_sections(source, name))
-    fingerprint = sha256(source.encode() + b"\x00" + words_for(locale).source.encode()).hexdigest()
+    used = [source, words_for(locale).source]
+    if any(section.slots & set(NOTES) for _, section in sections):
+        used.append(read_text(locale, "preparation.toml"))  # the names of these places
+    fingerprint = sha256(b"\x00".join(text.encode() for text in used)).hexdigest()
     template = Template(
-        name=name, locale=locale, mode=mode, version=f"{name}@{fingerprint[:12]}", sections=sections
+        name=name,
+        locale=locale,
+        mode=mode,
+        version=f"{name}@{fingerprint[:12]}",
+        sections=sections,
+        source=source,
     )
     _check_slots(template)
     return template
@@ -270,13 +287,14 @@ def plain_section(source: str, name: str) -> PlainSection:
 
 
 def _jinja_section(source: str, name: str) -> JinjaSection:
-    from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+    from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     # Prompts are plain text for a model, so nothing is escaped for HTML.
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
-        slots = meta.find_undeclared_variables(environment.parse(source))
+        parsed = environment.parse(source)
+        slots = meta.find_undeclared_variables(parsed)
         compiled = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise TemplateError(
@@ -287,7 +305,9 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
                 error=_one_line(error),
             )
         ) from None
-    return JinjaSection(template=compiled, slots=frozenset(slots))
+    # The one filter of Jinja that does; its functions that do are no slots, and refused.
+    varies = any(each.name == "random" for each in parsed.find_all(nodes.Filter))
+    return JinjaSection(template=compiled, slots=frozenset(slots), varies=varies)
 
 
 def _check_slots(template: Template) -> None:

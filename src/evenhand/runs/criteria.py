@@ -5,7 +5,8 @@ the pairs that the criteria are tried on, parted by prompt.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,13 +14,18 @@ from evenhand.contract import Criterion
 from evenhand.contract.pair import drawn_order
 from evenhand.data import BadRow, ReadOptions, Record, Source, read_pairs
 from evenhand.data.prompts import read_prompts
-from evenhand.errors import DataError
+from evenhand.errors import CapReached, DataError
 from evenhand.judges import Judge
 from evenhand.judges.protocol import identity_of
+from evenhand.judging.criteria import ask_for_criteria
 from evenhand.messages import Message
-from evenhand.runs.options import BadRows
-from evenhand.runs.plan import digest
+from evenhand.runs.budget import Budget
+from evenhand.runs.local import GatedJudge, adaptive_limit
+from evenhand.runs.options import BadRows, RunOptions
+from evenhand.runs.pacing import CallGate, Pace, Stopped
+from evenhand.runs.plan import JudgePlan, digest, price_of
 from evenhand.runs.sources import PairFiles, given_pairs
+from evenhand.runs.stop import Stop
 from evenhand.stats.seeded_order import order_key
 
 # A tag for each half, so that a run's reports can be read by half too. Data that has these tags of
@@ -89,6 +95,28 @@ def read_criteria_data(
         labelled=count,
         notes=notes,
     )
+
+
+async def suggest_within(
+    plan: JudgePlan, prompts: Sequence[str], options: RunOptions
+) -> tuple[tuple[Criterion, ...], RunOptions]:
+    """The criteria that a judge suggests, and the options with what that leaves of the caps."""
+    stop, judge = Stop(), plan.judge
+    price = price_of(judge, plan.price or options.price, capped=options.max_cost is not None).price
+    budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
+    gate = CallGate(
+        adaptive_limit(judge, 1),
+        Pace(requests=options.rpm, tokens=options.tpm),
+        clock=time.monotonic,
+    )
+    asked = GatedJudge(judge, gate, budget, price=price)
+    try:
+        criteria, _ = await ask_for_criteria(asked, prompts, plan.config)
+    except Stopped:
+        raise stop.error or CapReached(Message("runs.reached_max_calls", max_calls=0)) from None
+    if stop.error is not None:  # what the answer cost is not known, and a cap on cost was given
+        raise stop.error
+    return criteria, options.less(budget.calls, budget.known_cost_usd)
 
 
 def _labelled(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,6 +104,16 @@ class RunOptions:
 
         self._check_executor()
         self._check_batch()
+
+    def less(self, calls: int, cost_usd: float | None) -> RunOptions:
+        """With what is left of the caps; without a call, what is stored still gives its
+        verdicts."""
+        left, amount = self.max_calls, self.max_cost
+        if left is not None:
+            left = max(0, left - calls)
+        if amount is not None:
+            amount = max(1e-9, amount - (cost_usd or 0.0))
+        return replace(self, max_calls=left, max_cost=amount)
 
     def _check_executor(self) -> None:
         if self.executor not in ("local", "ray"):

@@ -45,7 +45,8 @@ class JudgePlan:
         """Everything that an answer depends on. Salted, it shares passes with no other run."""
         mode = self.config.mode_for(self.judge)
         reads_prompt = self.judge.traits.needs_prompt
-        version = self.config.template_for(mode).version if reads_prompt else None
+        template = self.config.template_for(mode) if reads_prompt else None
+        version = template.version if template else None
         settings = {
             **identity_of(self.judge),
             "confidence": self.config.confidence_from,
@@ -63,7 +64,9 @@ class JudgePlan:
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
-        return NewJudge(key, self.judge.name, version, locale, mode, settings)
+        # Of a template of the caller's own, which pages show and nobody else has.
+        own = template.source if template and self.config.template is not None else None
+        return NewJudge(key, self.judge.name, version, locale, mode, settings, own)
 
     def writer(self, *, salt: str | None = None) -> str:
         """Who writes what is written beside the verdicts, by all that it depends on."""
@@ -270,7 +273,7 @@ def find_or_create(
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
-    return (store.create_run(new), True) if job is None else store.create_job_run(new, job)
+    return store.begin_run(new, job)
 
 
 def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOptions) -> None:

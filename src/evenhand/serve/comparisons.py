@@ -1,6 +1,4 @@
-"""Comparisons for clients: admitted in turn, within the limits and in time; who counts them; and
-the prompt that a judge is shown.
-"""
+"""Comparisons for clients: admitted in turn, within the limits and in time; and who counts them."""
 
 from __future__ import annotations
 
@@ -8,22 +6,17 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from evenhand.contract import Criterion, Order, Pair, Pass, Verdict, read_pair
-from evenhand.contract.verdict import ORDERS
+from evenhand.contract import Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
-from evenhand.judging.preparation import places_of
 from evenhand.messages import Message
-from evenhand.prompts import Prompt
 from evenhand.prompts.preparation import PrepareKind
-from evenhand.prompts.template import built_in_template
 from evenhand.ranker.responses import RankedResponses, rank_responses
-from evenhand.report.records import JudgedPair
 from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.judges import JudgeCatalog
@@ -157,54 +150,6 @@ class Admission:
 
 def _ending() -> ServerBusy:
     return ServerBusy(Message("serve.shutting_down"), retry_after_s=5)
-
-
-# Stands where a client's texts would.
-EXAMPLE = Pair(
-    prompt="‹the prompt›",
-    response_a="‹the first response›",
-    response_b="‹the second response›",
-    criteria=(Criterion(name="‹a criterion›"),),
-)
-
-
-def prompt_text(pair: Pair, plan: JudgePlan) -> str:
-    judge, config = plan.judge, plan.config
-    if not judge.traits.needs_prompt:
-        return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
-    mode = config.mode_for(judge)
-    filled = Prompt.of(pair, config.template_for(mode), places_of(config.prepare or ()))
-    lead_in = mode == "letter" and judge.traits.continues
-    return _sent(filled, pair.orders, lead_in=lead_in)
-
-
-def stored_prompt(pair: Pair, judged: JudgedPair) -> str | None:
-    """What a judge of a run was sent in the passes it made, filled anew. None where its prompt is
-    not that of this version of evenhand: of a template of one's own the run keeps the hash alone,
-    and what was prepared stands beside the verdict."""
-    if judged.locale is None or judged.mode is None:
-        return None
-    template = built_in_template(judged.locale, judged.mode)
-    if template.version != judged.prompt_version or not judged.passes:
-        return None
-    made = {each.order for each in judged.passes}
-    return _sent(Prompt.of(pair, template), [order for order in ORDERS if order in made])
-
-
-def _sent(filled: Prompt, orders: Iterable[Order], *, lead_in: bool = False) -> str:
-    letters = filled.template.mode == "letter"
-    questions = filled.questions() if letters else ("",)
-    asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
-    parts: list[str] = []
-    for order in orders:
-        for question, what in zip(questions, asked, strict=True):
-            which = f" · {what}" if letters else ""
-            parts += [
-                f"──── {order} pass{which} · {message.role} ────\n{message.text}\n"
-                for message in filled.messages(order, question=question, lead_in=lead_in)
-            ]
-    parts.append(f"──── {filled.template.version} ────")
-    return "\n".join(parts)
 
 
 # So many are made, of so many.

@@ -91,12 +91,13 @@ def run_report(run_id: str) -> Figure[RunReport]:
     """What the run was, took and cost."""
 
     def compute(store: Store, runs: Sequence[RunRecord]) -> RunReport:
-        return _without_addresses(report_run(store, runs[0].name))
+        return without_addresses(report_run(store, runs[0].name))
 
     return Figure(what="report", runs=(run_id,), model=RunReport, compute=compute)
 
 
-def _without_addresses(report: RunReport) -> RunReport:
+def without_addresses(report: RunReport) -> RunReport:
+    """As others may read it."""
     judges = tuple(
         judge.model_copy(
             update={

@@ -22,13 +22,18 @@ from evenhand.store.answers import AnswerSpending
 from evenhand.store.jobs import JobRecord
 from evenhand.store.report_cache import ReportKey
 
-MOST_DIGITS = 18
+_MOST_DIGITS = 18
+
+
+def is_number(text: str) -> bool:
+    """As an address has it: a place in a run or a list, never a sign or a fraction."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def needed_run(store: Store, wanted: str) -> RunRecord:
     """By its id, or by its name; a name of digits alone is taken for an id."""
     if wanted.isascii() and wanted.isdigit():
-        run = store.run_at(int(wanted)) if len(wanted) <= MOST_DIGITS else None
+        run = store.run_at(int(wanted)) if len(wanted) <= _MOST_DIGITS else None
     else:
         run = store.find_run(wanted)
     if run is not None:

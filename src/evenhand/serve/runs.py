@@ -44,7 +44,7 @@ from evenhand.runs.sources import take_in
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.jobs import Jobs, resumed
 from evenhand.serve.logs import log
-from evenhand.serve.run_status import MOST_DIGITS, SILENT_S, needed_run, read_status, state_of
+from evenhand.serve.run_status import SILENT_S, is_number, needed_run, read_status, state_of
 from evenhand.serve.security.limits import BoundedSources
 from evenhand.serve.values import RunPage, RunStatus, StartRun
 from evenhand.store import RunRecord, Store
@@ -453,6 +453,6 @@ class StoredRuns:
 def _id_of(after: str | None) -> int | None:
     if after is None:
         return None
-    if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
+    if not is_number(after):
         raise InputError(Message("serve.after_malformed", after=after[:40]))
     return int(after)

@@ -32,7 +32,8 @@ from evenhand.serve.values import (
     StartRun,
     VerdictPage,
 )
-from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
+from evenhand.serve.verdicts import TableQuery, VerdictBrowser, VerdictFilters, read_page
+from evenhand.serve.views import SavedViews, save_view, views_of
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store, open_store
 from evenhand.store.jobs import NewJob
@@ -326,6 +327,28 @@ class Service:
         def write() -> FlaggedPair:
             run = needed_run(self.store, run_id)
             return flag_pair(self.store, run.name, pair, comment=comment, remove=remove)
+
+        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
+
+    async def views(self, run_id: str) -> SavedViews:
+        """Saved views, as a run has them."""
+        return await asyncio.to_thread(lambda: views_of(self.store, needed_run(self.store, run_id)))
+
+    async def save_view(self, run_id: str, name: str, query: TableQuery) -> SavedViews:
+        def write() -> SavedViews:
+            run = needed_run(self.store, run_id)
+            save_view(self.store, run, name, query)
+            return views_of(self.store, run)
+
+        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
+
+    async def remove_view(self, run_id: str, name: str) -> SavedViews:
+        """One that is not there stays so."""
+
+        def write() -> SavedViews:
+            run = needed_run(self.store, run_id)
+            self.store.remove_view(name)
+            return views_of(self.store, run)
 
         return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
 

@@ -198,7 +198,7 @@ class VerdictBrowser:
         filled = self._fill(run, words=query.query is not None)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names, numbers=_themed(self._store, run, query)),
+            verdict_filter(query, judges, names, numbers=themed(self._store, run, query)),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -236,7 +236,7 @@ class VerdictBrowser:
                 if row.length_a + row.length_b <= _READ_FOR_A_REASON
             ]
             return {
-                (whole.row.item.number, whole.row.judge_id): _reason(
+                (whole.row.item.number, whole.row.judge_id): reason_of(
                     whole, language, hide[whole.row.judge_id]
                 )
                 for whole in self._store.whole_verdicts_at(run.id, short)
@@ -270,14 +270,8 @@ class VerdictBrowser:
         """Of a pair in a filtered table."""
 
         def read() -> Neighbours:
-            run, judges, names = self._run(run_id)
-            # Whoever was sent the address of a pair has not been to the table.
-            fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            themed = _themed(self._store, run, query)
-            wanted = verdict_filter(query, judges, names, numbers=themed)
-            place = self._store.place_of(
-                run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
-            )
+            run, wanted, names = self._asked(run_id, query)
+            place = self._store.place_of(run.id, wanted, number, sort=query.sort)
             if place is None:
                 return Neighbours(None, None, None)
 
@@ -302,6 +296,34 @@ class VerdictBrowser:
 
         return await asyncio.to_thread(read)
 
+    async def page_of(
+        self, run_id: str, query: TableQuery, number: int, *, limit: int = 50
+    ) -> str | None:
+        """The cursor of the page that a pair stands on; None: the first one."""
+
+        def read() -> str | None:
+            run, wanted, _ = self._asked(run_id, query)
+            start = self._store.page_start(
+                run.id,
+                wanted,
+                number,
+                sort=query.sort,
+                descending=query.descending,
+                limit=limit,
+            )
+            return _cursor("a", start)
+
+        return await asyncio.to_thread(read)
+
+    def _asked(
+        self, run_id: str, query: TableQuery
+    ) -> tuple[RunRecord, VerdictFilter, dict[int, str]]:
+        """Of whoever was sent the address of a pair, and has not been to the table."""
+        run, judges, names = self._run(run_id)
+        fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
+        numbers = themed(self._store, run, query)
+        return run, verdict_filter(query, judges, names, numbers=numbers), names
+
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
         run = needed_run(self._store, run_id)
@@ -309,7 +331,7 @@ class VerdictBrowser:
         return run, judges, client_names(self._store, run, judges)
 
 
-def _reason(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
+def reason_of(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
     row = whole.row
     if row.outcome is Outcome.INCONSISTENT:
         chosen: list[tuple[Order, Winner | None]] = [
@@ -352,7 +374,7 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     return ids
 
 
-def _themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
+def themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
     if filters.theme is None:
         return None
     judges = store.run_judges(run.id)
@@ -432,7 +454,7 @@ def read_page(
 ) -> VerdictPage:
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names, numbers=_themed(store, run, filters))
+    wanted = verdict_filter(filters, judges, names, numbers=themed(store, run, filters))
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)

@@ -51,6 +51,7 @@ from evenhand.store.schema import (
     run_indexes,
     run_judges,
     runs,
+    saved_views,
     skipped_rows,
     verdict_index,
     verdicts,
@@ -58,7 +59,7 @@ from evenhand.store.schema import (
 )
 
 _BESIDE_ITEMS = (
-    *(verdicts, queue, item_tags, pair_flags, skipped_rows, jobs),
+    *(verdicts, queue, item_tags, pair_flags, saved_views, skipped_rows, jobs),
     *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
     *(batch_requests, batches),
 )
@@ -227,7 +228,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
     its_flags = pair_flags.c.run_id == run_id
     connection.execute(update(pair_flags).where(its_flags).values(comment=None))
-    for table in (report_cache, batch_requests):
+    for table in (report_cache, batch_requests, saved_views):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)
     # The error that stopped a run may quote an answer.

@@ -234,6 +234,7 @@ class NewJudge:
     locale: Locale | None = None
     mode: Mode | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # plain JSON
+    template: str | None = None  # the text of a template that is not ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,7 @@ class JudgeRecord:
     mode: Mode | None
     settings: Mapping[str, Any]
     created_at: datetime
+    template: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

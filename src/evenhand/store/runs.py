@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import orjson
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, true, update
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select, true, update
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
@@ -46,7 +46,9 @@ _RUN_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("seconds", "created_at", "updated_at"), (float, int)),
     **dict.fromkeys(("calls", "reused_passes"), (int,)),
 }
-_JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
+_JUDGE_COLUMNS = (
+    *("key", "name", "prompt_version", "locale", "mode", "settings", "created_at", "template"),
+)
 
 
 class RunStore(Database):
@@ -56,17 +58,22 @@ class RunStore(Database):
         with self._writing() as connection:
             return create_run(connection, run)
 
-    def create_job_run(self, run: NewRun, job: NewJob) -> tuple[RunRecord, bool]:
-        """A server's run with its job, both or neither; or the run with this fingerprint, where
-        another process made it a moment ago. Whether it was made now."""
+    def begin_run(self, run: NewRun, job: NewJob | None = None) -> tuple[RunRecord, bool]:
+        """The run, and whether it was made now: another process may have made the same a moment
+        ago. A server's comes with its job, both or neither."""
         with self._writing() as connection:
             if isinstance(self._where, ServerAddress):
                 postgres.take_turn(connection)
-            existing = run_of_fingerprint(connection, run.fingerprint)
-            if existing is not None and not existing.texts_forgotten:
+            if job is None:
+                existing = find_run(connection, run.name)
+            else:  # the name is the server's choice
+                existing = run_of_fingerprint(connection, run.fingerprint)
+            same = existing is not None and existing.fingerprint == shorten(run.fingerprint)
+            if existing is not None and same and not existing.texts_forgotten:
                 return existing, False
             created = create_run(connection, run)
-            add_job(connection, created.id, job, wanted="intake")
+            if job is not None:
+                add_job(connection, created.id, job, wanted="intake")
             return created, True
 
     def run_at(self, run_id: int) -> RunRecord | None:
@@ -145,8 +152,12 @@ class RunStore(Database):
             values = (
                 *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
                 *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
+                escape_or_none(judge.template),
             )
             insert_new(connection, judges, _JUDGE_COLUMNS, [values])
+            if judge.template is not None:  # an earlier evenhand did not keep it
+                bare = and_(judges.c.key == key, judges.c.template.is_(None))
+                connection.execute(update(judges).where(bare).values(template=judge.template))
             return int(
                 connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one()
             )

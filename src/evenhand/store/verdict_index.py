@@ -6,7 +6,7 @@ processes may share.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -65,7 +65,7 @@ class IndexStore(Database):
             if not numbers:
                 set_index(connection, run_id, stamp=stamp)
                 return 0
-            rows = _IndexRows(connection, run_id, noted).of(numbers)
+            rows = _index_rows(connection, run_id, numbers, noted)
             its_items = (verdict_index.c.run_id == run_id) & verdict_index.c.number.in_(numbers)
             gone = connection.execute(delete(verdict_index).where(its_items)).rowcount
             connection.execute(insert(verdict_index), rows)
@@ -79,6 +79,14 @@ class IndexStore(Database):
         if self._growth:
             self._growth.note("verdict_index", len(numbers))
         return len(numbers)
+
+    def verdict_marks(
+        self, run_id: int, numbers: Sequence[int], *, noted: Noted
+    ) -> dict[tuple[int, int], VerdictMarks]:
+        """Of these items' verdicts, by number and judge, as they would be indexed."""
+        with self._reading() as connection:
+            marked = _marked(connection, run_id, numbers, noted)
+            return {(row["number"], row["judge_id"]): marks for row, marks in marked}
 
     def index_state(self, run_id: int) -> IndexState:
         with self._reading() as connection:
@@ -380,81 +388,90 @@ _VERDICTS = (
 _PAIRS = select(pairs.c.id, pairs.c.response_a, pairs.c.response_b, pairs.c.criteria)
 
 
-class _IndexRows:
-    """Those of some items' verdicts."""
+@dataclass(frozen=True, slots=True)
+class VerdictMarks:
+    """What a table filters a verdict by, beside its outcome: flags as they are below, and criteria
+    with the codes of their outcomes."""
 
-    def __init__(self, connection: Connection, run_id: int, noted: Noted) -> None:
-        self._connection = connection
-        self._run_id = run_id
-        self._noted = noted
-        self._breakdowns = _BreakdownWriter(connection, run_id)
+    flags: int
+    criteria: tuple[tuple[str, int], ...]
 
-    def of(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        query = _VERDICTS.where(verdicts.c.run_id == self._run_id, verdicts.c.number.in_(numbers))
-        rows = self._connection.execute(query).mappings().all()
-        noted: set[int] = set()
-        criteria: dict[int, str] = {}
-        wanted = _PAIRS.where(pairs.c.id.in_({row["pair_id"] for row in rows}))
-        for pair_id, response_a, response_b, named in self._connection.execute(wanted):
-            criteria[pair_id] = named
-            if self._noted(response_a, response_b):
-                noted.add(pair_id)
-        unread = self._unread(rows)
-        differing = _differing(rows)
-        indexed = []
-        for row in rows:
-            pair_id = row["pair_id"]
-            flags = (
-                _agreement(row)
-                | _orders(row["first"], row["second"])
-                | (JUDGES_DIFFER if row["number"] in differing else 0)
-                | (NOTED if pair_id in noted else 0)
-                | (UNREAD if (pair_id, row["judge_id"]) in unread else 0)
-                | (ABSTAINED if row["abstained"] else 0)
-            )
-            indexed.append(
-                {
-                    "run_id": self._run_id,
-                    "number": row["number"],
-                    "judge_id": row["judge_id"],
-                    "ending": _ENDING[row["outcome"], row["winner"]],
-                    "flags": flags,
-                    "confidence": row["confidence"],
-                    "longer": row["length_b"] - row["length_a"],
-                    "contest": contest_key((row["model_a"], row["model_b"])),
-                    "breakdown": self._breakdown(row, criteria[pair_id]),
-                }
-            )
-        self._breakdowns.write()
-        met = {(row["model_a"], row["model_b"]) for row in rows}
-        _add_contests(self._connection, self._run_id, met)
-        return indexed
 
-    def _breakdown(self, row: RowMapping, named: str) -> int:
-        codes: Iterable[tuple[str, int]] = criteria_codes(row["by_criterion"])
-        return self._breakdowns.key(
-            codes or ((each.name, INVALID) for each in read_criteria(named))
-        )
-
-    def _unread(self, rows: Sequence[RowMapping]) -> set[tuple[int, int]]:
-        """Looked for only where it can be: a valid verdict of one sample rests on ballots alone."""
-        samples: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for row in rows:
-            if row["outcome"] == "invalid" or row["samples"] > 1:
-                samples[row["judge_id"]][row["pair_id"]] = row["samples"]
-        unread: set[tuple[int, int]] = set()
-        for judge_id, of_pairs in samples.items():
-            query = select(passes.c.pair_id, passes.c.sample).where(
-                passes.c.pair_id.in_(of_pairs),
-                passes.c.judge_id == judge_id,
-                passes.c.status == "unread",
-            )
-            unread |= {
-                (pair_id, judge_id)
-                for pair_id, sample in self._connection.execute(query)
-                if sample <= of_pairs[pair_id]
+def _index_rows(
+    connection: Connection, run_id: int, numbers: Sequence[int], noted: Noted
+) -> list[dict[str, Any]]:
+    breakdowns = _BreakdownWriter(connection, run_id)
+    indexed = []
+    met: set[Models] = set()
+    for row, marks in _marked(connection, run_id, numbers, noted):
+        models = row["model_a"], row["model_b"]
+        met.add(models)
+        indexed.append(
+            {
+                "run_id": run_id,
+                "number": row["number"],
+                "judge_id": row["judge_id"],
+                "ending": _ENDING[row["outcome"], row["winner"]],
+                "flags": marks.flags,
+                "confidence": row["confidence"],
+                "longer": row["length_b"] - row["length_a"],
+                "contest": contest_key(models),
+                "breakdown": breakdowns.key(marks.criteria),
             }
-        return unread
+        )
+    breakdowns.write()
+    _add_contests(connection, run_id, met)
+    return indexed
+
+
+def _marked(
+    connection: Connection, run_id: int, numbers: Sequence[int], noted: Noted
+) -> Iterator[tuple[RowMapping, VerdictMarks]]:
+    query = _VERDICTS.where(verdicts.c.run_id == run_id, verdicts.c.number.in_(numbers))
+    rows = connection.execute(query).mappings().all()
+    with_notes: set[int] = set()
+    named: dict[int, str] = {}
+    wanted = _PAIRS.where(pairs.c.id.in_({row["pair_id"] for row in rows}))
+    for pair_id, response_a, response_b, criteria in connection.execute(wanted):
+        named[pair_id] = criteria
+        if noted(response_a, response_b):
+            with_notes.add(pair_id)
+    unread = _unread(connection, rows)
+    differing = _differing(rows)
+    for row in rows:
+        pair_id = row["pair_id"]
+        flags = (
+            _agreement(row)
+            | _orders(row["first"], row["second"])
+            | (JUDGES_DIFFER if row["number"] in differing else 0)
+            | (NOTED if pair_id in with_notes else 0)
+            | (UNREAD if (pair_id, row["judge_id"]) in unread else 0)
+            | (ABSTAINED if row["abstained"] else 0)
+        )
+        codes = criteria_codes(row["by_criterion"])
+        none = () if codes else read_criteria(named[pair_id])
+        yield row, VerdictMarks(flags, codes or tuple((each.name, INVALID) for each in none))
+
+
+def _unread(connection: Connection, rows: Sequence[RowMapping]) -> set[tuple[int, int]]:
+    """Looked for only where it can be: a valid verdict of one sample rests on ballots alone."""
+    samples: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for row in rows:
+        if row["outcome"] == "invalid" or row["samples"] > 1:
+            samples[row["judge_id"]][row["pair_id"]] = row["samples"]
+    unread: set[tuple[int, int]] = set()
+    for judge_id, of_pairs in samples.items():
+        query = select(passes.c.pair_id, passes.c.sample).where(
+            passes.c.pair_id.in_(of_pairs),
+            passes.c.judge_id == judge_id,
+            passes.c.status == "unread",
+        )
+        unread |= {
+            (pair_id, judge_id)
+            for pair_id, sample in connection.execute(query)
+            if sample <= of_pairs[pair_id]
+        }
+    return unread
 
 
 def _agreement(row: RowMapping) -> int:

@@ -3,6 +3,7 @@ table with sorting and counts, from the verdict index beside them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -120,7 +121,7 @@ class TablePage:
 # upon a page of it soon.
 
 COUNTED_UP_TO = 10_000
-_PROMPT_CHARACTERS = 240
+PROMPT_CHARACTERS = 240
 # Of a walk where words are looked for: so many rows are looked at for one page.
 _LOOKED_AT = 2_000
 _WALKED_AT_ONCE = 500
@@ -215,22 +216,43 @@ class TableStore(Database):
             return (numbers.index(number) + 1, len(numbers)) if number in numbers else None
 
     def place_of(
+        self, run_id: int, wanted: VerdictFilter, number: int, *, sort: Sort = "number"
+    ) -> TablePlace | None:
+        """Where a pair stands in a filtered table; where it is not in it, where it would."""
+        with self._reading() as connection:
+            return _Search(connection, run_id, wanted, sort).place_of(number)
+
+    def page_start(
         self,
         run_id: int,
+        wanted: VerdictFilter,
         number: int,
         *,
-        judge_ids: Sequence[int] | None = None,
         sort: Sort = "number",
+        descending: bool = False,
+        limit: int = 50,
     ) -> TablePlace | None:
-        """Where a pair stands in a table, by the first of these judges with a verdict on it."""
+        """What the page with a pair comes after; None: it is the first one, or the pair has no
+        place. Of a table too long to be counted, a page that has the pair in its middle."""
         with self._reading() as connection:
-            query = select(_KEYS[sort], _INDEX.number, _INDEX.judge_id).where(
-                _INDEX.run_id == run_id, _INDEX.number == number
-            )
-            if judge_ids is not None:
-                query = query.where(_INDEX.judge_id.in_(list(judge_ids)))
-            row = connection.execute(query.order_by(_INDEX.judge_id)).first()
-            return TablePlace(*row) if row else None
+            search = _Search(connection, run_id, wanted, sort)
+            place = search.place_of(number)
+            if place is None:
+                return None
+            matches, count = search.gathered(COUNTED_UP_TO)
+            if count.more:
+                back = _Order(sort, descending=descending, backwards=True)
+                before, _ = search.walked(back, place, limit // 2)
+                return before[-1] if len(before) == limit // 2 else None
+            order = _Order(sort, descending=descending, backwards=False)
+            matches.sort(key=order.rank)
+            numbers = [each.number for each in matches]
+            if number in numbers:
+                at = numbers.index(number)
+            else:
+                at = bisect_left(matches, order.rank(place), key=order.rank)
+            start = min(at, len(matches) - 1) // limit * limit
+            return matches[start - 1] if start > 0 else None
 
 
 def _searches(
@@ -351,6 +373,17 @@ class _Search:
         )
         self._meeting = of_run.where(*led)
         self._walking = of_run.where(*looked_at)
+        self._any = select(*of_run.selected_columns).where(_INDEX.run_id == run_id)
+        if wanted.judge_ids is not None:
+            self._any = self._any.where(_INDEX.judge_id.in_(list(wanted.judge_ids)))
+
+    def place_of(self, number: int) -> TablePlace | None:
+        """By the first verdict that meets the conditions, else by the first."""
+        for query in (self._tagged(self._meeting), self._any):
+            of_pair = query.where(_INDEX.number == number).order_by(_INDEX.judge_id).limit(1)
+            if found := self._read(of_pair):
+                return found[0]
+        return None
 
     def gathered(self, most: int) -> tuple[list[TablePlace], CountUpTo]:
         """All of them in no order, where they are no more than `most`."""
@@ -437,7 +470,7 @@ _ROWS = (
         *(_INDEX.number, _INDEX.judge_id, _INDEX.ending, _INDEX.flags, _INDEX.confidence),
         *(items.c.key, items.c.full_key, items.c.label, items.c.model_a, items.c.model_b),
         *(items.c.tags, items.c.length_a, items.c.length_b),
-        func.substr(pairs.c.prompt, 1, _PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
+        func.substr(pairs.c.prompt, 1, PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
     )
     .join_from(
         verdict_index,

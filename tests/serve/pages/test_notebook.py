@@ -117,7 +117,7 @@ def test_audit_shows_agreement_confusion_and_a_word(shell: InteractiveShell, sto
     assert {"text/html", VEGA} <= formats.keys()
     text = told(formats["text/html"])
     assert "60 judged pairs have a label." in text
-    assert "Right by the labels 66.7 % (54.1 to 77.3) 40 of 60" in text
+    assert "right of all labelled pairs 66.7 % (54.1 to 77.3) 40 of 60" in text
     assert "B won 20 40 0 0" in text  # the row of label B
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.report.charts import drawing as charts
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
 from evenhand.serve.config import ServerConfig
@@ -33,7 +32,7 @@ from one_files import Read, finished_run, hostile_rows, rows_of, written
 from page_visits import Visitor
 from run_data import adds_up
 from servers import JudgeServer, forget_proxies
-from stored_runs import make_run
+from stored_runs import Row, make_run
 
 # 40 wins of new and 20 of old, and one of each other outcome
 LETTERS = "B" * 40 + "A" * 20 + "TIX"
@@ -49,21 +48,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         finished_run(opened, "first", tagged)
         finished_run(opened, "hostile", hostile_rows())
         finished_run(opened, "labelled", rows_of("ABTI" * 8, label="A"), judges=("one", "two"))
-        league = [
-            replace(row, model_a=a, model_b=b)
-            for row, (a, b) in zip(
-                rows_of("AABTB" * 6), [*combinations("wxyz", 2)] * 5, strict=True
-            )
-        ]
-        finished_run(opened, "league", league)
+        finished_run(opened, "league", league_rows())
         finished_run(opened, "empty", [])
         yield opened
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra that draws: drawing is slow, and most tests look at other things."""
-    monkeypatch.setattr(charts, "can_draw", lambda: False)
+def league_rows() -> list[Row]:
+    met = [*combinations("wxyz", 2)] * 5
+    return [
+        replace(row, model_a=a, model_b=b)
+        for row, (a, b) in zip(rows_of("AABTB" * 6), met, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -71,20 +66,18 @@ def drawn(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Read:
     return written(store, "first", tmp_path_factory.mktemp("out") / "first.html")
 
 
-@pytest.fixture
-def hostile(store: Store, tmp_path: Path, undrawn: None) -> Read:
-    return written(store, "hostile", tmp_path / "hostile.html")
+@pytest.fixture(scope="module")
+def hostile(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Read:
+    return written(store, "hostile", tmp_path_factory.mktemp("out") / "hostile.html")
 
 
 def test_figures_have_their_intervals_and_outcomes_stay_apart(drawn: Read) -> None:
     # 61 of 62 scored: (40 + (1 + 1) / 2) / 62 = 0.6613
-    assert "Win rate of new 66.1 %" in drawn.shown
-    assert re.search(r"Win rate of new 66\.1 % \(5\d\.\d to 7\d\.\d\)", drawn.shown)
-    for told in ("Won by old 20", "Won by new 40", "tie 1", "inconsistent 1", "invalid 1"):
-        assert f"{told} of 63 pairs" in drawn.shown
+    assert re.search(r"Win rate of new : 66\.1 % \(5\d\.\d to 7\d\.\d\)", drawn.shown)
+    assert "Wins of old 20 tie 1 inconsistent 1 Wins of new 40 invalid 1" in drawn.shown
     # Twice the tail of 20 or fewer heads of 60 coins: 0.0135
     assert "Exact sign test: p = 0.013." in drawn.shown
-    for section in ("By criterion", "By tag", "The longer answer won", "Both orders agree"):
+    for section in ("By criterion", "By tag", "The longer response won", "Both orders agree"):
         assert section in drawn.shown
     assert "All 63 judged pairs are in this file." in drawn.shown
 
@@ -93,19 +86,22 @@ def test_every_share_stands_beside_its_interval_or_its_reason(drawn: Read) -> No
     figures = re.findall(
         r'<span class="figure">[\d.]+<small> %</small></span>(.{40})', drawn.source
     )
-    assert len(figures) == 5  # the rate, by one criterion, by two tags, and both orders agree
+    # The rate, by one criterion and two tags, two checks of trust; and why either won.
+    assert len(figures) >= 6
     assert all(after.startswith(' <span class="interval">') for after in figures)
 
 
-def test_charts_are_inside_for_light_and_dark(drawn: Read) -> None:
-    pictures = [given["src"] for tag, given in drawn.elements if tag == "img"]
-    dark = [given["srcset"] for tag, given in drawn.elements if tag == "source"]
-    assert len(pictures) == len(dark) == 5  # rates, outcomes, criteria, tags, length
-    for address in (*pictures, *dark):
-        kind, content = address.split(",")
-        assert kind == "data:image/svg+xml;base64"
-        assert base64.b64decode(content, validate=True).startswith(b"<svg")
-    assert all(given.get("alt") for tag, given in drawn.elements if tag == "img")
+def test_charts_are_drawn_in_the_pages_own_colours(drawn: Read) -> None:
+    """By classes alone, so that both schemes have theirs."""
+    assert not [tag for tag, _ in drawn.elements if tag in ("img", "picture", "image")]
+    classes = Counter(
+        given.get("class", "").split()[0] for tag, given in drawn.elements if tag == "svg"
+    )
+    assert {"outcome-bar", "interval-line", "histogram", "key"} <= classes.keys()
+    fills = {given["fill"] for _, given in drawn.elements if "fill" in given}
+    assert fills == {"url(#hatch)"}
+    (style,) = re.findall(r"<style>(.*?)</style>", drawn.source, re.DOTALL)
+    assert "@media (prefers-color-scheme: dark)" in style
 
 
 def test_policy_allows_the_very_style_and_script_inside_and_nothing_else(drawn: Read) -> None:
@@ -116,7 +112,6 @@ def test_policy_allows_the_very_style_and_script_inside_and_nothing_else(drawn: 
         "default-src": "'none'",
         "script-src": f"'sha256-{_digest(script)}'",
         "style-src": f"'sha256-{_digest(style)}'",
-        "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
         "require-trusted-types-for": "'script'",
@@ -133,7 +128,7 @@ def test_nothing_in_it_leads_outside(drawn: Read, hostile: Read) -> None:
         for tag, given in read.elements:
             for name in ("src", "srcset", "href", "action", "data"):
                 if name in given:
-                    assert given[name].startswith(("data:image/svg+xml;base64,", "#")), (tag, given)
+                    assert given[name].startswith("#"), (tag, given)
 
 
 def test_script_makes_text_nodes_alone() -> None:
@@ -165,25 +160,16 @@ def test_hostile_texts_make_no_element_and_no_attribute(hostile: Read, drawn: Re
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_hostile_text_is_there_to_the_letter(
-    attack: Attack, store: Store, hostile_pairs: Read
-) -> None:
+def test_hostile_text_is_there_to_the_letter(attack: Attack, store: Store, hostile: Read) -> None:
     number, text = ATTACKS.index(attack), attack.text
-    pair, row = hostile_pairs.pairs[number], hostile_pairs.table["pairs"][number]
+    pair, row = hostile.pairs[number], hostile.table["pairs"][number]
     assert pair["texts"]["prompt"] == f"Prompt {text}"
     assert pair["texts"]["a"] == f"A of {attack.name}: {text}"
     assert pair["texts"]["context"] == text
     assert f"Reason {text}" in "".join(shown_in(pair).elements[0].texts)
-    names, tags = hostile_pairs.table["names"], hostile_pairs.table["tags"]
-    assert names[row[3]] == f"old {text}"[:300]
-    assert [tags[place] for place in row[5]] == [f"tag {text}"[:200]]
-
-
-@pytest.fixture(scope="module")
-def hostile_pairs(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "can_draw", lambda: False)
-        yield written(store, "hostile", tmp_path_factory.mktemp("out") / "hostile.html")
+    names, tags = hostile.table["names"], hostile.table["tags"]
+    assert names[row[4]] == f"old {text}"[:300]
+    assert [tags[place] for place in row[6]] == [f"tag {text}"[:200]]
 
 
 def test_data_cannot_end_its_element_nor_a_line() -> None:
@@ -193,58 +179,52 @@ def test_data_cannot_end_its_element_nor_a_line() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_both_languages_say_everything(
-    language: Language, store: Store, tmp_path: Path, undrawn: None
-) -> None:
+def test_both_languages_say_everything(language: Language, store: Store, tmp_path: Path) -> None:
     read = written(store, "labelled", tmp_path / "x.html", language=language)
     assert ("html", {"lang": {"en": "en", "zh": "zh-CN"}[language]}) in read.elements
     has_chinese = bool(re.search(r"[\u4e00-\u9fff]", read.shown))
     assert has_chinese == (language == "zh")
 
 
-def test_without_the_extra_the_tables_stay_and_the_file_says_so(
-    store: Store, tmp_path: Path, undrawn: None
-) -> None:
-    path = tmp_path / "x.html"
-    told = write_html_report(store, conclude(store, "first"), path)
-    assert told.undrawn is not None
-    assert "evenhand[plot]" in told.undrawn
-    read = Read.of(path)
-    assert "There are no charts:" in read.shown
-    assert "Win rate of new 66.1 %" in read.shown
-    assert not [tag for tag, _ in read.elements if tag == "img"]
-
-
-def test_labels_bring_an_audit_and_several_models_a_ranking(
-    store: Store, tmp_path: Path, undrawn: None
-) -> None:
+def test_labels_bring_an_audit_and_several_models_a_ranking(store: Store, tmp_path: Path) -> None:
     labelled = written(store, "labelled", tmp_path / "a.html")
-    assert "The judge against labels" in labelled.shown
-    assert "32 judged pairs have a label." in labelled.shown
+    assert "Verdicts against labels" in labelled.shown
+    assert "Labels: 32 of the data, 0 of people; 0 pairs have none." in labelled.shown
     assert "Rank range" not in labelled.shown
     league = written(store, "league", tmp_path / "b.html")
-    assert "The judge against labels" not in league.shown
-    assert "Rank range" in league.shown
+    assert "Verdicts against labels" not in league.shown
+    # The leaderboard comes first, and what a model is expected to score against another further on.
+    order = [league.shown.index(each) for each in ("no one leads", "Rank range", "Win matrix")]
+    assert order == sorted(order)
     for model in "wxyz":
-        assert re.search(rf"<bdi>{model}</bdi></th><td><span class=\"figure\">", league.source)
+        assert re.search(rf'class="wraps name"><bdi>{model}</bdi></th>', league.source)
 
 
-def test_table_has_a_row_for_each_verdict_and_marks_disagreements(
-    store: Store, tmp_path: Path, undrawn: None
+def test_table_has_a_row_for_each_verdict_with_what_filters_go_by(
+    store: Store, tmp_path: Path
 ) -> None:
     table = written(store, "labelled", tmp_path / "a.html").table
     assert table["judges"] == ["one", "two"]
     assert len(table["pairs"]) == 32
     assert len(table["rows"]) == 64
-    outcomes = Counter((outcome, winner) for _, _, outcome, winner, *_ in table["rows"])
+    endings = table["endings"]
+    outcomes = Counter(tuple(endings[ending]) for _, _, ending, *_ in table["rows"])
     assert outcomes == {
         ("win", "A"): 16,
         ("win", "B"): 16,
         ("tie", "TIE"): 16,
         ("inconsistent", "TIE"): 16,
     }
-    # The label is A: whatever did not say A disagrees with it.
-    assert all((flags & 1) == (winner != "A") for _, _, _, winner, _, _, flags in table["rows"])
+    # Both judges say the same, both orders were read, and one criterion came out as its pair did.
+    for _, _, ending, _, flags, breakdown, reason in table["rows"]:
+        outcome, winner = endings[ending]
+        own = winner if outcome in ("win", "tie") else outcome
+        assert table["breakdowns"][breakdown] == [[0, own]]
+        orders = table["orders"][str(flags & table["anyOrders"])]
+        assert orders == ("first" if outcome == "inconsistent" else "agree")
+        assert not flags & table["flags"]["judgesDiffer"]
+        assert reason
+    assert {label for _, _, label, *_ in table["pairs"]} == {"A"}
 
 
 def shown_in(pair: dict[str, Any]) -> Html:
@@ -258,9 +238,9 @@ def test_pairs_have_both_passes_beside_each_other(drawn: Read) -> None:
     assert "Could not be read" in unread
 
 
-def test_hostile_pairs_hold_no_element_but_ours(hostile_pairs: Read) -> None:
+def test_hostile_pairs_hold_no_element_but_ours(hostile: Read) -> None:
     """A text that the template took for markup would be an element."""
-    made = [each for pair in hostile_pairs.pairs for each in shown_in(pair).elements]
+    made = [each for pair in hostile.pairs for each in shown_in(pair).elements]
     active = {"script", "style", "iframe", "object", "embed", "base", "meta", "link", "form", "img"}
     assert not active & {each.tag for each in made}
     names = {name for each in made for name in each.attributes}
@@ -270,7 +250,7 @@ def test_hostile_pairs_hold_no_element_but_ours(hostile_pairs: Read) -> None:
 
 
 def test_a_pair_is_the_same_in_the_file_and_on_its_page(
-    tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both are made by one template: the same elements with the same texts in them."""
     path = tmp_path / "own.db"
@@ -294,6 +274,64 @@ def test_a_pair_is_the_same_in_the_file_and_on_its_page(
                 assert inside[0] == inside[1] != []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_figures_are_the_same_in_the_file_and_on_the_pages(
+    language: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are made by one template: the same elements with the same texts, whose links ask for
+    the same pairs."""
+    path = tmp_path / "own.db"
+    tagged = [
+        replace(row, tags=(f"t{n % 2}",), label="AB"[n % 2] if n % 3 else None)
+        for n, row in enumerate(rows_of("ABTIXBBABB" * 6))
+    ]
+    with open_store(path) as own:
+        finished_run(own, "two", tagged)
+        finished_run(own, "league", league_rows())
+        two, league = (
+            written(own, name, tmp_path / f"{name}.html", language=language)
+            for name in ("two", "league")
+        )
+    with serving_store(path, monkeypatch) as visitor:
+
+        def page(address: str) -> Html:
+            visitor.wait(address, lambda page: "being worked out" not in page.text)
+            return visitor.see(address, language=language)
+
+        for address, read, names in (
+            ("/runs/1", two, "result by-tag by-criterion themes by-length by-confidence heat"),
+            ("/runs/1/audit", two, "findings biases confusion disagreements"),
+            ("/rank?run=2", league, "matrix"),
+        ):
+            for part in names.split():
+                ours = inside(Html(read.source), part)
+                assert ours == inside(page(address), part) != [], (address, part)
+        board = [inside(each, "result") for each in (Html(league.source), page("/runs/2"))]
+        assert board[0] == board[1][: len(board[0])]  # the page leads to the whole ranking too
+
+
+def inside(page: Html, name: str) -> list[tuple[str, str, str]]:
+    """What stands under a heading: kinds of elements, their texts, where they lead to."""
+    heading = next(
+        each for each in page.elements if each.attributes.get("id") in (name, f"audit-1-{name}")
+    )
+    (*_, around) = (each for each in heading.within if each.tag == "section")
+    return [
+        (
+            re.sub(r"^h\d$", "heading", each.tag),
+            each.text,
+            re.sub(
+                r"^/runs/\d+/pairs(?:/(\d+)$)?",
+                lambda found: f"#pairs?pair={found[1]}" if found[1] else "#pairs",
+                each.attributes.get("href", ""),
+            ),
+        )
+        for each in page.elements
+        if any(outer is around for outer in each.within)
+    ]
+
+
 @contextmanager
 def serving_store(path: Path, patch: pytest.MonkeyPatch) -> Iterator[Visitor]:
     forget_proxies(patch)
@@ -308,7 +346,7 @@ def serving_store(path: Path, patch: pytest.MonkeyPatch) -> Iterator[Visitor]:
 
 
 def test_more_pairs_than_it_holds_are_drawn_by_lot_and_it_says_so(
-    store: Store, tmp_path: Path, undrawn: None
+    store: Store, tmp_path: Path
 ) -> None:
     read = written(store, "first", tmp_path / "a.html", pairs=20)
     again = written(store, "first", tmp_path / "b.html", pairs=20)
@@ -317,7 +355,9 @@ def test_more_pairs_than_it_holds_are_drawn_by_lot_and_it_says_so(
     assert read.table == again.table
     numbers = [row[0] for row in read.table["pairs"]]
     assert numbers == sorted(set(numbers))
-    assert "Win rate of new 66.1 %" in read.shown  # figures are of all pairs
+    assert "Win rate of new : 66.1 %" in read.shown  # figures are of all pairs
+    # They would lead to other pairs than those that they count.
+    assert not [given for _, given in read.elements if given.get("href", "").startswith("#pairs?")]
 
 
 def test_lot_does_not_look_at_what_came_of_a_pair(store: Store) -> None:
@@ -329,14 +369,17 @@ def test_lot_does_not_look_at_what_came_of_a_pair(store: Store) -> None:
     assert 10 <= sum(number <= 40 for number in few.numbers) <= 29
 
 
-def test_file_can_be_without_pairs(store: Store, tmp_path: Path, undrawn: None) -> None:
+def test_file_can_be_without_pairs(store: Store, tmp_path: Path) -> None:
     read = written(store, "first", tmp_path / "a.html", pairs=0)
     assert "The 63 judged pairs were left out of this file." in read.shown
     assert read.pairs == []
-    assert "Nothing was judged yet." in written(store, "empty", tmp_path / "b.html").shown
+    assert (
+        "There is nothing to conclude from yet."
+        in written(store, "empty", tmp_path / "b.html").shown
+    )
 
 
-def test_pending_pairs_are_counted_and_not_made_up(tmp_path: Path, undrawn: None) -> None:
+def test_pending_pairs_are_counted_and_not_made_up(tmp_path: Path) -> None:
     with open_store(tmp_path / "own.db") as own:
         rows = rows_of("AAAAAABB")
         make_run(own, "half", [*rows[:6], *(replace(row, judged=False) for row in rows[6:])])
@@ -347,7 +390,7 @@ def test_pending_pairs_are_counted_and_not_made_up(tmp_path: Path, undrawn: None
 
 
 def test_long_text_is_cut_and_says_how_long_it_was(
-    tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(one_file_choice, "_TEXT_LIMITS", (1000, 100))
     with open_store(tmp_path / "own.db") as own:
@@ -367,7 +410,7 @@ def test_long_text_is_cut_and_says_how_long_it_was(
 
 
 def test_file_that_cannot_be_finished_leaves_the_older_one(
-    store: Store, tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.html"
     path.write_text("older")
@@ -384,7 +427,7 @@ def test_file_that_cannot_be_finished_leaves_the_older_one(
 
 
 def test_several_processes_pack_the_same_pairs(
-    store: Store, tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(one_file_parts, "_PARTS_FOR_PROCESSES", 2)
     monkeypatch.setattr(one_file_choice, "_PAIRS_IN_A_PART", 20)
@@ -395,7 +438,7 @@ def test_several_processes_pack_the_same_pairs(
     assert together.pairs == alone.pairs
 
 
-def test_what_people_voted_is_there_without_their_names(tmp_path: Path, undrawn: None) -> None:
+def test_what_people_voted_is_there_without_their_names(tmp_path: Path) -> None:
     with open_store(tmp_path / "own.db") as own:
         finished_run(own, "voted", rows_of("AB"))
         (first, _) = [item.pair_id for item in own.run_items(1)]

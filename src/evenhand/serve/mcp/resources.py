@@ -14,7 +14,7 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
 from evenhand.messages import FOR_CLIENTS, Message
-from evenhand.serve.comparisons import EXAMPLE, prompt_text
+from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 
 if TYPE_CHECKING:
     from evenhand.ranker.responses import RankedResponses

@@ -5,10 +5,7 @@ whether its confidence can be believed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from starlette.responses import Response
 
@@ -20,21 +17,19 @@ from evenhand.messages import Message
 from evenhand.report.charts.data import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
-    audit_shares,
     judges_of,
     page_audit,
     page_probes,
 )
+from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording
-from evenhand.serve.pages.run import RunLinks
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
 from evenhand.serve.verdicts import TableQuery
 from evenhand.store import RunRecord
 from evenhand.store.verdict_table import TableRow
-from evenhand.trust.baselines import LONGER
 from evenhand.trust.calibration import (
     CALIBRATION_FILES,
     CalibrationReport,
@@ -46,7 +41,6 @@ from evenhand.trust.probes.runs import probe_language, probe_runs_of
 from evenhand.trust.probes.scores import habit_of, sum_up_habits
 
 _MOST_PROBE_RUNS = 5
-_DISAGREEMENTS = 12
 
 
 class AuditQuery(Model):
@@ -68,7 +62,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
     links = RunLinks(
         status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
     )
-    shares = audit_shares(kept.value.audit)(visit.language) if kept.value is not None else ()
+    shares = audit_shares(kept.value.audit, visit.language) if kept.value is not None else ()
     looked_at, reasons = await _disagreements(visit, status, kept.value)
     return Filled(
         "audit.html",
@@ -82,8 +76,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "looked_at": looked_at,
             "reasons": reasons,
             "links": links,
-            "to": _pairs_behind(links, kept.value),
-            "right_by": partial(_right_by, links, kept.value),
+            **({} if kept.value is None else audit_links(kept.value.audit, links)),
             "probes": probes,
             "waiting": kept.waiting,
         },
@@ -99,36 +92,8 @@ async def _disagreements(
     counted = True if report.audit.labels.by_people else None
     query = TableQuery(judge=report.audit.judge, disagrees=True, count_votes=counted)
     browser = visit.service.verdict_browser
-    table = await browser.page(status.id, query, limit=_DISAGREEMENTS)
+    table = await browser.page(status.id, query, limit=DISAGREEMENTS)
     return table.rows, await browser.reasons(status.id, table.rows, visit.language)
-
-
-def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
-    """Where figures lead to; where people's votes count as labels, the table is told to count
-    them too."""
-    if report is None:
-        return lambda **_: None
-
-    def to(**filters: Any) -> str:
-        by_label = "label" in filters or "disagrees" in filters
-        counted = True if by_label and report.audit.labels.by_people else None
-        return links.pairs(judge=report.audit.judge, countVotes=counted, **filters)
-
-    return to
-
-
-def _right_by(links: RunLinks, report: AuditReport | None, place: int) -> str | None:
-    """The pairs that the judge is right on, or one of what it is compared with; None where no table
-    shows just those, as of a coin."""
-    to = _pairs_behind(links, report)
-    if place == 0:
-        return to(disagrees=False)
-    if report is None or report.audit.yardsticks[place - 1].name != LONGER:
-        return None
-    # Of equally long responses it says tie, which a label may say too.
-    longer = report.audit.length.by_labels.part
-    exact = report.audit.yardsticks[place - 1].accuracy.part == longer
-    return to(label="longer") if exact and longer else None
 
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:

@@ -9,6 +9,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from starlette.datastructures import State
@@ -31,6 +32,7 @@ from evenhand.report.conclusions import Conclusions
 from evenhand.serve import reports
 from evenhand.serve.comparisons import Admission
 from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.figures import audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Language, Wording
 from evenhand.serve.report_cache import CachedFigure, Figure
@@ -39,8 +41,6 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, RankQuery, ReportOptions
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
-from evenhand.trust.audit import Audit
-from evenhand.trust.baselines import COIN, CONSTANT, LONGER
 from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 
 MOST_DISAGREEMENTS = 50
-_YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 
 Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
 
@@ -72,25 +71,6 @@ async def page_probes(service: Service, run_id: str) -> Figure[StoredProbes]:
         return [] if run is None else probe_runs_beside(service.store, run)
 
     return reports.probes(run_id, await asyncio.to_thread(beside))
-
-
-def audit_shares(audit: Audit) -> Shares:
-    """The judge's accuracy, and beside it what its yardsticks get."""
-
-    def named(language: Language) -> list[tuple[str, EstimatedShare]]:
-        say = Wording(language)
-        return [
-            (audit.judge, audit.accuracy),
-            *(
-                (
-                    str(say(f"audit.yardstick.{_YARDSTICKS.get(each.name, each.name)}")),
-                    each.accuracy,
-                )
-                for each in audit.yardsticks
-            ),
-        ]
-
-    return named
 
 
 def probe_shares(probes: StoredProbes) -> Shares:
@@ -251,7 +231,7 @@ async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
     if name == "yardsticks":
         audited = await cache.get(page_audit(run_id, query.judge))
         audit = _value(audited).audit
-        return _of_shares(name, audit_shares(audit), (*of, audited.at), unit="pair")
+        return _of_shares(name, partial(audit_shares, audit), (*of, audited.at), unit="pair")
     if name == "probes":
         probed = await cache.get(await page_probes(visit.service, run_id))
         return _of_shares(name, probe_shares(_value(probed)), (*of, probed.at), unit="case")

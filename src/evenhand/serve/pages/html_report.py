@@ -1,5 +1,6 @@
-"""`evenhand report --html`: a run as one file that needs no network and no server. Figures and the
-first pairs are plain HTML; a script of ours makes all pairs browsable.
+"""`evenhand report --html`: a run as one file that needs no network and no server. Its figures are
+rendered by the templates of the served pages, and so are the pairs, which a script of ours makes
+browsable.
 """
 
 from __future__ import annotations
@@ -11,20 +12,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import Any
 
 from markupsafe import Markup
 
 import evenhand
-from evenhand.errors import EvenhandError, InputError, MissingExtra
-from evenhand.messages import Message, render
+from evenhand.errors import EvenhandError, InputError
+from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
-from evenhand.report.manifest import Manifest, manifest_of
-from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
+from evenhand.report.manifest import manifest_of
+from evenhand.report.overview import overview
+from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.run import RunReport, report_run
+from evenhand.report.themes import find_themes
+from evenhand.serve.judges import AddressRedactor
+from evenhand.serve.pages.figures import (
+    DISAGREEMENTS,
+    FILTER_WORDS,
+    SHOWN_AT_MOST,
+    RunLinks,
+    audit_links,
+    audit_shares,
+    ranking_values,
+    several_models,
+    show_conclusion,
+)
 from evenhand.serve.pages.html_report_pairs import (
     MOST_PAIRS,
     PairData,
@@ -37,139 +52,28 @@ from evenhand.serve.pages.rendering import (
     FigureFormat,
     Language,
     PageTranslator,
-    ScoreFormat,
     Wording,
-    address,
     environment,
     words,
 )
+from evenhand.serve.reports import without_addresses
+from evenhand.serve.verdicts import TableQuery, reason_of
 from evenhand.settings import load_settings
-from evenhand.store import Store
+from evenhand.store import RunRecord, Store
+from evenhand.store.verdict_index import MOST_TAGS
+from evenhand.store.verdict_table import PROMPT_CHARACTERS
+from evenhand.store.verdicts import VerdictPlace
 from evenhand.trust.audit import Audit, audit_run
-from evenhand.trust.findings import Findings, assess_audit
-
-if TYPE_CHECKING:
-    from evenhand.report.conclusions import Conclusion
-
-
-_SEVERAL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ChartImage:
-    """`name` is what it draws; the addresses hold the picture itself, for both palettes."""
-
-    name: str
-    light: str
-    dark: str
-
-
-@dataclass(frozen=True, slots=True)
-class AuditWithFindings:
-    audit: Audit
-    findings: Findings
-
-
-@dataclass(frozen=True, slots=True)
-class RunFigures:
-    """`undrawn` says why there are no charts."""
-
-    conclusions: Conclusions
-    run: RunReport
-    ranking: RunRanking | None
-    audits: tuple[AuditWithFindings, ...]
-    charts: tuple[ChartImage, ...]
-    undrawn: str | None
-    manifest: Manifest
-
-
-def gather(store: Store, conclusions: Conclusions, *, language: Language = "en") -> RunFigures:
-    ranking = _ranking(store, conclusions)
-    charts: tuple[ChartImage, ...] = ()
-    undrawn = None
-    try:
-        charts = tuple(_charts(conclusions, ranking, language))
-    except MissingExtra as error:
-        undrawn = render(error.message, language, "page")  # the file goes to others
-    return RunFigures(
-        conclusions=conclusions,
-        run=report_run(store, conclusions.run),
-        ranking=ranking,
-        audits=tuple(_audits(store, conclusions)),
-        charts=charts,
-        undrawn=undrawn,
-        manifest=manifest_of(store, conclusions.run),
-    )
-
-
-def svg_address(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-
-def _ranking(store: Store, conclusions: Conclusions) -> RunRanking | None:
-    """Of three models or more; two are compared by their win rate."""
-    models = {name for each in conclusions.conclusions for name in (each.model, each.against)}
-    if len(models - {None}) < _SEVERAL:
-        return None
-    try:
-        return rank_runs(
-            store,
-            [conclusions.run],
-            RankOptions(level=conclusions.level),
-            families=load_settings().families,
-        )
-    except InputError:
-        return None  # nothing that could be ranked yet
-
-
-def _audits(store: Store, conclusions: Conclusions) -> Iterator[AuditWithFindings]:
-    for judge in dict.fromkeys(conclusions.judges):
-        try:
-            audit = audit_run(store, conclusions.run, judge=judge, level=conclusions.level)
-        except EvenhandError:
-            continue  # no labels, or a judge that was asked in several ways
-        yield AuditWithFindings(audit, assess_audit(audit))
-
-
-def _charts(
-    conclusions: Conclusions, ranking: RunRanking | None, language: Language
-) -> Iterator[ChartImage]:
-    from evenhand.report.charts import drawing as charts
-
-    if not charts.can_draw():
-        raise MissingExtra("altair or vl-convert-python, which draw charts,", "plot")
-    from evenhand.report.charts.style import on_dark
-
-    if not conclusions.conclusions:
-        return
-    drawn = {
-        "rates": charts.win_rate_chart(conclusions, language=language),
-        "outcomes": charts.outcome_chart(conclusions, language=language),
-    }
-    if any(each.by_criterion for each in conclusions.conclusions):
-        drawn["criteria"] = charts.criterion_chart(conclusions, language=language)
-    if any(each.by_tag for each in conclusions.conclusions):
-        drawn["tags"] = charts.tag_chart(conclusions, language=language)
-    drawn["length"] = charts.length_chart(conclusions, language=language)
-    if ranking is not None and ranking.ranking is not None:
-        drawn["leaderboard"] = charts.leaderboard_chart(ranking.ranking, language=language)
-        drawn["matrix"] = charts.win_matrix_chart(ranking.ranking, language=language)
-    for name, chart in drawn.items():
-        light = charts.specification(chart, checked=False)
-        yield ChartImage(
-            name, *(svg_address(charts.draw(each, "svg")) for each in (light, on_dark(light)))
-        )
-
+from evenhand.trust.findings import assess_audit
 
 # Read without a script; more would make a page that nobody scrolls through.
 _READ_PLAINLY = 20
 # With more of them each one's own section would be a book; the table has them all.
 _WHOLE_AT_MOST = 12
-_GROUPS_AT_MOST = 200
-_MATRIX_AT_MOST = 30
-_LIVE = "file.live."
-# Words of the served pages that the script says too.
-_SHARED = ("outcome.", "winner.", "pair.")
+_SAID_LIVE = (
+    *("comparisons.", "file.live.", "filter.", "flag.", "outcome.", "page."),
+    *("pair.", "pairs.", "sort.", "winner."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +84,6 @@ class HtmlReport:
     pairs: int
     judged: int
     cut: int
-    charts: bool
-    undrawn: str | None
 
 
 def write_html_report(
@@ -203,27 +105,111 @@ def write_html_report(
     run = find_run(store, conclusions.run)
     choice = select_pairs(store, run, at_most=pairs)
     with PairData(store, run, choice, language=language, processes=processes) as data:
-        figures = gather(store, conclusions, language=language)
+        values = _figures(store, run, conclusions, choice, language)
         with atomic_file(path.expanduser(), overwrite=True) as stream:
-            for text in _rendered(figures, choice, data, language):
+            for text in _rendered(values, choice, data, language):
                 stream.write(text.encode())
-    return HtmlReport(
-        path=path,
-        pairs=len(choice.numbers),
-        judged=choice.of,
-        cut=data.cut,
-        charts=bool(figures.charts),
-        undrawn=figures.undrawn,
+    return HtmlReport(path=path, pairs=len(choice.numbers), judged=choice.of, cut=data.cut)
+
+
+def _figures(
+    store: Store,
+    run: RunRecord,
+    conclusions: Conclusions,
+    choice: PairSelection,
+    language: Language,
+) -> dict[str, Any]:
+    """What the templates of pages show of a run."""
+    links = RunLinks(None, one_contest=len(choice.contests) < 2, offered={}, held=choice.all)
+    alike = links.one_contest and conclusions.conclusions
+    themes = find_themes(store, run.name) if alike else ()
+    seen = overview(store, run.name) if alike else None
+    manifest = manifest_of(store, run.name)
+    return {
+        "found": conclusions,
+        "links": links,
+        "themes": themes if choice.all else (),
+        "shown": [
+            show_conclusion(each, seen, themes, links)
+            for each in conclusions.conclusions[:_WHOLE_AT_MOST]
+        ],
+        "ranked": _ranking(store, conclusions),
+        "pairs_of": lambda model, against=None: links.pairs(
+            model=model, against=against, ending="valid", named=None if against else "two"
+        ),
+        "audits": tuple(_audits(store, run, conclusions, links, language)),
+        "report": _without_folders(without_addresses(report_run(store, run.name))),
+        "manifest": manifest,
+        "again": None if manifest.command is None else shlex.join(manifest.command),
+        "shown_at_most": SHOWN_AT_MOST,
+    }
+
+
+def _ranking(store: Store, conclusions: Conclusions) -> dict[str, Any] | None:
+    """Of three models or more; two are compared by their win rate."""
+    if not several_models(conclusions):
+        return None
+    options = RankOptions(level=conclusions.level)
+    try:
+        ranked = rank_runs(store, [conclusions.run], options, families=load_settings().families)
+    except InputError:
+        return None  # nothing that could be ranked yet
+    return None if ranked.ranking is None else ranking_values(ranked, ranked.ranking)
+
+
+def _audits(
+    store: Store, run: RunRecord, conclusions: Conclusions, links: RunLinks, language: Language
+) -> Iterator[dict[str, Any]]:
+    for judge in dict.fromkeys(conclusions.judges):
+        try:
+            audit = audit_run(store, run.name, judge=judge, level=conclusions.level)
+        except EvenhandError:
+            continue  # no labels, or a judge that was asked in several ways
+        rows, reasons = _disagreements(store, run, audit, language)
+        yield {
+            "audit": audit,
+            "findings": assess_audit(audit),
+            "shares": audit_shares(audit, language),
+            "looked_at": rows,
+            "reasons": reasons,
+            **audit_links(audit, links),
+        }
+
+
+def _disagreements(
+    store: Store, run: RunRecord, audit: Audit, language: Language
+) -> tuple[list[dict[str, Any]], dict[tuple[int, int], str]]:
+    """The first pairs whose label the judge did not come to, with the judge's reason for each."""
+    judge = next(each for each in store.run_judges(run.id) if each.name == audit.judge)
+    hide = AddressRedactor.of_record(judge.settings)
+    rows: list[dict[str, Any]] = []
+    reasons = {}
+    for each in audit.disagreements[:DISAGREEMENTS]:
+        item = store.item(run.id, each.id)
+        place = VerdictPlace(0 if item is None else item.item.number, judge.id)
+        for whole in store.whole_verdicts_at(run.id, [place]):
+            row: dict[str, Any] = {"number": place.number, "judge_id": judge.id}
+            row |= {"label": each.label, "winner": each.verdict, "outcome": each.outcome}
+            rows.append(row | {"prompt": whole.pair.prompt[:PROMPT_CHARACTERS]})
+            reasons[place.number, judge.id] = reason_of(whole, language, hide)
+    return rows, reasons
+
+
+def _without_folders(report: RunReport) -> RunReport:
+    """The file goes to anybody."""
+    skipped = tuple(
+        each.model_copy(update={"source": PurePath(each.source).name}) for each in report.skipped
     )
+    sources = tuple(PurePath(each).name for each in report.sources)
+    return report.model_copy(update={"sources": sources, "skipped": skipped})
 
 
 def _rendered(
-    figures: RunFigures, choice: PairSelection, data: PairData, language: Language
+    values: dict[str, Any], choice: PairSelection, data: PairData, language: Language
 ) -> Iterator[str]:
     """Piece by piece: a file of many pairs is never in memory whole."""
     say = Wording(language)
-    again = figures.manifest.command
-    style, script = _inline("evenhand.css", "report.css"), _inline("report.js")
+    style, script = _inline("evenhand.css", "report.css"), _inline("evenhand.js", "report.js")
     # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
     parts = (Markup(part) for part in data.parts())  # noqa: S704
     yield from (
@@ -233,37 +219,49 @@ def _rendered(
             say=say,
             language=language,
             figure=FigureFormat(say),
-            scores=ScoreFormat(say),
             told=PageTranslator(language),
-            figures=figures,
-            again=None if again is None else shlex.join(again),
+            **values,
             choice=choice,
+            **_form(values["found"], choice, data.judges),
             first=data.first(_READ_PLAINLY),
             judges=data.judges,
             parts=lambda: parts,
-            table=lambda: Markup(data.table()),  # noqa: S704
+            table=lambda: Markup(data.table(values["themes"])),  # noqa: S704
             words=Markup(inert_json(_live_words(language))),  # noqa: S704
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
             policy=policy(style, script),
             version=evenhand.__version__,
             made_at=datetime.now(UTC),
-            outcomes=outcomes,
-            parts_of=outcome_parts,
-            percent=lambda level: f"{100 * level:g}",
-            whole_at_most=_WHOLE_AT_MOST,
-            groups_at_most=_GROUPS_AT_MOST,
-            matrix_at_most=_MATRIX_AT_MOST,
         )
     )
 
 
+def _form(found: Conclusions, choice: PairSelection, judges: list[str]) -> dict[str, Any]:
+    """The filters of a page's table, with nothing set; the script sets them."""
+    models = {name for met in choice.contests for name in met if name is not None}
+    criteria = [own.name for each in found.conclusions for own in each.by_criterion]
+    return {
+        "pairs_at": "#pairs",
+        "query": TableQuery(),
+        "given": {},
+        "active": (),
+        "wrong": {},
+        "totals": {
+            "models": sorted(models),
+            "criteria": [{"name": each} for each in dict.fromkeys(criteria)],
+            "tags": [{"name": name} for name, _ in choice.tags.most_common(MOST_TAGS)],
+            "judges": [{"judge": each} for each in dict.fromkeys(judges)],
+        },
+    }
+
+
 def policy(style: str, script: str) -> str:
-    """This style, this script and pictures inside the file: nothing else is loaded or run, and no
-    text becomes markup or a script."""
+    """This style and this script: nothing else is loaded or run, and no text becomes markup or a
+    script."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; "
+        "base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
@@ -277,28 +275,21 @@ def _inline(*names: str) -> str:
     return "".join(static.joinpath(name).read_text("utf-8") for name in names)
 
 
-def _live_words(language: Language) -> dict[str, str]:
-    """What the script says."""
+def _live_words(language: Language) -> dict[str, Any]:
+    """What the script says, and each filter's name with the words for its values."""
     told = words(language)
-    shared = {key: said for key, said in told.items() if key.startswith(_SHARED)}
-    live = {key.removeprefix(_LIVE): said for key, said in told.items() if key.startswith(_LIVE)}
-    return shared | live
-
-
-def outcomes(conclusion: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:
-    """A kind, who won where it is a win, how many, and the address of the pairs behind it."""
-    counts = conclusion.win_rate.counts
-    of_a, of_b = conclusion.names if conclusion.side == "A" else conclusion.names[::-1]
-
-    def to(outcome: str, winner: str | None = None) -> str:
-        return address("#pairs", outcome=outcome, winner=winner, judge=conclusion.judge)
-
-    yield "A", of_a, counts.wins_a, to("win", of_a)
-    yield "B", of_b, counts.wins_b, to("win", of_b)
-    yield "tie", None, counts.ties, to("tie")
-    yield "inconsistent", None, counts.inconsistent, to("inconsistent")
-    yield "invalid", None, counts.invalid, to("invalid")
-
-
-def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int, None]]:
-    return [(kind, count, None) for kind, _, count, _ in outcomes(conclusion)]
+    shown = {key: said for key, said in told.items() if key.startswith(_SAID_LIVE)}
+    named = {"id": ("pair.id", ""), **FILTER_WORDS}
+    return shown | {
+        "filters": {
+            name: (
+                told[word],
+                {
+                    key.removeprefix(values): said
+                    for key, said in told.items()
+                    if values and key.startswith(values)
+                },
+            )
+            for name, (word, values) in named.items()
+        }
+    }

@@ -10,7 +10,8 @@ import os
 import random
 import signal
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,9 +21,13 @@ from typing import Any, Self
 
 import orjson
 
-from evenhand.contract import Outcome, Verdict, Winner
+from evenhand.contract import Outcome, Winner
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.report.lookup import find_run
-from evenhand.report.records import JudgedPair, PairReport, StoredAnswer, whole_pair
+from evenhand.report.records import PairReport, StoredAnswer, whole_pair
+from evenhand.report.themes import Themes
+from evenhand.serve.indexing import noted
+from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.rendering import (
     FigureFormat,
     Language,
@@ -31,6 +36,7 @@ from evenhand.serve.pages.rendering import (
     environment,
 )
 from evenhand.serve.pages.texts import ShownPair, ShownText, show_pair_texts
+from evenhand.serve.verdicts import reason_of
 from evenhand.store import (
     ItemVote,
     ItemWhole,
@@ -39,6 +45,16 @@ from evenhand.store import (
     Store,
     WholeVerdict,
     open_store,
+)
+from evenhand.store.verdict_index import (
+    ABSTAINED,
+    ANY_ORDERS,
+    ENDINGS,
+    JUDGES_DIFFER,
+    NOTED,
+    ORDERS,
+    UNREAD,
+    VerdictMarks,
 )
 from evenhand.store.verdicts import VerdictPlace
 
@@ -56,12 +72,16 @@ _SEED = 20_260_101
 @dataclass(frozen=True, slots=True)
 class PairSelection:
     """Which pairs are in the file: all, or so many by lot. Texts are cut at `text_limit`; `lengths`
-    are of each pair's two responses together."""
+    are of each pair's two responses together. The rest is of all judged pairs: which models meet
+    as A and B, tags by how often, and whether any has a label."""
 
     numbers: Sequence[int]
     of: int
     text_limit: int
     lengths: Sequence[int]
+    contests: frozenset[tuple[str | None, str | None]]
+    tags: Counter[str]
+    labelled: bool
 
     @property
     def all(self) -> bool:
@@ -85,16 +105,26 @@ def select_pairs(store: Store, run: RunRecord, *, at_most: int) -> PairSelection
     """Each judged pair has the same chance, whatever came of it: what is in the file looks like
     what is not. By lot and not every tenth, since data often come in turns."""
     judged: dict[int, int] = {}
+    contests: set[tuple[str | None, str | None]] = set()
+    tags: Counter[str] = Counter()
+    labelled = False
     for judge in store.run_judges(run.id):
         columns = store.outcome_columns(run.id, judge.id)
         for number, a, b in zip(columns.number, columns.length_a, columns.length_b, strict=True):
             judged[int(number)] = int(a) + int(b)
+        names = (*columns.models, None)  # none is -1
+        met = set(zip(columns.model_a, columns.model_b, strict=True))
+        contests |= {(names[a], names[b]) for a, b in met}
+        for code, count in Counter(columns.tags).items():
+            tags.update(dict.fromkeys(columns.tag_sets[code], count))
+        labelled = labelled or any(label >= 0 for label in columns.label)
     numbers = sorted(judged)
     if len(numbers) > at_most:
         drawn = random.Random(_SEED).sample(numbers, at_most)  # noqa: S311 - no secret
         numbers = sorted(drawn)
     lengths = [judged[number] for number in numbers]
-    return PairSelection(numbers, len(judged), _text_limit(lengths), lengths)
+    limit = _text_limit(lengths)
+    return PairSelection(numbers, len(judged), limit, lengths, frozenset(contests), tags, labelled)
 
 
 def _text_limit(lengths: Sequence[int]) -> int:
@@ -108,8 +138,10 @@ _READ_AT_ONCE = 64
 _BEGINNING = 120
 # A judge that never ends its answer says nothing new in the rest of it.
 _RAW_LIMIT = 8_000
-
-DISAGREES, JUDGES_DIFFER, NOTED, ABSTAINED = 1, 2, 4, 8
+_REASON = 160
+# By the names that filters have.
+_FLAGS = {"judgesDiffer": JUDGES_DIFFER, "noted": NOTED, "unread": UNREAD, "abstained": ABSTAINED}
+_ENDS = {WIN_A: "A", WIN_B: "B", TIE: "TIE", INCONSISTENT: "inconsistent", INVALID: "invalid"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +152,8 @@ class ReportVerdict:
     outcome: str
     winner: Winner | None
     confidence: float | None
-    flags: int
+    marks: VerdictMarks
+    reason: str
 
     @property
     def kind(self) -> str:
@@ -135,8 +168,9 @@ class ReportPair:
     number: int
     id: str
     label: Winner | None
-    model_a: str
-    model_b: str
+    voted: Winner | None  # by most people, where the data has no label
+    model_a: str | None
+    model_b: str | None
     tags: tuple[str, ...]
     begins: str
     length_a: int
@@ -158,6 +192,9 @@ class PairReader:
         self._run = run
         self._text_limit = text_limit
         self._judges = {judge.id: judge for judge in store.run_judges(run.id)}
+        self._hide = {
+            each.id: AddressRedactor.of_record(each.settings) for each in self._judges.values()
+        }
         self._place_of = {judge_id: place for place, judge_id in enumerate(self._judges)}
 
     @property
@@ -181,18 +218,18 @@ class PairReader:
 
     def read(self, numbers: Sequence[int]) -> Iterator[ReportPair]:
         for start in range(0, len(numbers), _READ_AT_ONCE):
+            some = numbers[start : start + _READ_AT_ONCE]
+            marks = self._store.verdict_marks(self._run.id, some, noted=noted)
+            voted = self._store.voted_labels(self._run.id, some)
             wanted = [
-                VerdictPlace(number, judge_id)
-                for number in numbers[start : start + _READ_AT_ONCE]
-                for judge_id in self._judges
+                VerdictPlace(number, judge_id) for number in some for judge_id in self._judges
             ]
             by_number: dict[int, list[WholeVerdict]] = {}
             for whole in self._store.whole_verdicts_at(self._run.id, wanted):
                 by_number.setdefault(whole.row.item.number, []).append(whole)
-            for number in sorted(by_number):
-                yield self._pair(
-                    sorted(by_number[number], key=lambda each: self._place_of[each.row.judge_id])
-                )
+            for number, found in sorted(by_number.items()):
+                found.sort(key=lambda each: self._place_of[each.row.judge_id])
+                yield self._pair(found, marks, voted.get(number))
 
     @cached_property
     def _votes(self) -> Mapping[int, list[ItemVote]]:
@@ -204,14 +241,18 @@ class PairReader:
             by_number.setdefault(each.number, []).append(each._replace(vote=vote))
         return by_number
 
-    def _pair(self, whole: list[WholeVerdict]) -> ReportPair:
+    def _pair(
+        self,
+        whole: list[WholeVerdict],
+        marks: Mapping[tuple[int, int], VerdictMarks],
+        voted: Winner | None,
+    ) -> ReportPair:
         item, pair = whole[0].row.item, whole[0].pair
         judged = tuple(
             JudgedItem(self._judges[each.row.judge_id], each.settled, each.passes, ())
             for each in whole
         )
         report = whole_pair(self._run, ItemWhole(item, pair, judged))
-        decided = {each.row.winner for each in whole if _stands(each.row.outcome)}
         given = {
             "prompt": pair.prompt,
             "a": pair.response_a,
@@ -225,15 +266,15 @@ class PairReader:
             number=item.number,
             id=self._cut(item.key),
             label=item.label,
-            model_a=item.model_a or "A",
-            model_b=item.model_b or "B",
+            voted=voted,
+            model_a=item.model_a,
+            model_b=item.model_b,
             tags=item.tags,
             begins=" ".join(pair.prompt[: 2 * _BEGINNING].split())[:_BEGINNING],
             length_a=len(pair.response_a),
             length_b=len(pair.response_b),
             verdicts=tuple(
-                self._verdict(each, its, differ=len(decided) > 1)
-                for each, its in zip(whole, report.judges, strict=True)
+                self._verdict(each, marks[item.number, each.row.judge_id]) for each in whole
             ),
             texts={name: self._cut(text) for name, text in texts.items()},
             shown=_as_long_as(shown, texts),
@@ -281,26 +322,14 @@ class PairReader:
             )
         return made.model_copy(update=changes)
 
-    def _verdict(self, own: WholeVerdict, judged: JudgedPair, *, differ: bool) -> ReportVerdict:
-        settled = judged.verdict
-        row, label = own.row, own.row.item.label
-        agrees = _stands(row.outcome) and row.winner == label
-        flags = (
-            DISAGREES * (label is not None and not agrees)
-            + JUDGES_DIFFER * differ
-            + NOTED * bool(isinstance(settled, Verdict) and settled.notes)
-            + ABSTAINED * row.abstained
-        )
-        return ReportVerdict(
-            self._place_of[row.judge_id], row.outcome.value, row.winner, row.confidence, flags
-        )
+    def _verdict(self, own: WholeVerdict, marks: VerdictMarks) -> ReportVerdict:
+        row = own.row
+        reason = reason_of(own, self._language, self._hide[row.judge_id])[:_REASON]
+        place = self._place_of[row.judge_id]
+        return ReportVerdict(place, row.outcome.value, row.winner, row.confidence, marks, reason)
 
     def _cut(self, text: str) -> str:
         return text[: self._text_limit]
-
-
-def _stands(outcome: Outcome) -> bool:
-    return outcome in (Outcome.WIN, Outcome.TIE)
 
 
 def _as_long_as(shown: ShownPair, texts: Mapping[str, str]) -> ShownPair:
@@ -403,14 +432,14 @@ def _made(numbers: Sequence[int]) -> PackedPairs:
 
 @dataclass(slots=True)
 class _Names:
-    """Texts that many rows share, by their place in a list."""
+    """What many rows share, by its place in a list."""
 
-    places: dict[str, int] = field(default_factory=dict)
+    places: dict[Any, int] = field(default_factory=dict)
 
-    def place(self, name: str) -> int:
+    def place(self, name: Any) -> int:
         return self.places.setdefault(name, len(self.places))
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.places)
 
 
@@ -440,7 +469,7 @@ class PairData:
             self._parts = self._pool.map(_made, parts, chunksize=4)
         else:
             self._parts = _in_turn(self._reader, parts)
-        self._names, self._tags = _Names(), _Names()
+        self._names, self._tags, self._criteria, self._breakdowns = (_Names() for _ in range(4))
         self._pairs: list[list[Any]] = []
         self._rows: list[list[Any]] = []
         self.cut = 0
@@ -471,12 +500,22 @@ class PairData:
                 self._add(pair, number, place)
             yield part.packed
 
-    def table(self) -> str:
+    def table(self, themes: Iterable[Themes] = ()) -> str:
         return inert_json(
             {
                 "judges": self.judges,
                 "names": list(self._names),
                 "tags": list(self._tags),
+                "criteria": list(self._criteria),
+                "breakdowns": list(self._breakdowns),
+                "endings": ENDINGS,
+                "flags": _FLAGS,
+                "orders": {str(bits): name for name, bits in ORDERS.items()},
+                "anyOrders": ANY_ORDERS,
+                "themes": {
+                    each.judge: {one.phrase: one.numbers for one in (*each.a, *each.b)}
+                    for each in themes
+                },
                 "pairs": self._pairs,
                 "rows": self._rows,
             }
@@ -484,18 +523,22 @@ class PairData:
 
     def _add(self, pair: ReportPair, part: int, place: int) -> None:
         self.cut += pair.cut
-        a, b = self._names.place(pair.model_a), self._names.place(pair.model_b)
-        won = {"A": a, "B": b, "TIE": -1, None: -2}
+        a, b = (
+            -1 if name is None else self._names.place(name) for name in (pair.model_a, pair.model_b)
+        )
         for each in pair.verdicts:
+            breakdown = tuple(
+                (self._criteria.place(name), _ENDS[code]) for name, code in each.marks.criteria
+            )
             self._rows.append(
                 [
                     len(self._pairs),
                     each.judge,
-                    each.outcome,
-                    each.winner,
-                    won[each.winner],
+                    ENDINGS.index((each.outcome, each.winner)),
                     each.confidence,
-                    each.flags,
+                    each.marks.flags,
+                    self._breakdowns.place(breakdown),
+                    each.reason,
                 ]
             )
         self._pairs.append(
@@ -503,6 +546,7 @@ class PairData:
                 pair.number,
                 pair.id,
                 pair.label,
+                pair.voted,
                 a,
                 b,
                 [self._tags.place(tag) for tag in pair.tags],

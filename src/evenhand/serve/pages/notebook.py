@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from evenhand.errors import MissingExtra
-from evenhand.serve.pages.html_report import svg_address
 from evenhand.serve.pages.rendering import Language, ScoreFormat, Wording, render_template
 
 if TYPE_CHECKING:
@@ -77,9 +76,12 @@ def interval_image(value: float | None, low: float | None, high: float | None) -
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}">'
         f"{''.join(shapes)}</svg>"
     )
-    packed = base64.b64encode(svg.encode()).decode()
-    image = Markup('<img alt="" width="{}" height="{}" src="data:image/svg+xml;base64,{}">')
-    return image.format(_WIDTH, _HEIGHT, packed)
+    image = Markup('<img alt="" width="{}" height="{}" src="{}">')
+    return image.format(_WIDTH, _HEIGHT, _svg_address(svg.encode()))
+
+
+def _svg_address(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 # By name: to load the classes would be to load all that they need.
@@ -137,7 +139,7 @@ def _picture(value: object, language: Language) -> str | None:
 
     try:
         chart = _chart(value, language)
-        return None if chart is None else svg_address(draw(specification(chart), "svg"))
+        return None if chart is None else _svg_address(draw(specification(chart), "svg"))
     except MissingExtra:
         return None
 

@@ -5,11 +5,11 @@ and the filtered table as a file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import chain, islice
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from typing import Any, Literal, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -19,22 +19,25 @@ from evenhand.messages import Message
 from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
 from evenhand.report.files import csv_lines
 from evenhand.report.records import RunRow, row_of, whole_pair
-from evenhand.serve.comparisons import stored_prompt
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.figures import FILTER_WORDS
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
 from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
+from evenhand.serve.prompt_texts import SentMessage, sent_prompt
 from evenhand.serve.reports import RunTotals, own_families, totals
-from evenhand.serve.run_status import MOST_DIGITS, needed_run
+from evenhand.serve.run_status import is_number, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
-from evenhand.store import RunRecord, Store
+from evenhand.serve.views import SavedViews, ViewInRun
+from evenhand.store import ItemWhole, RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
-# What an address may hold beside the filters.
-BESIDE = frozenset({"cursor"})
+# What an address may hold beside the filters: a page; a pair whose page is wanted, and whether it
+# was opened beside the list; a saved view of which something was left out.
+BESIDE = frozenset({"cursor", "at", "beside", "saved"})
 
 
 def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
@@ -42,21 +45,50 @@ def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
 
 
 async def list_pairs(visit: Visit) -> Filled | Response:
+    return await _table(visit)
+
+
+async def change_views(visit: Visit) -> Filled | Response:
+    """Save the table's filters under a name, or delete a view that was saved; back to the table.
+    What is wrong with the name is said there too."""
+    form = await visit.form()
+    gone, name = form.get("remove"), form.get("name")
+    query = table_query(visit)
+    if gone is not None:
+        await visit.service.remove_view(visit.run_id, gone)
+    else:
+        try:
+            await visit.service.save_view(visit.run_id, name or "", query)
+        except InputError as error:
+            return await _table(visit, refused=error.message, name=name)
+    run = await asyncio.to_thread(needed_run, visit.service.store, visit.run_id)
+    return RedirectResponse(address(f"/runs/{run.id}/pairs", **query.in_address()), status_code=303)
+
+
+async def _table(
+    visit: Visit, *, refused: str | None = None, name: str | None = None
+) -> Filled | Response:
     given, wrong = _readable(visit.given(beside=BESIDE))
     query = read_query(given, TableQuery)
     cursor = visit.request.query_params.get("cursor") or None
     service = visit.service
     status = await service.run(visit.run_id)
+    if "at" in visit.request.query_params:
+        return await _page_of_pair(visit, str(status.id), query)
     table, counted = await asyncio.gather(
         service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
         service.report_cache.get(totals(status.id)),
     )
-    reasons = await service.verdict_browser.reasons(status.id, table.rows, visit.language)
+    reasons, saved = await asyncio.gather(
+        service.verdict_browser.reasons(status.id, table.rows, visit.language),
+        service.views(str(status.id)),
+    )
     path, in_address = f"/runs/{status.id}/pairs", query.in_address()
     return Filled(
         "pairs.html",
         {
             "run": status,
+            "pairs_at": path,
             "query": query,
             "given": in_address,
             "wrong": wrong,
@@ -68,9 +100,41 @@ async def list_pairs(visit: Visit) -> Filled | Response:
             "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.whole,
+            "views": list(_view_chips(path, in_address, saved)),
+            "lacking": _lacking(saved, visit.request.query_params.get("saved")),
+            "refused": refused,
+            "view_name": name,
         },
-        status=422 if wrong else 200,
+        status=422 if wrong or refused is not None else 200,
     )
+
+
+def _view_chips(
+    path: str, given: dict[str, Any], saved: SavedViews
+) -> Iterator[tuple[ViewInRun, str, bool]]:
+    """Each view, its address, and whether it is shown. One of which something is left out says so
+    when it is opened."""
+    for view in saved.views:
+        named = view.name if view.left_out else None
+        on = named is None and view.filters == given
+        yield view, address(path, **view.filters, saved=named), on
+
+
+def _lacking(saved: SavedViews, name: str | None) -> ViewInRun | None:
+    return next((each for each in saved.views if each.name == name and each.left_out), None)
+
+
+async def _page_of_pair(visit: Visit, run_id: str, query: TableQuery) -> Response:
+    """To the row of a pair, whichever page of the table it stands on by now."""
+    asked = visit.request.query_params
+    number = asked["at"]
+    cursor, row = None, ""
+    if is_number(number):
+        cursor = await visit.service.verdict_browser.page_of(run_id, query, int(number), limit=ROWS)
+        row = f"#pair-{int(number)}"
+    beside = asked.get("beside") or None
+    kept = address(f"/runs/{run_id}/pairs", **query.in_address(), cursor=cursor, beside=beside)
+    return RedirectResponse(f"{kept}{row}", status_code=303)
 
 
 _SHARES = ("minConfidence", "maxConfidence")
@@ -98,39 +162,6 @@ def _readable(given: QueryParams) -> tuple[QueryParams, dict[str, str]]:
     return QueryParams(kept), wrong
 
 
-# The word for a filter and the words for its values; without the latter a value is a name.
-_FILTER_WORDS = {
-    "outcome": ("filter.outcome", "outcome."),
-    "winner": ("filter.winner", "winner."),
-    "judge": ("filter.judge", ""),
-    "tag": ("filter.tag", ""),
-    "disagrees": ("filter.disagrees", "disagrees."),
-    "abstained": ("flag.abstained", "yes."),
-    "minConfidence": ("filter.min_confidence", ""),
-    "maxConfidence": ("sort.confidence_to", ""),
-    "ending": ("filter.ending", "ending."),
-    "label": ("filter.label", "label_is."),
-    "criterion": ("filter.criterion", ""),
-    "criterionEnd": ("filter.criterion_end", "end."),
-    "judgesDiffer": ("filter.judges_differ", "differ."),
-    "noted": ("flag.noted", "yes."),
-    "unread": ("flag.unread", "yes."),
-    "model": ("filter.model", ""),
-    "against": ("filter.against", ""),
-    "modelWins": ("filter.model_wins", "model_wins."),
-    "named": ("filter.named", "named."),
-    "orders": ("filter.orders", "orders."),
-    "leans": ("filter.leans", "leans."),
-    "longerWins": ("filter.longer_wins", "yes."),
-    "minLengthDifference": ("filter.min_longer", ""),
-    "maxLengthDifference": ("filter.max_longer", ""),
-    "belowConfidence": ("filter.below_confidence", ""),
-    "hasConfidence": ("filter.has_confidence", "yes."),
-    "theme": ("filter.theme", ""),
-    "flagged": ("filter.flagged", "yes."),
-    "countVotes": ("filter.count_votes", "yes."),
-    "query": ("filter.words", ""),
-}
 # Without the one, the others say nothing.
 _LEANING = {"model": ("against", "modelWins", "criterionEnd"), "criterion": ("criterionEnd",)}
 
@@ -140,9 +171,9 @@ def _active(
 ) -> Iterator[tuple[Markup, Markup | str, str]]:
     """Each filter that is set, in words, and the address without it."""
     for name, value in given.items():
-        if name not in _FILTER_WORDS:
+        if name not in FILTER_WORDS:
             continue  # the order
-        word, values = _FILTER_WORDS[name]
+        word, values = FILTER_WORDS[name]
         told = str(value).lower() if isinstance(value, bool) else str(value)
         without = {name, *_LEANING.get(name, ())}
         kept = {each: own for each, own in given.items() if each not in without}
@@ -173,10 +204,19 @@ def _chips(
         yield kind, count if known else None, to, now == wanted
 
 
-TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),)
+TABLE_PAGES = (
+    Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),
+    Page(
+        path="/runs/{id}/views",
+        name="viewsPage",
+        work=change_views,
+        method="POST",
+        place="runs",
+    ),
+)
 
 
-_BESIDE = frozenset({"cursor", "view", "marks"})
+_BESIDE = BESIDE | {"view", "marks"}
 _MOST_VOTES = 200
 _SENT_AT_MOST = 100_000
 
@@ -218,7 +258,8 @@ async def flag(visit: Visit) -> Filled | Response:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     comment = None if remove else form.get("comment")
     await visit.service.flag(str(run.id), key[number], comment=comment, remove=remove)
-    return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
+    query = table_query(visit, beside=_BESIDE)
+    return RedirectResponse(_address_of(visit, run, number, query), status_code=303)
 
 
 async def find_pair(visit: Visit) -> Filled | Response:
@@ -243,22 +284,18 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     raw, marks = asked.get("view") == "raw", _MARKS.get(asked.get("marks", ""), "where it helps")
     run, number = await asyncio.to_thread(_place, visit)
     service = visit.service
-    status, shown, offers, (previous, following, standing) = await asyncio.gather(
+    status, (shown, sent), offers, (previous, following, standing) = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
         asyncio.to_thread(service.judges.offered_or_named),
         service.verdict_browser.neighbours(str(run.id), query, number),
     )
 
-    def to(number: int | None) -> str | None:
-        if number is None:
-            return None
-        kept = {name: asked[name] for name in ("view", "marks", "cursor") if asked.get(name)}
-        return address(f"/runs/{run.id}/pairs/{number}", **query.in_address(), **kept)
+    def to(number: int | None, act: str = "") -> str | None:
+        return None if number is None else _address_of(visit, run, number, query, act)
 
-    table = address(
-        f"/runs/{run.id}/pairs", **query.in_address(), cursor=asked.get("cursor") or None
-    )
+    beside = asked.get("beside") or None
+    table = address(f"/runs/{run.id}/pairs", **query.in_address(), at=number, beside=beside)
 
     return Filled(
         "pair.html",
@@ -266,14 +303,14 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "run": status,
             "shown": shown,
             "pair": shown.report,
-            "sent": await asyncio.to_thread(_sent, shown, status.judges),
-            "sent_at_most": _SENT_AT_MOST,
+            "sent": [(name, *each) for name, each in zip_longest(status.judges[: len(sent)], sent)],
             "offers": offers,
             "raw": raw,
             "marks": marks,
-            "table": f"{table}#pair-{number}",  # back to its row
+            "table": table,
             "standing": standing,
             "here": to(number),
+            "flagging": to(number, "/flag"),
             "previous": to(previous),
             "next": to(following),
             **values,
@@ -281,29 +318,64 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     )
 
 
-def _sent(shown: ShownPair, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """By what readers call the judges: a recorded name may hold an address."""
-    pair, judges = shown.report.pair, shown.report.judges
-    sent = [(name, stored_prompt(pair, each)) for name, each in zip(names, judges, strict=False)]
-    return [(name, text) for name, text in sent if text is not None]
+def _address_of(visit: Visit, run: RunRecord, number: int, query: TableQuery, act: str = "") -> str:
+    """Of a pair as this visit sees it: in the same table, shown in the same way."""
+    asked = visit.request.query_params
+    kept = {name: asked[name] for name in ("view", "marks", "beside") if asked.get(name)}
+    return address(f"/runs/{run.id}/pairs/{number}{act}", **query.in_address(), **kept)
+
+
+def _sent(
+    store: Store, run: RunRecord, whole: ItemWhole
+) -> list[tuple[tuple[ShownMessage, ...], str]]:
+    """Of each judge of the pair: the messages, or why they cannot be shown."""
+    told: list[tuple[tuple[ShownMessage, ...], str]] = []
+    for judged in whole.judged:
+        sent = sent_prompt(store, run, whole.pair, judged)
+        if isinstance(sent, Message):
+            told.append(((), sent))
+        else:
+            told.append((tuple(_within(sent or ())), ""))
+    return told
+
+
+class ShownMessage(NamedTuple):
+    """`cut`: how many characters are left out at its end."""
+
+    sent: SentMessage
+    html: Markup
+    cut: int
+
+
+def _within(sent: Sequence[SentMessage]) -> Iterator[ShownMessage]:
+    room = _SENT_AT_MOST
+    for each in sent:
+        kept = each.text[:room]
+        room -= len(kept)
+        # A browser takes a carriage return for the end of a line, unless it is spelt.
+        html = Markup(str(escape(kept)).replace("\r", "&#13;"))  # noqa: S704 - it is escaped
+        yield ShownMessage(each, html, len(each.text) - len(kept))
 
 
 def _place(visit: Visit) -> tuple[RunRecord, int]:
     number: str = visit.request.path_params["number"]
     run = needed_run(visit.service.store, visit.run_id)
-    if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
+    if not is_number(number):
         raise NotFound(Message("serve.pair_no_number", name=run.name, number=number[:40]))
     return run, int(number)
 
 
-def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks) -> ShownPair:
+def _read(
+    store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks
+) -> tuple[ShownPair, list[tuple[tuple[ShownMessage, ...], str]]]:
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
     if whole is None:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     report = whole_pair(run, whole, families=own_families())
-    return show_pair_texts(report, votes, rendered=not raw, marks=marks)
+    shown = show_pair_texts(report, votes, rendered=not raw, marks=marks)
+    return shown, _sent(store, run, whole)
 
 
 PAIR_PAGES = (

@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.report.ranking import RunRanking, leader_of
+from evenhand.report.ranking import RunRanking
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.leaderboard import board_of, matrix_of
+from evenhand.serve.pages.figures import ranking_values
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
 from evenhand.serve.verdicts import TableQuery
-from evenhand.stats.ranking.result import RankedModel, Ranking
+from evenhand.stats.ranking.result import RankedModel
 
 _FILTERS = set(RankFilters.model_fields)
 _MOST_TAGS = 8
@@ -77,7 +77,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     }
     ranked = kept.value
     if ranked is not None and ranked.ranking is not None:
-        values |= _shown(ranked, ranked.ranking) | {
+        values |= ranking_values(ranked, ranked.ranking) | {
             "chart_query": {
                 "run": ids,
                 **query.model_dump(include=_FILTERS, exclude_defaults=True),
@@ -109,18 +109,6 @@ def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[Run
     """The newest runs, and before them those that were chosen by their address."""
     there = {status.id for status in listed}
     return [*(status for status in chosen if status.id not in there), *listed]
-
-
-def _shown(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:
-    matrix = matrix_of(ranking)
-    return {
-        "found": ranked,
-        "ranking": ranking,
-        "leads": leader_of(ranking),
-        "board": board_of(ranking),
-        "names": [each.model for each in ranking.models[: len(matrix)]],
-        "matrix": matrix,
-    }
 
 
 class BehindQuery(TableQuery):

@@ -14,7 +14,7 @@ from evenhand.messages import Message
 from evenhand.serve import reports
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
-from evenhand.serve.run_status import MOST_DIGITS
+from evenhand.serve.run_status import is_number
 from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion
 from evenhand.store.records import LONGEST_NAME
 from evenhand.trust.votes import sum_up_votes
@@ -137,7 +137,7 @@ def _votes_only(visit: Visit) -> bool:
 
 
 def _number(given: str) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
+    if not is_number(given):
         raise InputError(Message("serve.vote_pair_malformed", given=given[:40]))
     return int(given)
 

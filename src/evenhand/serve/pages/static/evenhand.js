@@ -6,7 +6,7 @@ const typing = (event) =>
   event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented ||
   /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
 
-const markedRow = (table) => table.querySelector("tbody tr[aria-current]");
+const markedRow = (within) => within.querySelector("tbody tr[aria-current]");
 
 function markRow(table, row) {
   const now = markedRow(table);
@@ -34,9 +34,17 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Where there is room, a pair that is clicked opens beside the list, which keeps its place; the row
-// is in the address, so that a page that is loaded anew opens it again.
+// Where there is room, a pair that is clicked opens beside the list, which keeps its place. The row
+// and that it is open are in the address: a page that is loaded anew, or come back to, has both.
 const ROOM = matchMedia("(min-width: 75rem)");
+
+function keepPlace(row, beside) {
+  const address = new URL(location.href);
+  address.hash = row.id;
+  if (beside) address.searchParams.set("beside", "1");
+  else address.searchParams.delete("beside");
+  history.replaceState(null, "", address);
+}
 
 async function openBeside(link) {
   const split = link.closest("[data-split]");
@@ -51,7 +59,9 @@ async function openBeside(link) {
   for (const each of pair.querySelectorAll("[data-key]")) each.removeAttribute("data-key");
   pair.querySelectorAll(".step a, .step .off").forEach((each) => each.remove());
   const alone = pair.querySelector(".bar .end");
-  alone.href = link.href;
+  const address = new URL(link.href);
+  address.searchParams.set("beside", "1"); // the way back leads here
+  alone.href = address;
   alone.textContent = own.dataset.alone;
   const close = document.createElement("button");
   close.className = "plain";
@@ -62,19 +72,20 @@ async function openBeside(link) {
   own.scrollTop = 0;
   split.classList.add("is-open");
   markRow(row.closest("table"), row);
-  history.replaceState(null, "", `#${row.id}`);
+  keepPlace(row, true);
 }
 
 function closeBeside(split) {
   split.classList.remove("is-open");
-  history.replaceState(null, "", location.pathname + location.search);
+  keepPlace(markedRow(split), false);
 }
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-split] td.lead a");
   const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  if (!link || !plain) return;
   // A key that presses the link opens the pair alone: it is a click without a place.
-  if (!link || !plain || !ROOM.matches || event.detail === 0) return;
+  if (!ROOM.matches || event.detail === 0) return keepPlace(link.closest("tr"), false);
   event.preventDefault();
   openBeside(link);
 });
@@ -82,11 +93,27 @@ document.addEventListener("keydown", (event) => {
   const split = document.querySelector("[data-split].is-open");
   if (event.key === "Escape" && split && !typing(event)) closeBeside(split);
 });
+// A flag that is set beside the list leaves the list where it is.
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest(".opened .flag form");
+  if (!form) return;
+  event.preventDefault();
+  const row = markedRow(form.closest("[data-split]"));
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  const answer = await fetch(form.action, { method: "POST", body });
+  const own = answer.ok && (await newsOf(location.href)).getElementById(row.id);
+  if (own) row.replaceWith(document.adoptNode(own));
+  openBeside((own || row).querySelector("td.lead a"));
+});
 addEventListener("DOMContentLoaded", () => {
   const row = location.hash && document.querySelector(`[data-split] tr[id="${CSS.escape(location.hash.slice(1))}"]`);
   if (!row) return;
+  const link = row.querySelector("td.lead a");
   markRow(row.closest("table"), row);
   row.scrollIntoView({ block: "center" });
+  // What is being filled is replaced as a whole, unless somebody is in it.
+  if (!row.closest("[data-live]")) link.focus({ preventScroll: true });
+  if (ROOM.matches && new URLSearchParams(location.search).has("beside")) openBeside(link);
 });
 
 // The slash leads to the search, as in other lists.

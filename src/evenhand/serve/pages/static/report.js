@@ -5,13 +5,14 @@
 (() => {
   const live = document.getElementById("live");
   if (!live) return;
-  const words = JSON.parse(document.getElementById("words").textContent);
-  const table = JSON.parse(document.getElementById("table").textContent);
+  const parsed = (id) => JSON.parse(document.getElementById(id).textContent);
+  const words = parsed("words");
+  const table = parsed("table");
   const packed = document.getElementsByClassName("part");
+  const [form] = live.getElementsByTagName("form");
+  const [choose, status, list, reader] = ["choose", "found", "list", "reader"].map((id) => document.getElementById(id));
   const ROWS = 50;
   const KEPT_PARTS = 8;
-  const FLAGS = { disagrees: 1, differ: 2, noted: 4, abstained: 8 };
-  const OUTCOMES = ["win", "tie", "inconsistent", "invalid"];
 
   // Texts and elements ------------------------------------------------------------------------
 
@@ -59,16 +60,82 @@
 
   // The table's columns -----------------------------------------------------------------------
 
+  const named = (at) => (at < 0 ? null : table.names[at]);
   const pairs = table.pairs.map(
-    ([number, id, label, a, b, tags, begins, lengthA, lengthB, part, at]) =>
-      ({ number, id, label, a, b, tags, begins, lengthA, lengthB, longer: lengthB - lengthA, part, at, rows: [] }));
-  const rows = table.rows.map(([pair, judge, outcome, winner, won, confidence, flags], place) => {
-    const row = { pair: pairs[pair], judge, outcome, winner, won, confidence, flags, place };
-    pairs[pair].rows.push(row);
-    return row;
+    ([number, id, label, voted, a, b, tags, begins, lengthA, lengthB, part, at]) =>
+      ({ number, id, label, voted, a: named(a), b: named(b), tags: tags.map((each) => table.tags[each]),
+        begins, lengthA, lengthB, longer: lengthB - lengthA, part, at }));
+  const rows = table.rows.map(([pair, judge, ending, confidence, flags, breakdown, reason], place) => {
+    const [outcome, winner] = table.endings[ending];
+    return { pair: pairs[pair], judge: table.judges[judge], outcome, winner, confidence, flags, reason, place,
+      criteria: table.breakdowns[breakdown], orders: table.orders[flags & table.anyOrders],
+      kind: outcome === "win" ? winner : outcome };
   });
-  const kind = (row) => (row.outcome === "win" ? row.winner : row.outcome);
-  const badge = (key) => make("span", { class: `outcome outcome-${key}` }, say(`outcome.${key}`));
+  const models = new Set(pairs.map((pair) => JSON.stringify([pair.a, pair.b]))).size;
+
+  // The filters that addresses of the served pages have, and what they mean there ----------------
+
+  const ENDS = { valid: ["win", "tie", "inconsistent"], decided: ["win", "tie"], undecided: ["inconsistent", "invalid"] };
+  const ORDERS = { agree: ["agree"], differ: ["first", "second", "split"], read: ["agree", "first", "second", "split"],
+    first: ["first"], second: ["second"], either: ["first", "second"] };
+  const NAMED = {
+    two: (a, b) => a !== null && b !== null && a !== b, same: (a, b) => a !== null && a === b,
+    one: (a, b) => (a === null) !== (b === null), none: (a, b) => a === null && b === null,
+  };
+  const ofLonger = (side, pair, longer) =>
+    (side === "A" && (longer ? pair.longer < 0 : pair.longer > 0)) ||
+    (side === "B" && (longer ? pair.longer > 0 : pair.longer < 0));
+  const labelOf = (pair, query) => pair.label ?? (query.get("countVotes") === "true" ? pair.voted : null);
+  const sided = (row, model, side, own) =>
+    (row.pair.a === model && side === (own ? "A" : "B")) || (row.pair.b === model && side === (own ? "B" : "A"));
+  const cameOut = (row, criterion, end, query) => row.criteria.some(([at, side]) =>
+    (criterion === null || table.criteria[at] === criterion) &&
+    (end === null || end === side ||
+      (/^(model|other)$/.test(end) && sided(row, query.get("model"), side, end === "model"))));
+  const flagged = (flag) => (row, value) => Boolean(row.flags & table.flags[flag]) === (value === "true");
+  const FILTERS = {
+    id: (row, value) => row.pair.id === value,
+    outcome: (row, value) => row.outcome === value,
+    winner: (row, value) => row.winner === value,
+    ending: (row, value) => ENDS[value].includes(row.outcome),
+    judge: (row, value) => row.judge === value,
+    tag: (row, value) => row.pair.tags.includes(value),
+    label(row, value, query) {
+      const label = labelOf(row.pair, query);
+      if (value === "longer" || value === "shorter") return ofLonger(label, row.pair, value === "longer");
+      return value === "any" ? label !== null : value === "none" ? label === null : label === value;
+    },
+    disagrees(row, value, query) {
+      const label = labelOf(row.pair, query);
+      const agrees = ENDS.decided.includes(row.outcome) && row.winner === label;
+      return label !== null && agrees === (value === "false");
+    },
+    model(row, value, query) {
+      const { a, b } = row.pair;
+      const other = query.get("against");
+      if (other === null) return a === value || b === value;
+      return (a === value && b === other) || (a === other && b === value);
+    },
+    against: (row, value, query) => query.has("model") || row.pair.a === value || row.pair.b === value,
+    modelWins: (row, value, query) => row.outcome === "win" && sided(row, query.get("model"), row.winner, value === "true"),
+    named: (row, value) => NAMED[value](row.pair.a, row.pair.b),
+    criterion: (row, value, query) => cameOut(row, value, query.get("criterionEnd"), query),
+    criterionEnd: (row, value, query) => query.has("criterion") || cameOut(row, null, value, query),
+    judgesDiffer: flagged("judgesDiffer"),
+    noted: flagged("noted"),
+    unread: flagged("unread"),
+    abstained: flagged("abstained"),
+    orders: (row, value) => ORDERS[value].includes(row.orders),
+    leans: (row, value) => ORDERS[value].includes(row.orders),
+    longerWins: (row, value) => row.outcome === "win" && ofLonger(row.winner, row.pair, value === "true"),
+    minLengthDifference: (row, value) => row.pair.longer >= Number(value),
+    maxLengthDifference: (row, value) => row.pair.longer <= Number(value),
+    minConfidence: (row, value) => row.confidence !== null && row.confidence >= Number(value),
+    maxConfidence: (row, value) => row.confidence !== null && row.confidence <= Number(value),
+    belowConfidence: (row, value) => row.confidence !== null && row.confidence < Number(value),
+    hasConfidence: (row, value) => (row.confidence !== null) === (value === "true"),
+    theme: (row, value) => (table.themes[row.judge]?.[value] || []).includes(row.pair.number),
+  };
 
   // Parts, unpacked when they are needed --------------------------------------------------------
 
@@ -137,145 +204,147 @@
       all.forEach((texts, at) => texts.forEach((each, place) => {
         if (each.includes(wanted)) found.add(members[places[at]][place]);
       }));
-      status.textContent = say("searching", { n: number(start + places.length), of: number(members.length) });
+      status.textContent = say("file.live.searching", { n: number(start + places.length), of: number(members.length) });
     }
     search = { text, found };
     return found;
   }
 
+  // The chips of outcomes show how many each would leave of what the other filters let through.
+  const chips = [...live.querySelectorAll("[data-outcome]")].map((chip) => {
+    const kind = chip.dataset.outcome;
+    const count = chip.appendChild(make("span", { class: "count" }));
+    const [outcome, winner] = /^[AB]$/.test(kind) ? ["win", kind] : [kind === "all" ? "" : kind, ""];
+    return { kind, chip, count, outcome, winner };
+  });
+  function showChips(query, left) {
+    for (const { kind, chip, count, outcome, winner } of chips) {
+      count.textContent = ` ${number(left.filter((row) => kind === "all" || row.kind === kind).length)}`;
+      chip.href = addressOf(query, { outcome, winner, page: "" });
+      const on = (query.get("outcome") || "") === outcome && (query.get("winner") || "") === winner;
+      if (on) chip.setAttribute("aria-current", "true");
+      else chip.removeAttribute("aria-current");
+    }
+  }
+
+  const LEANING = { model: ["against", "modelWins", "criterionEnd"], criterion: ["criterionEnd"] };
+  function showActive(query) {
+    const set = [...query].filter(([key]) => key in words.filters);
+    const removable = set.map(([key, value]) => {
+      const [told, values] = words.filters[key];
+      const without = Object.fromEntries([key, "page", ...(LEANING[key] || [])].map((each) => [each, ""]));
+      const shown = values?.[value] ?? value;
+      return make("li", {}, make("a", { href: addressOf(query, without), "aria-label": `${say("filter.remove")} ${told}: ${shown}` },
+        `${told}: `, name(shown), " ", make("span", { "aria-hidden": "true" }, "×")));
+    });
+    if (set.length) removable.push(make("li", {}, make("a", { href: "#pairs" }, say("filter.clear"))));
+    document.getElementById("active").replaceChildren(...removable);
+  }
+
   async function chosen(query, mine) {
-    const outcome = query.get("outcome");
-    const winner = query.get("winner");
-    const judge = query.get("judge");
-    const tag = query.get("tag");
-    const flag = FLAGS[query.get("flag")] || 0;
-    const won = winner === "TIE" ? -1 : table.names.indexOf(winner);
-    const judgePlaces = new Set(table.judges.flatMap((each, at) => (each === judge ? [at] : [])));
-    const tagPlace = table.tags.indexOf(tag);
-    const text = (query.get("q") || "").trim();
+    const text = (query.get("query") || "").trim();
     const found = text ? await matching(text, mine) : null;
     if (mine !== turn) return null;
-    const kept = rows.filter((row) =>
-      (!outcome || row.outcome === outcome) &&
-      (winner === null || row.won === won) &&
-      (judge === null || judgePlaces.has(row.judge)) &&
-      (tag === null || row.pair.tags.includes(tagPlace)) &&
-      (!flag || row.flags & flag) &&
-      (!found || found.has(row.pair)));
-    const sort = query.get("sort");
-    const down = query.get("order") === "down" ? -1 : 1;
-    const value = sort === "confidence" ? (row) => row.confidence
-      : sort === "length" ? (row) => row.pair.longer : (row) => row.pair.number;
+    const tests = [...query].filter(([key]) => key in FILTERS);
+    const meets = (row, those) => those.every(([key, value]) => FILTERS[key](row, value, query));
+    const ends = ([key]) => key === "outcome" || key === "winner";
+    const left = rows.filter((row) =>
+      (!found || found.has(row.pair)) && meets(row, tests.filter((each) => !ends(each))));
+    showChips(query, left);
+    showActive(query);
+    const down = query.get("descending") === "true" ? -1 : 1;
+    const value = { confidence: (row) => row.confidence, length: (row) => row.pair.longer }[query.get("sort")]
+      || ((row) => row.pair.number);
     // What has no value stands last, whichever way.
-    return kept.sort((left, right) => {
-      const [a, b] = [value(left), value(right)];
-      if (a === null || b === null) return (a === null) - (b === null) || left.place - right.place;
-      return down * (a - b) || left.place - right.place;
+    return left.filter((row) => meets(row, tests.filter(ends))).sort((one, other) => {
+      const [a, b] = [value(one), value(other)];
+      if (a === null || b === null) return (a === null) - (b === null) || one.place - other.place;
+      return down * (a - b) || one.place - other.place;
     });
   }
 
-  // The filters -------------------------------------------------------------------------------
+  // The form of the served pages; what only links ask for is kept --------------------------------
 
-  const status = make("p", { role: "status", class: "quiet" });
-  const list = make("div", {});
-  const reader = make("article", { class: "reader", hidden: true, "aria-labelledby": "pair-title" });
-
-  const options = (named) => [["", say("any")], ...named];
-  const fields = {
-    outcome: options(OUTCOMES.map((each) => [each, say(`outcome.${each}`)])),
-    winner: options([...table.names.map((each) => [each, each]), ["TIE", say("outcome.TIE")]]),
-    judge: table.judges.length > 1 ? options([...new Set(table.judges)].map((each) => [each, each])) : null,
-    tag: table.tags.length ? options([...table.tags].sort().map((each) => [each, each])) : null,
-    flag: options(Object.keys(FLAGS)
-      .filter((each) => rows.some((row) => row.flags & FLAGS[each]))
-      .map((each) => [each, say(`flag.${each}`)])),
-    sort: [["", say("sort.number")], ["confidence", say("sort.confidence")], ["length", say("sort.length")]],
-    order: [["", say("order.up")], ["down", say("order.down")]],
-  };
-  if (fields.flag.length === 1) fields.flag = null;
-  const controls = {};
-  const form = make("form", { class: "filters", role: "search", "aria-label": say("filters") });
-  controls.q = make("input", { type: "search", name: "q", autocomplete: "off", "aria-keyshortcuts": "/" });
-  form.append(make("label", {}, say("search"), controls.q));
-  for (const [key, choices] of Object.entries(fields)) {
-    if (!choices) continue;
-    controls[key] = make("select", { name: key });
-    for (const [value, shown] of choices) controls[key].append(make("option", { value }, shown));
-    form.append(make("label", {}, say(`field.${key}`), controls[key]));
+  const controls = [...form.elements].filter((each) => each.name);
+  function wanted() {
+    const changes = { page: "", pair: "" };
+    for (const each of controls) {
+      const plain = each.name === "sort" && each.value === "number";
+      changes[each.name] = (each.type === "checkbox" && !each.checked) || plain ? "" : each.value;
+    }
+    return addressOf(asked(), changes);
   }
-  const clear = make("a", { class: "button", href: "#pairs" }, say("clear"));
-  form.append(clear);
-
-  const wanted = () => {
-    const changes = {};
-    for (const [key, control] of Object.entries(controls)) changes[key] = control.value;
-    return addressOf(new URLSearchParams(), changes);
-  };
-  let typing = 0;
+  let typed = 0;
   form.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => { location.hash = wanted(); }, 250);
+    clearTimeout(typed);
+    typed = setTimeout(() => { location.hash = wanted(); }, 250);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    clearTimeout(typing);
+    clearTimeout(typed);
     location.hash = wanted();
   });
 
   // The list ----------------------------------------------------------------------------------
 
   let shown = [];
-  let marked = -1;
-  let lines = [];
+  const [lines] = list.getElementsByTagName("table");
+  const [pager] = list.getElementsByTagName("nav");
+  const winnerOf = (winner) => make("span", { class: `outcome outcome-${winner}` }, say(`winner.${winner}`));
+  const tagsOf = (pair) => pair.tags.map((tag) =>
+    make("a", { class: "tag", href: addressOf(new URLSearchParams(), { tag }) }, name(tag)));
 
   function lineOf(row, query) {
     const { pair } = row;
-    const to = addressOf(query, { pair: pair.number });
+    const cell = (label, attributes, ...children) => make("td", { "data-label": label, ...attributes }, ...children);
+    const bare = (is, also = "") => ({ class: `${also}${is ? " bare" : ""}` });
+    const marks = ["judgesDiffer", "noted", "unread", "abstained"].filter((each) => row.flags & table.flags[each]);
     return make("tr", {},
-      make("td", { class: "number" }, make("a", { href: to }, number(pair.number))),
-      make("td", {}, name(pair.id)),
-      table.judges.length > 1 ? make("td", {}, name(table.judges[row.judge])) : null,
-      make("td", {}, badge(kind(row))),
-      make("td", {}, row.won >= 0 ? name(table.names[row.won]) : "—"),
-      make("td", { class: "number" }, row.confidence === null ? "—" : row.confidence.toFixed(2)),
-      make("td", {}, pair.label ? winnerOf(pair.label) : "—"),
-      make("td", {}, ...pair.tags.flatMap((at) => [make("span", { class: "tag" }, name(table.tags[at])), " "])),
-      make("td", {}, name(pair.begins)));
+      make("td", { class: "number lead" }, make("a", { href: addressOf(query, { pair: pair.number }),
+        "aria-label": say("pairs.open", { number: number(pair.number) }) }, number(pair.number))),
+      cell(say("pairs.verdict"), {}, make("span", { class: `outcome outcome-${row.kind}` }, say(`outcome.${row.kind}`))),
+      make("td", { class: "what whole" }, name(pair.begins), make("span", { class: "why" },
+        ...(models > 1 && pair.a !== null && pair.b !== null ? [name(pair.a), ` ${say("comparisons.against")} `, name(pair.b), " · "] : []),
+        name(row.reason))),
+      cell(say("sort.confidence"), bare(row.confidence === null, "number"), row.confidence === null ? "—" : row.confidence.toFixed(2)),
+      "labelled" in lines.dataset ? cell(say("pairs.label"), bare(!pair.label), pair.label ? winnerOf(pair.label) : "—") : null,
+      table.judges.length > 1 ? cell(say("filter.judge"), {}, name(row.judge)) : null,
+      cell(say("sort.length"), { class: "number" }, `${number(pair.lengthA)} / ${number(pair.lengthB)}`),
+      make("td", bare(!marks.length && !pair.tags.length, "marks-of"), make("span", { class: "marks" },
+        ...marks.map((each) => make("small", {}, say(`flag.${each}`))), ...tagsOf(pair).slice(0, 8))));
   }
 
   function showList(query) {
     const pages = Math.max(1, Math.ceil(shown.length / ROWS));
     const page = Math.min(pages, Math.max(1, Number.parseInt(query.get("page") || "1", 10) || 1));
     const here = shown.slice((page - 1) * ROWS, page * ROWS);
-    const heads = ["number", "id", table.judges.length > 1 ? "judge" : null, "outcome", "winner",
-      "confidence", "label", "tags", "prompt"].filter(Boolean);
-    lines = here.map((row) => lineOf(row, query));
-    marked = -1;
-    const caption = make("caption", {}, say("keys"));
-    const head = make("tr", {}, ...heads.map((each) =>
-      make("th", { scope: "col", class: /number|confidence/.test(each) ? "number" : null }, say(`head.${each}`))));
-    const pager = make("nav", { class: "pager", "aria-label": say("pages") },
-      page > 1 ? make("a", { class: "button", href: addressOf(query, { page: page - 1 }), rel: "prev" }, say("previous")) : null,
-      make("span", {}, ` ${say("page", { n: number(page), of: number(pages) })} `),
-      page < pages ? make("a", { class: "button", href: addressOf(query, { page: page + 1 }), rel: "next" }, say("next")) : null);
-    const box = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("pairs") },
-      make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...lines)));
-    list.replaceChildren(...(here.length ? [box, pager] : [make("p", {}, say("none"))]));
-    status.textContent = say("found", { n: number(shown.length), of: number(rows.length) });
+    const sort = query.get("sort") || "number";
+    const falls = query.get("descending") === "true";
+    for (const head of list.querySelectorAll("[data-sort]")) {
+      const key = head.dataset.sort;
+      const on = key === sort;
+      head.href = addressOf(query, { sort: key === "number" ? "" : key, descending: on && !falls ? "true" : "", page: "" });
+      head.dataset.sorted = on ? (falls ? "↓" : "↑") : "";
+      head.parentElement.setAttribute("aria-sort", on ? (falls ? "descending" : "ascending") : "none");
+    }
+    const turned = (to, rel, key, word) => make("a", { rel, "data-key": key, href: addressOf(query, { page: to }) }, say(word));
+    lines.tBodies[0].replaceChildren(...here.map((row) => lineOf(row, query)));
+    lines.hidden = !here.length;
+    pager.replaceChildren(...[
+      page > 1 ? turned(page - 1, "prev", "p", "page.previous") : null,
+      make("span", {}, here.length ? say("file.live.page", { n: number(page), of: number(pages) }) : say("pairs.none")),
+      page < pages ? turned(page + 1, "next", "n", "page.next") : null,
+    ].filter(Boolean));
+    status.textContent = say("file.live.found", { n: number(shown.length), of: number(rows.length) });
   }
 
-  function mark(next) {
-    if (next < 0 || next >= lines.length) return;
-    if (marked >= 0) lines[marked].removeAttribute("aria-current");
-    marked = next;
-    lines[marked].setAttribute("aria-current", "true");
-    lines[marked].scrollIntoView({ block: "nearest" });
-    lines[marked].querySelector("a").focus({ preventScroll: true });
+  function turnTo(place) {
+    reader.hidden = place === list;
+    choose.hidden = list.hidden = place !== list;
+    lines.toggleAttribute("data-keys", place === list); // keys are the pair's while it is read
   }
 
   // One pair whole ----------------------------------------------------------------------------
-
-  const winnerOf = (winner) => make("span", { class: `outcome outcome-${winner}` }, say(`winner.${winner}`));
 
   // As it was written: every text of the pair in place of what was made of it.
   function asWritten(box, texts) {
@@ -288,30 +357,32 @@
   async function showPair(pair, query, mine) {
     const whole = (await part(pair.part))[pair.at];
     if (mine !== turn) return;
-    const rendered = query.get("view") !== "raw";
+    const raw = query.get("view") === "raw";
     const marks = query.get("marks") !== "off";
     const order = [...new Set(shown.map((row) => row.pair))];
     const at = order.indexOf(pair);
-    const step = (to, word, key) => (to ? make("a", { class: "button", href: addressOf(query, { pair: to.number }), "data-step": key }, say(word), " ", make("kbd", {}, key)) : null);
-    const change = (changes, word) => make("a", { class: "button", href: addressOf(query, changes) }, say(word));
+    const step = (to, rel, key, sign, word) => (to && at >= 0
+      ? make("a", { rel, "data-key": key, href: addressOf(query, { pair: to.number }), "aria-label": say(word) }, sign)
+      : make("span", { class: "off", "aria-hidden": "true" }, sign));
+    const change = (changes, word) => make("a", { href: addressOf(query, changes) }, say(word));
     const title = make("h3", { id: "pair-title", tabindex: "-1" }, `${say("pair.title", { number: number(pair.number) })} · `, name(pair.id));
     const again = reader.hidden || reader.dataset.pair !== String(pair.number);
     reader.dataset.pair = String(pair.number);
     const body = built(whole.html);
-    if (!rendered) asWritten(body, whole.texts);
+    if (raw) asWritten(body, whole.texts);
     if (!marks) body.querySelectorAll("mark").forEach((each) => each.replaceWith(...each.childNodes));
     reader.replaceChildren(
-      make("nav", { class: "pager", "aria-label": say("pair_steps") },
-        make("a", { class: "button", href: addressOf(query, { pair: "", view: "", marks: "" }), "data-step": "u" }, say("back"), " ", make("kbd", {}, "u")),
-        step(order[at - 1], "previous", "k"), at >= 0 ? step(order[at + 1], "next", "j") : null,
-        change({ view: rendered ? "raw" : "" }, rendered ? "pair.raw" : "pair.rendered"),
-        change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked")),
-      title,
-      make("p", {}, ...pair.tags.flatMap((tag) => [make("span", { class: "tag" }, name(table.tags[tag])), " "]),
-        ...(pair.label ? [`${say("head.label")}: `, winnerOf(pair.label)] : [])),
+      make("div", { class: "bar" },
+        make("span", { class: "step" }, step(order[at - 1], "prev", "k", "‹", "pair.previous"), title,
+          step(order[at + 1], "next", "j", "›", "pair.next")),
+        pair.label ? make("span", { class: "label-of" }, `${say("pairs.label")} `, winnerOf(pair.label)) : null,
+        ...tagsOf(pair),
+        change({ view: raw ? "" : "raw" }, raw ? "pair.rendered" : "pair.raw"),
+        change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked"),
+        make("a", { class: "end", "data-key": "u Escape", href: addressOf(query, { pair: "", view: "", marks: "" }) },
+          `${say("pair.table")} `, make("kbd", {}, "u"))),
       body);
-    list.hidden = form.hidden = status.hidden = true;
-    reader.hidden = false;
+    turnTo(reader);
     if (!again) return;
     title.focus({ preventScroll: true });
     reader.scrollIntoView({ block: "start" });
@@ -319,20 +390,24 @@
 
   // Going where the address says ----------------------------------------------------------------
 
+  const heading = document.getElementById("pairs");
   let before = null;
   async function go() {
+    if (before !== null && location.hash && !/^#pairs(\?|$)/.test(location.hash)) return; // elsewhere on the page
     const mine = ++turn;
     const query = asked();
     const wantsPair = query.get("pair");
     const filters = new URLSearchParams(query);
     for (const key of ["pair", "view", "marks"]) filters.delete(key);
-    for (const [key, control] of Object.entries(controls)) {
-      if (document.activeElement !== control) control.value = query.get(key) || "";
+    for (const each of controls) {
+      if (each === document.activeElement) continue;
+      if (each.type === "checkbox") each.checked = query.get(each.name) === "true";
+      else each.value = query.get(each.name) || (each.name === "sort" ? "number" : "");
     }
     try {
       const key = filters.toString();
       if (key !== before) {
-        const found = await chosen(query, mine);
+        const found = await chosen(filters, mine);
         if (found === null || mine !== turn) return;
         shown = found;
         before = key;
@@ -342,42 +417,24 @@
         await showPair(pair, query, mine);
         return;
       }
-      const back = !reader.hidden;
-      reader.hidden = true;
-      reader.replaceChildren();
-      list.hidden = form.hidden = status.hidden = false;
+      const came = location.hash && !live.contains(document.activeElement);
+      turnTo(list);
       showList(filters);
-      if (back) live.scrollIntoView({ block: "start" });
+      if (!came) return;
+      heading.focus({ preventScroll: true });
+      heading.scrollIntoView({ block: "start" });
     } catch (error) {
-      status.hidden = false;
-      status.textContent = say("unreadable");
+      status.textContent = say("file.live.unreadable");
     }
   }
 
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-    if (!reader.hidden) {
-      const key = event.key === "Escape" ? "u" : event.key;
-      const step = Array.from(reader.querySelectorAll("[data-step]")).find((each) => each.dataset.step === key);
-      if (!step) return;
-      event.preventDefault();
-      step.click();
-      return;
-    }
-    if (event.key === "j") mark(marked + 1);
-    else if (event.key === "k") mark(marked < 0 ? 0 : marked - 1);
-    else if (event.key === "/") controls.q.focus();
-    else return;
-    event.preventDefault();
-  });
-
   if (typeof DecompressionStream === "undefined") {
-    live.replaceChildren(make("p", { class: "error" }, say("unreadable")));
+    live.replaceChildren(make("p", { class: "error" }, say("file.live.unreadable")));
     live.hidden = false;
     return;
   }
-  live.append(form, status, list, reader);
+  // Keys move through the pairs, wherever else there are tables.
+  for (const each of document.querySelectorAll("table[data-keys]")) each.removeAttribute("data-keys");
   live.hidden = false;
   document.getElementById("plain").hidden = true;
   window.addEventListener("hashchange", go);
