@@ -32,7 +32,7 @@ from evenhand.serve.http.endpoint import (
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     FlagPair,
     RunPage,
@@ -162,16 +162,14 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
 
 
 _PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
+_FORMATS = "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz"
 _FORM = {
     "type": "object",
-    "required": ["file"],
+    "oneOf": [{"required": ["file"]}, {"required": ["a", "b"]}],
     "additionalProperties": False,
     "properties": {
-        "file": {
-            "type": "string",
-            "format": "binary",
-            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
-        }
+        name: {"type": "string", "format": "binary", "description": f"{what}: {_FORMATS}"}
+        for name, what in (("file", "Pairs"), ("a", "A's outputs"), ("b", "B's outputs"))
     },
 }
 
@@ -205,9 +203,10 @@ _FORM = {
 )
 async def start_run(call: HttpCall[StartRun]) -> Response:
     """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
-    form with a file of any format that `evenhand run` reads (likewise), or as JSON with the
-    options beside the pairs. 202 says that all pairs are stored; the same data and judges again
-    find the same run (200), which goes on where it had been stopped."""
+    form with a file of any format that `evenhand run` reads (likewise) or with two models' outputs,
+    `a` and `b`, which are joined by id or prompt, or as JSON with the options beside the pairs.
+    202 says that all pairs are stored; the same data and judges again find the same run (200),
+    which goes on where it had been stopped."""
     key_of(call.request)
     await call.service.refuse_when_full()
     kind, _ = media_type_of(call.request)

@@ -303,7 +303,12 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "run": status,
             "shown": shown,
             "pair": shown.report,
-            "sent": [(name, *each) for name, each in zip_longest(status.judges[: len(sent)], sent)],
+            "sent": [
+                (name or own.judge, *each)
+                for own, name, each in zip_longest(
+                    shown.report.judges, status.judges[: len(sent)], sent
+                )
+            ],
             "offers": offers,
             "raw": raw,
             "marks": marks,
