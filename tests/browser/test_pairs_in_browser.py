@@ -136,9 +136,9 @@ def test_the_place_is_kept_in_filtered_and_sorted_tables(
     page.keyboard.press("Enter")
     page.wait_for_url("**/pairs/*")
     for _ in range(3):
-        before = page.url
+        standing = page.locator(".bar h1").inner_text()
         page.locator("a[rel=next]").click()
-        page.wait_for_url(lambda url, before=before: url != before)
+        expect(page.locator(".bar h1")).not_to_have_text(standing)
     number = urlsplit(page.url).path.rpartition("/")[2]
     page.keyboard.press("u")
     page.wait_for_url(f"**#pair-{number}")
