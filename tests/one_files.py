@@ -10,14 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import QueryParams
 
 from evenhand.contract import Winner
 from evenhand.report.conclusions import conclude
+from evenhand.report.lookup import find_run
+from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.html_report import write_html_report
-from evenhand.store import Store
+from evenhand.serve.verdicts import TableQuery, VerdictBrowser
+from evenhand.store import Store, open_store
 from html_reading import ATTACKS
 from stored_runs import Row, follows_place, make_run, mumbles, says
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 _VOID = {"meta", "img", "source", "input", "br", "link"}
 ANSWERS = {"A": says("A"), "B": says("B"), "T": says("TIE"), "I": follows_place, "X": mumbles}
@@ -59,6 +67,49 @@ def hostile_rows() -> list[Row]:
 def written(store: Store, name: str, path: Path, **options: Any) -> Read:
     write_html_report(store, conclude(store, name), path, **options)
     return Read.of(path)
+
+
+# Of each address in a report what its list then says, in one go.
+_COUNTS = """async (addresses) => {
+  const counts = {};
+  for (const each of addresses) {
+    const there = new Promise((done) => {
+      addEventListener("hashchange", () => setTimeout(done), { once: true });
+    });
+    location.hash = each;
+    await there;
+    const [count] = document.getElementById("found").textContent.split(" ");
+    counts[each] = Number(count.replace(",", ""));
+  }
+  return counts;
+}"""
+
+
+def assert_links_show_what_they_count(page: Page, path: Path, name: str, *, links: int) -> None:
+    """Every link of an opened report shows as many verdicts as its figure counts, and as the table
+    of a served run, which the store filters; there are more than so many."""
+    found: list[tuple[str, str]] = page.evaluate(
+        """() => Array.from(document.querySelectorAll("main a"))
+          .filter((each) => !each.closest("#live, #plain"))
+          .map((each) => [each.getAttribute("href"), each.textContent.replace(",", "")])
+          .filter(([to]) => to.startsWith("#pairs?") && !/[?&](pair|id)=/.test(to))"""
+    )
+    addresses = sorted({to for to, _ in found})
+    assert len(addresses) > links
+    shown = page.evaluate(_COUNTS, addresses)
+    told = [
+        (int(count[1]), shown[to], to)
+        for to, text in found
+        if (count := re.match(r"(\d+)(?: of \d+| verdicts?)?$", text.strip()))
+    ]
+    assert len(told) > len(addresses) / 4
+    assert [each for each in told if each[0] != each[1]] == []
+    with open_store(path) as store:
+        browser = VerdictBrowser(store, looked_at=lambda _: None)
+        run = str(find_run(store, name).id)
+        for each in addresses:
+            asked = read_query(QueryParams(each.partition("?")[2]), TableQuery)
+            assert (each, shown[each]) == (each, sum(1 for _ in browser.each(run, asked)))
 
 
 @dataclass

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from evenhand.report.conclusions import conclude
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.store import open_store
-from one_files import finished_run, rows_of
+from one_files import assert_links_show_what_they_count, finished_run, rows_of
 from real_browser import (
     EVERY,
     Look,
@@ -23,18 +23,24 @@ from real_browser import (
     keep_screenshot,
     wider_than_the_window,
 )
+from stored_runs import says
 
 LETTERS = "BBABBTIBXA" * 12
+REASONED = {
+    "A": says("A", reasoning="Response A shows clear steps."),
+    "B": says("B", reasoning="Response B is right about the sum."),
+}
 
 
 # Made before the browser, whose loop counts as running while it is there.
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`rich` in both languages, with charts."""
+    """`rich` in both languages."""
     directory = tmp_path_factory.mktemp("reports")
     rows = [
         replace(
             row,
+            answer=REASONED.get(letter, row.answer),
             label="B" if n % 3 else None,
             tags=("math",) if n % 2 else ("prose", "easy"),
             pair={
@@ -43,7 +49,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "response_b": f"The sum is **{2 * n}**. " + "As one sees. " * (n % 5),
             },
         )
-        for n, row in enumerate(rows_of(LETTERS), start=1)
+        for n, (letter, row) in enumerate(zip(LETTERS, rows_of(LETTERS), strict=True), start=1)
     ]
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
@@ -57,90 +63,100 @@ def address(reports: Path, name: str, asked: str = "") -> str:
     return (reports / f"{name}.html").as_uri() + asked
 
 
-def status(page: Page) -> str:
-    return page.locator("#live [role=status]").inner_text()
+ROWS = "#live tbody tr"
 
 
 @pytest.mark.parametrize("set_up", EVERY, ids=lambda set_up: set_up.name)
 def test_report_is_sound_and_fits(set_up: Surroundings, look: Look, reports: Path) -> None:
+    """And begins with its conclusion: the sentence and how far it can be trusted are there without
+    scrolling."""
     page = look(address(reports, f"rich-{set_up.language}"), set_up)
-    expect(page.locator("#live tbody tr")).to_have_count(50)
-    assert accessibility_faults(page) == []
+    expect(page.locator(ROWS)).to_have_count(50)
+    seen = [
+        page.locator(each).bounding_box() for each in ("h1.conclusion", "ul.trust > li >> nth=0")
+    ]
+    assert all(box and box["y"] + box["height"] < set_up.height for box in seen)
     assert wider_than_the_window(page) == []
     keep_screenshot(page, f"report-file-{set_up.name}")
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert accessibility_faults(page) == []
+    assert wider_than_the_window(page) == []
+    page.evaluate("document.querySelector('.found .menu').open = false")
     page.locator("#live tbody a").first.click()
-    expect(page.locator("article.reader > h3")).to_be_focused()
+    expect(page.locator("#pair-title")).to_be_focused()
     assert accessibility_faults(page) == []
     assert wider_than_the_window(page) == []
     keep_screenshot(page, f"report-file-pair-{set_up.name}")
 
 
-def test_charts_are_drawn(look: Look, reports: Path) -> None:
+def test_every_link_shows_what_its_figure_counts(look: Look, reports: Path) -> None:
     page = look(address(reports, "rich-en"))
-    widths = page.eval_on_selector_all("img.chart", "all => all.map((one) => one.naturalWidth)")
-    assert len(widths) == 5
-    assert min(widths) > 100
+    expect(page.locator(ROWS)).to_have_count(50)
+    expect(page.locator("#themes ~ div").first).to_contain_text("clear steps")
+    assert_links_show_what_they_count(page, reports / "evenhand.db", "rich", links=80)
 
 
-def test_pairs_are_filtered_and_their_address_can_be_kept(look: Look, reports: Path) -> None:
+def test_colours_of_charts_follow_the_scheme(look: Look, reports: Path) -> None:
+    fills = [
+        look(address(reports, "rich-en"), Surroundings(scheme=scheme)).evaluate(
+            """() => ["A", "tie", "B", "invalid"].map((kind) =>
+              getComputedStyle(document.querySelector(`.outcome-bar .part-${kind}`)).fill)"""
+        )
+        for scheme in ("light", "dark")
+    ]
+    # --a-fill, --tie-fill, --b-fill and --invalid-fill of evenhand.css
+    light = ["rgb(214, 145, 47)", "rgb(185, 192, 203)", "rgb(63, 127, 196)", "rgb(61, 68, 79)"]
+    dark = ["rgb(196, 132, 39)", "rgb(107, 116, 130)", "rgb(79, 143, 212)", "rgb(74, 82, 95)"]
+    assert fills == [light, dark]
+
+
+def test_pairs_are_filtered_searched_and_sorted_and_the_address_is_kept(
+    look: Look, reports: Path
+) -> None:
     page = look(address(reports, "rich-en"))
-    page.locator("select[name=outcome]").select_option("tie")
+    found = page.locator("#live [role=status]")
+    page.get_by_role("navigation", name="Outcome").get_by_text("tie").click()
     # 12 ties for each of the two judges
-    expect(page.locator("#live [role=status]")).to_have_text("24 of 240 verdicts")
+    expect(found).to_have_text("24 of 240 verdicts")
+    page.locator("details.more > summary").click()
     page.locator("select[name=tag]").select_option("easy")
+    expect(page.locator("#active")).to_contain_text("Tag: easy")
     page.locator("select[name=judge]").select_option("first judge")
-    expect(page.locator("#live [role=status]")).to_have_text("12 of 240 verdicts")
+    expect(found).to_have_text("12 of 240 verdicts")
     again = look(page.url)
     expect(again.locator("#live [role=status]")).to_have_text("12 of 240 verdicts")
     assert again.locator("select[name=outcome]").input_value() == "tie"
     page.go_back()
-    expect(page.locator("#live [role=status]")).not_to_have_text("12 of 240 verdicts")
-
-
-def test_figure_leads_to_the_pairs_behind_it(look: Look, reports: Path) -> None:
-    page = look(address(reports, "rich-en"))
-    page.locator("a.figure", has_text="60").first.click()  # wins of B by the first judge
-    expect(page.locator("#live [role=status]")).to_have_text("60 of 240 verdicts")
-    assert page.locator("select[name=winner]").input_value() == "new"
-
-
-def test_disagreements_with_labels_can_be_looked_at(look: Look, reports: Path) -> None:
-    page = look(address(reports, "rich-en", "#pairs?flag=disagrees"))
-    labelled = [letter for n, letter in enumerate(LETTERS, start=1) if n % 3]
-    wrong = 2 * sum(letter != "B" for letter in labelled)
-    expect(page.locator("#live [role=status]")).to_have_text(f"{wrong} of 240 verdicts")
-
-
-def test_search_reads_every_text(look: Look, reports: Path) -> None:
-    page = look(address(reports, "rich-en"))
-    page.get_by_label("Search the texts").fill("what IS 117 and")
-    expect(page.locator("#live [role=status]")).to_have_text("2 of 240 verdicts")
-    page.get_by_label("Search the texts").fill("nobody wrote that")
-    expect(page.locator("#live")).to_contain_text("Nothing meets these conditions.")
-
-
-def test_table_is_sorted_by_length_both_ways(look: Look, reports: Path) -> None:
-    page = look(address(reports, "rich-en", "#pairs?sort=length&order=down&judge=first+judge"))
-    expect(page.locator("#live tbody tr").first).to_contain_text("q4")
-    page.locator("select[name=order]").select_option("")
-    expect(page.locator("#live tbody tr").first).to_contain_text("q5")
+    expect(found).to_have_text("24 of 240 verdicts")
+    page.get_by_label("Remove Outcome: tie").click()
+    expect(found).to_have_text("120 of 240 verdicts")  # easy, by both judges
+    page.get_by_text("Clear all filters").click()
+    page.get_by_label("Search prompts and responses").fill("what IS 117 and")
+    expect(found).to_have_text("2 of 240 verdicts")
+    page.get_by_label("Search prompts and responses").fill("nobody wrote that")
+    expect(page.locator("#live")).to_contain_text("No verdict meets these filters.")
+    page.goto(address(reports, "rich-en", "#pairs?sort=length&descending=true&judge=first+judge"))
+    page.reload()
+    expect(page.locator(ROWS).first).to_contain_text("What is 4 and 4?")
+    page.locator("[data-sort=length]").click()
+    expect(page.locator(ROWS).first).to_contain_text("What is 5 and 5?")
 
 
 def test_keys_move_through_the_table_and_from_pair_to_pair(look: Look, reports: Path) -> None:
     page = look(address(reports, "rich-en", "#pairs?judge=first+judge"))
-    expect(page.locator("#live tbody tr")).to_have_count(50)
+    expect(page.locator(ROWS)).to_have_count(50)
     for key in ("j", "j", "j", "k"):
         page.keyboard.press(key)
-    expect(page.locator("#live tr[aria-current]")).to_contain_text("q2")
+    expect(page.locator("#live tr[aria-current]")).to_contain_text("What is 2 and 2?")
     page.keyboard.press("Enter")
-    expect(page.locator("article.reader > h3")).to_contain_text("q2")
+    expect(page.locator("#pair-title")).to_contain_text("q2")
     page.keyboard.press("j")
-    expect(page.locator("article.reader > h3")).to_contain_text("q3")
+    expect(page.locator("#pair-title")).to_contain_text("q3")
     page.keyboard.press("u")
-    expect(page.locator("#live tbody tr")).to_have_count(50)
+    expect(page.locator(ROWS)).to_have_count(50)
     page.keyboard.press("/")
     page.keyboard.type("jk")
-    assert page.get_by_label("Search the texts").input_value() == "jk"
+    assert page.get_by_label("Search prompts and responses").input_value() == "jk"
 
 
 def test_pages_show_every_verdict_once(look: Look, reports: Path) -> None:
@@ -148,7 +164,7 @@ def test_pages_show_every_verdict_once(look: Look, reports: Path) -> None:
     seen: list[str] = []
     for number in range(1, 6):
         expect(page.locator("#live nav.pager")).to_contain_text(f"Page {number} of 5")
-        seen += page.locator("#live tbody tr").all_inner_texts()
+        seen += page.locator(ROWS).all_inner_texts()
         if number < 5:
             page.locator("#live nav.pager a[rel=next]").click()
     assert len(seen) == len(set(seen)) == 240
@@ -162,6 +178,8 @@ def test_report_can_be_read_without_script(look: Look, reports: Path) -> None:
     expect(pair).to_contain_text("What is 1 and 1?")
     expect(pair).to_contain_text("B shown first")
     assert page.locator("#live").is_hidden()
+    page.get_by_role("link", name="new against old").nth(1).click()  # by the second judge
+    expect(page.locator("#comparison-2-result")).to_be_in_viewport()
 
 
 def test_pair_shows_what_differs_rendered_or_raw(look: Look, reports: Path) -> None:
@@ -171,16 +189,12 @@ def test_pair_shows_what_differs_rendered_or_raw(look: Look, reports: Path) -> N
     # "It is 10." and "The sum is **10**.": two of four words are in both, too few to mark others.
     expect(reader.locator("mark")).to_have_count(0)
     expect(reader).to_contain_text("share 50 % of their words")
+    reader.locator("summary", has_text="Raw answers").first.click()
+    answer = reader.locator("details.fold details").first
+    answer.locator("summary").click()
+    expect(answer.locator("pre")).to_contain_text('"winner": "B"')  # to the letter
     reader.get_by_text("Show raw").click()
     expect(reader.locator(".side-B pre")).to_contain_text("The sum is **10**.")
     page.keyboard.press("j")
     expect(reader.locator("#pair-title")).to_contain_text("q6")
     expect(reader.locator(".side-B pre")).to_be_visible()  # as it was chosen
-
-
-def test_pair_has_what_the_judge_wrote_to_the_letter(look: Look, reports: Path) -> None:
-    page = look(address(reports, "rich-en", "#pairs?pair=1"))
-    page.locator("article.reader summary", has_text="Raw answers").first.click()
-    answer = page.locator("article.reader details.fold details").first
-    answer.locator("summary").click()
-    expect(answer.locator("pre")).to_contain_text('"winner": "B"')

@@ -1,27 +1,26 @@
 """Judged texts in a report that is one file: Markdown as on the served pages, and nothing runs.
 
-The report is opened once and read from pair to pair, as its readers do; each test fails for what
-the page said, asked for or did while it was looked at.
+The report is opened once and read from pair to pair, as its readers do; a test fails for what the
+page said, asked for or did while it was looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.report.charts import drawing as charts
+from cases import each_case
 from evenhand.report.conclusions import conclude
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.texts import show_text
 from evenhand.store import open_store
 from html_reading import ATTACKS, HARM, Html
 from one_files import finished_run, hostile_rows, rows_of
-from real_browser import PHONE, Look, Readers, Watch, wider_than_the_window
+from real_browser import PHONE, Look, wider_than_the_window
 
 MARKDOWN = (
     "# Head\n\nA *b* **c** `d` ~~e~~\nnext  \nbroken",
@@ -62,7 +61,7 @@ REFERENCES = (
 # Made before the browser, whose loop counts as running while it is there.
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`hostile` and `markdown`, without charts."""
+    """`hostile` and `markdown`."""
     directory = tmp_path_factory.mktemp("reports")
     written = [
         replace(row, key=f"m{n}", pair={"prompt": "?", "response_a": text, "response_b": "b"})
@@ -70,54 +69,36 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
             zip(rows_of("A" * 99), (*MARKDOWN, *REFERENCES), strict=False), start=1
         )
     ]
-    with open_store(directory / "evenhand.db") as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "can_draw", lambda: False)
+    with open_store(directory / "evenhand.db") as store:
         for name, rows in (("hostile", hostile_rows()), ("markdown", written)):
             finished_run(store, name, rows)
             write_html_report(store, conclude(store, name), directory / f"{name}.html")
     return directory
 
 
-@pytest.fixture(scope="module", params=["markdown", "hostile"])
-def opened(request: pytest.FixtureRequest, readers: Readers, reports: Path) -> Iterator[Page]:
-    page = readers.lend(PHONE)
-    page.goto((reports / f"{request.param}.html").as_uri())
-    yield page
-    readers.take_back(PHONE, page)
-
-
 @pytest.fixture
-def page(opened: Page) -> Iterator[Page]:
-    """Watched while this test looks at it."""
-    watch = Watch()
-    watch.over(opened)
-    yield opened
-    opened.evaluate("0")
-    watch.leave(opened)
-    assert watch.wrong == []
+def page(request: pytest.FixtureRequest, look: Look, reports: Path) -> Page:
+    """Opened once for all its texts, and fitting."""
+    page = look((reports / f"{request.param}.html").as_uri(), PHONE)
+    expect(page.locator("#live tbody tr").first).to_be_visible()
+    assert wider_than_the_window(page, whole=False) == []
+    return page
 
 
 def turn_to(page: Page, asked: str) -> None:
     page.evaluate("(asked) => { location.hash = asked; }", asked)
 
 
-@pytest.mark.parametrize("name", ["markdown", "hostile"])
-def test_report_of_such_texts_opens(name: str, look: Look, reports: Path) -> None:
-    page = look((reports / f"{name}.html").as_uri(), PHONE)
-    expect(page.locator("#live tbody tr").first).to_be_visible()
-    assert wider_than_the_window(page, whole=False) == []
-
-
-@pytest.mark.parametrize("opened", ["markdown"], indirect=True)
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("page", ["markdown"], indirect=True)
+@each_case(
     ("number", "text"),
     list(enumerate((*MARKDOWN, *REFERENCES), start=1)),
-    ids=lambda given: given if isinstance(given, int) else given[:24].strip(),
+    ids=lambda case: f"{case[0]} {case[1][:24].strip()}",
 )
 def test_text_reads_as_on_the_served_pages(number: int, text: str, page: Page) -> None:
     """Kinds of elements, addresses and the text in them, whichever of the two makes them."""
     turn_to(page, f"#pairs?pair={number}&marks=off")
-    expect(page.locator("article.reader > h3")).to_contain_text(re.compile(rf"\bm{number}$"))
+    expect(page.locator("#pair-title")).to_contain_text(re.compile(rf"\bm{number}$"))
     shown = page.locator("article.reader .side-A .markdown")
     ours = Html(f"<main>{show_text(text, rendered=True).html}</main>")
     made = shown.evaluate(
@@ -133,8 +114,8 @@ def test_text_reads_as_on_the_served_pages(number: int, text: str, page: Page) -
     assert told == re.sub(r"[ \n\t]", "", "".join(ours.elements[0].texts))
 
 
-@pytest.mark.parametrize("opened", ["hostile"], indirect=True)
-@pytest.mark.parametrize("number", range(1, len(ATTACKS) + 1), ids=[each.name for each in ATTACKS])
+@pytest.mark.parametrize("page", ["hostile"], indirect=True)
+@each_case("number", range(1, len(ATTACKS) + 1), ids=lambda number: ATTACKS[number - 1].name)
 def test_hostile_pair_shows_as_text(number: int, page: Page) -> None:
     attack = ATTACKS[number - 1]
     turn_to(page, f"#pairs?pair={number}&view=raw&marks=off")

@@ -340,6 +340,7 @@
 
   function turnTo(place) {
     reader.hidden = place === list;
+    if (reader.hidden) reader.replaceChildren();
     choose.hidden = list.hidden = place !== list;
     lines.toggleAttribute("data-keys", place === list); // keys are the pair's while it is read
   }
