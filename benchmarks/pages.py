@@ -1,12 +1,14 @@
-"""Every page's first byte, in a store with a million verdicts: at most 300 ms, the median of 20.
+"""Every page in a store of two runs with a million verdicts each: its first byte, at most 300 ms,
+the median of ten; its weight, at most 100 KB with its style sheet and script; the server's memory.
 
-    python -m benchmarks.pages [--pairs 1000000] [--store FILE|URL] [--only TEXT] [--without TEXT]
+    python -m benchmarks.pages [--pairs 1000000] [--store FILE|URL] [--postgres] [--only TEXT]
+                               [--without TEXT] [--times 10]
 
-The real server answers over loopback, one request at a time. Before it is measured, the indexes
-are filled and the figures worked out, as a server does by itself behind a run; what that takes is
-told. A page that is added to `serve/pages/addresses.py` is measured without being named here; one
-whose address needs more than a run, a pair or a file has to be, and fails until it is. Exits 1
-where a page takes longer, or does not come.
+The real server answers over loopback, one request at a time, in three states: `new`, where runs
+have only just come and their indexes are being filled; `cold`, where no figure is cached and the
+server computes them; `warm`, where it has them. A page that is added is measured without being
+named here; one whose address needs more than a run, a pair or a file has to be, and fails until it
+is. Exits 1 where a page takes longer, weighs more, or does not come. Run by `make verify`.
 """
 
 from __future__ import annotations
@@ -18,22 +20,26 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
-from benchmarks.loopback import LoopbackServer
+from benchmarks.loopback import ROOT, LoopbackServer
 from benchmarks.served import Served
 from benchmarks.stored_million import (
     MODELS,
     RARE_HAN,
     RARE_TAG,
     RARE_WORD,
+    THEME,
     copy_to_postgres,
     fill,
 )
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from evenhand.serve.indexing import noted
 from evenhand.serve.pages.routes import PAGES
@@ -43,53 +49,151 @@ from evenhand.store.schema import report_cache
 
 PAIRS = 1_000_000
 LIMIT_MS = 300.0
-TIMES = 20
-_WARM_S = 900.0
+LIMIT_BYTES = 100_000
+TIMES = 10
+_WARM_S = 1800.0
 _POSTGRES = "postgresql:"
 _PART = re.compile(r"\{(\w+)\}")
+_ASSETS = re.compile(rb'(?:href|src)="(/static/[^"]+\.(?:css|js))"')
+State = Literal["new", "cold", "warm"]
+_TWO, _MANY = 1, 2  # the runs
 _ALPHA, _BETA = (quote(each) for each in MODELS[:2])
-# Tables are one page with very many addresses.
+_THEME = f"theme={quote(THEME)}"
+# Tables are one page with very many addresses: each filter, chip and order, alone and with others.
 _TABLES = (
     "",
-    "?outcome=inconsistent",
-    "?winner=A&tag=maths",
-    f"?tag={RARE_TAG}",
-    "?sort=confidence",
-    "?sort=confidence&descending=true",
-    "?sort=length&descending=true",
-    "?outcome=inconsistent&sort=confidence&descending=true",
-    "?outcome=invalid&sort=length",
-    "?unread=true&sort=confidence",
-    "?criterion=accuracy&criterionEnd=B",
-    "?criterion=clarity&criterionEnd=B",
-    f"?model={_ALPHA}&criterion=clarity&criterionEnd=B",
-    "?disagrees=true&sort=length",
-    "?judgesDiffer=true",
-    "?noted=true&minConfidence=0.99",
-    "?minConfidence=0.7&maxConfidence=0.7",
-    f"?query={RARE_WORD}",
-    f"?query={quote(RARE_HAN)}&sort=length",
-    "?query=river+stone",
-    "?query=river&outcome=tie&sort=confidence",
-    f"?query={quote('河流为什么')}",
-    "?cursor=a900000_900000_1",
-    f"?model={_ALPHA}&against={_BETA}&modelWins=true",
-    f"?model={_ALPHA}&outcome=inconsistent&sort=confidence",
-    f"?model={_ALPHA}&criterion=accuracy&criterionEnd=other",
-    "?label=TIE&ending=undecided&sort=length",
-    "?named=none",
-    "?disagrees=true&countVotes=true",
+    "outcome=win&winner=A",
+    "outcome=win&winner=B",
+    "outcome=tie",
+    "outcome=inconsistent",
+    "outcome=invalid",
+    "winner=A&tag=maths",
+    "winner=A&sort=confidence",
+    "judge=openai:judge",
+    f"tag={RARE_TAG}",
+    "tag=code&sort=length",
+    "sort=confidence",
+    "sort=confidence&descending=true",
+    "sort=length&descending=true",
+    "descending=true",
+    "outcome=inconsistent&sort=confidence&descending=true",
+    "outcome=invalid&sort=length",
+    "unread=true&sort=confidence",
+    "unread=false",
+    "criterion=accuracy&criterionEnd=B",
+    "criterion=clarity&criterionEnd=B",
+    "criterion=depth&tag=maths",
+    f"model={_ALPHA}&criterion=clarity&criterionEnd=B",
+    "disagrees=true",
+    "disagrees=false&sort=confidence",
+    "disagrees=true&sort=length",
+    "abstained=true",
+    "abstained=false",
+    "judgesDiffer=true",
+    "judgesDiffer=false",
+    "noted=true&minConfidence=0.99",
+    "noted=false",
+    "minConfidence=0.7&maxConfidence=0.7",
+    "minConfidence=0.9&belowConfidence=1",
+    "belowConfidence=0.1",
+    "hasConfidence=false",
+    "hasConfidence=true&sort=length",
+    "orders=agree",
+    "orders=differ&sort=length",
+    "orders=read&descending=true",
+    "leans=first",
+    "leans=second",
+    "leans=second&sort=confidence",
+    "leans=either&sort=length&descending=true",
+    "leans=second&outcome=inconsistent&tag=chat",
+    "longerWins=true",
+    "longerWins=false&sort=length",
+    "longerWins=true&sort=confidence&descending=true",
+    "minLengthDifference=1&maxLengthDifference=50",
+    "minLengthDifference=100000",
+    "flagged=true",
+    "flagged=true&sort=confidence",
+    "flagged=false",
+    _THEME,
+    f"{_THEME}&sort=confidence&descending=true",
+    f"{_THEME}&outcome=win&winner=A",
+    f"query={RARE_WORD}",
+    f"query={quote(RARE_HAN)}&sort=length",
+    "query=river+stone",
+    "query=river&outcome=tie&sort=confidence",
+    "query=river&leans=second",
+    f"query={quote('河流为什么')}",
+    "query=nowhere",
+    "cursor=a900000_900000_1",
+    "cursor=b900000_900000_1",
+    "outcome=inconsistent&cursor=a900000_900000_1",
+    "longerWins=true&cursor=a999000_999000_1",
+    "sort=confidence&cursor=a0.75_500000_1",
+    "sort=length&cursor=a0_500000_1",
+    f"model={_ALPHA}&against={_BETA}&modelWins=true",
+    f"model={_ALPHA}&outcome=inconsistent&sort=confidence",
+    f"model={_ALPHA}&criterion=accuracy&criterionEnd=other",
+    "model=nobody",
+    "label=TIE&ending=undecided&sort=length",
+    "label=longer&longerWins=false",
+    "label=none",
+    "ending=valid",
+    "ending=decided&disagrees=true",
+    "named=none",
+    "named=two",
+    "disagrees=true&countVotes=true",
+    "label=any&countVotes=true",
 )
+# A pair among those of a table: its place is counted, its neighbours are found.
+_PAIRS_AMONG = (
+    "",
+    "sort=confidence&descending=true",
+    "outcome=inconsistent&sort=confidence",
+    "leans=second",
+    "leans=second&sort=length",
+    "longerWins=true",
+    "flagged=true",
+    "flagged=true&sort=confidence",
+    _THEME,
+    "disagrees=true&sort=length",
+    f"query={RARE_WORD}",
+    "query=river",
+    f"tag={RARE_TAG}",
+    "minConfidence=0.7&maxConfidence=0.7",
+)
+# Of the run with many models: what asks for models.
+_TABLES_OF_MANY = (
+    "",
+    f"model={_ALPHA}&ending=valid&named=two",
+    f"model={_ALPHA}&against={_BETA}&modelWins=true",
+    f"model={_ALPHA}&against={_BETA}&leans=second",
+    f"model={_ALPHA}&outcome=inconsistent&sort=confidence",
+    f"model={_ALPHA}&criterion=accuracy&criterionEnd=other",
+)
+_BOTH = f"run={_TWO}&run={_MANY}"
+# What else a page is asked for, by its name.
+_QUERIES: dict[str, tuple[str, ...]] = {
+    "runPage": ("", "comparison=1", "side=A&ties=excluded", "level=0.9"),
+    "comparePage": ("", _BOTH, f"{_BOTH}&fromOutcome=A&toOutcome=B", f"{_BOTH}&after=500000"),
+    "rankPage": ("", f"run={_TWO}", f"run={_MANY}", f"run={_MANY}&by=tag", _BOTH),
+    "rankPairs": (f"{_BOTH}&model={_ALPHA}&ending=valid&named=two",),
+    "auditPage": ("", f"against={_MANY}"),
+}
+_OF_MANY: dict[str, tuple[str, ...]] = {
+    "runPage": ("", "comparison=1", "comparison=780"),
+    "pairsPage": _TABLES_OF_MANY,
+    "pairPage": ("", f"model={_ALPHA}&outcome=inconsistent&sort=confidence"),
+    "auditPage": ("",),
+    "calibrationPage": ("",),
+}
 _FILES = {
-    "/static/{name}": ("evenhand.css", "evenhand.js"),
+    "/static/{name}": ("evenhand.css", "evenhand.js", "try.js"),
     "/runs/{id}/charts/{file}": (
         *("win-rate.svg", "win-rate.png", "win-rate.csv", "outcomes.svg", "criteria.svg"),
         *("tags.svg", "length.svg", "yardsticks.svg", "reliability.svg", "reliability.csv"),
     ),
     "/rank/charts/{file}": ("leaderboard.svg", "leaderboard.csv", "matrix.png"),
 }
-
-
 _MISSING = (
     select(func.count())
     .select_from(report_cache)
@@ -97,141 +201,235 @@ _MISSING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Measured:
-    address: str
-    status: int
-    median_ms: float
-    most_ms: float
+    """One address in one state."""
+
+    took_ms: list[float] = field(default_factory=list)
+    status: int = 0
+    size: int = 0  # with what it loads
+    html: bool = False
 
     @property
-    def held(self) -> bool:
-        return self.status in (200, 303) and self.median_ms <= LIMIT_MS
+    def faults(self) -> Iterator[str]:
+        if self.status not in (200, 303):
+            yield f"status {self.status}"
+        if statistics.median(self.took_ms) > LIMIT_MS:
+            yield "too late"
+        if self.html and self.size > LIMIT_BYTES:
+            yield "too heavy"
 
 
-def addresses(run_id: int, pairs: int) -> Iterator[str]:
-    given = {"id": str(run_id), "number": str(pairs // 2)}
+def addresses(pairs: int) -> Iterator[str]:
     for page in PAGES:
         if page.method != "GET":
             continue
         if page.path in _FILES:
-            of = f"?run={run_id}" if page.path.startswith("/rank/") else ""
-            start = page.path.replace("{id}", str(run_id))
+            of = f"?run={_MANY}" if page.path.startswith("/rank/") else ""
+            start = page.path.replace("{id}", str(_TWO))
             yield from (f"{_PART.sub(name, start)}{of}" for name in _FILES[page.path])
             continue
-        path = _PART.sub(lambda part: given[part[1]], page.path)
-        if page.name == "pairsPage":
-            yield from (f"{path}{query}" for query in _TABLES)
-        elif page.name == "pairPage":
-            yield from (path, f"{path}?outcome=inconsistent&sort=confidence")
-        elif page.name == "findPairPage":
-            yield f"{path}?id=pair-{pairs // 2}"
-        elif page.name == "rankPage":
-            yield from (path, f"{path}?run={run_id}")
-        elif page.name == "rankPairs":
-            yield f"{path}?run={run_id}&model={_ALPHA}&ending=valid&named=two"
-        else:
-            yield path
+        places = (1, pairs // 2, pairs) if page.name == "pairPage" else (pairs // 2,)
+        for place in places:
+            given = {"id": str(_TWO), "number": str(place)}
+            path = _PART.sub(lambda part, given=given: given[part[1]], page.path)  # type: ignore[misc]
+            yield from (f"{path}?{query}" if query else path for query in _asked(page.name, pairs))
+        for query in _OF_MANY.get(page.name, ()):
+            given = {"id": str(_MANY), "number": str(pairs // 2)}
+            path = _PART.sub(lambda part, given=given: given[part[1]], page.path)  # type: ignore[misc]
+            yield f"{path}?{query}" if query else path
 
 
-def filled(store: str, pairs: int, folder: Path) -> int:
+def _asked(name: str, pairs: int) -> Sequence[str]:
+    if name == "findPairPage":
+        return (f"id=pair-{pairs // 2}",)
+    return {"pairsPage": _TABLES, "pairPage": _PAIRS_AMONG}.get(name) or _QUERIES.get(name, ("",))
+
+
+def is_page(address: str) -> bool:
+    """And no file: a chart is drawn by whoever wants it, and takes a second the first time."""
+    path = address.partition("?")[0]
+    return "." not in path.rpartition("/")[2]
+
+
+def filled(store: str, pairs: int, folder: Path) -> None:
     if not store.startswith(_POSTGRES):
-        return 1 if Path(store).exists() else fill(Path(store), pairs)
+        if not Path(store).exists():
+            fill(Path(store), pairs)
+        return
     with open_store(store) as opened:
-        there = opened.run_at(1) is not None
+        there = opened.run_at(_TWO) is not None
     if not there:
         path = folder / "copied.db"
         fill(path, pairs)
         copy_to_postgres(path, store)
-    return 1
+        path.unlink()
 
 
-def index(address: str | Path, run_id: int) -> tuple[float, float]:
-    """Seconds that marks and words take: what a server does behind the run."""
+@contextmanager
+def _postgres() -> Iterator[str]:
+    # The tests' own, which nothing that is installed needs.
+    sys.path.append(str(ROOT / "tests"))
+    from postgres_server import find_binaries, running
+
+    binaries = find_binaries()
+    if binaries is None:
+        raise SystemExit("PostgreSQL is not installed; run scripts/install_postgres.sh")
+    with running(binaries, ()) as server:
+        server.run("CREATE DATABASE pages")
+        yield server.url("pages")
+
+
+def index(address: str, run_id: int) -> tuple[float, float]:
+    """Seconds that verdicts and words take: what a server does behind the run."""
     with open_store(address) as store:
         run = store.run_at(run_id)
         assert run is not None
         stamp = stamp_of(store, run)
-        begun = time.monotonic()
+        begun = time.process_time()
         if store.index_state(run_id).stamp != stamp:
             while store.index_verdicts(run_id, noted=noted, limit=500, stamp=stamp):
                 pass
-        marked = time.monotonic()
+        marked = time.process_time()
         while store.add_words(run_id, limit=500):
             pass
-        return marked - begun, time.monotonic() - marked
+        return marked - begun, time.process_time() - marked
 
 
-def warm(served: Served, store: str, wanted: list[str]) -> float:
-    """Ask for everything until no figure is missing any more; the seconds that took."""
-    begun = time.monotonic()
-    while time.monotonic() - begun < _WARM_S:
-        for address in wanted:
-            first_byte(served.port, address)
-        with open_store(store) as opened, opened._reading() as connection:
-            if not connection.execute(_MISSING).scalar_one():
-                return time.monotonic() - begun
-        time.sleep(1)
-    raise RuntimeError(f"figures are still being worked out after {_WARM_S:.0f} s")
+def missing(store: str) -> int:
+    """Figures that were asked for and are not there yet."""
+    with open_store(store) as opened, opened._reading() as connection:
+        count: int = connection.execute(_MISSING).scalar_one()
+        return count
 
 
-def first_byte(port: int, address: str) -> tuple[int, float]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+def forget_figures(store: str) -> None:
+    with open_store(store) as opened, opened._writing() as connection:
+        connection.execute(delete(report_cache).where(report_cache.c.run_id > 0))
+
+
+def ask(port: int, address: str, measured: Measured) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.connect()
         begun = time.perf_counter()
         connection.request("GET", address)
         # Its head is what comes first; a file of a million rows has a body that takes minutes.
         answer = connection.getresponse()
-        took = time.perf_counter() - begun
-        return answer.status, 1000 * took
+        measured.took_ms.append(1000 * (time.perf_counter() - begun))
+        measured.status = max(measured.status, answer.status)
+        measured.html = "text/html" in answer.headers.get("Content-Type", "")
+        if measured.html:
+            body = answer.read()
+            measured.size = max(measured.size, len(body) + sum(map(_size, _ASSETS.findall(body))))
     finally:
         connection.close()
 
 
-def measure(port: int, address: str) -> Measured:
-    told = [first_byte(port, address) for _ in range(TIMES)]
-    took = [ms for _, ms in told]
-    return Measured(address, max(status for status, _ in told), statistics.median(took), max(took))
+def _size(asset: bytes) -> int:
+    name = asset.decode().rpartition("/")[2]
+    return (ROOT / "src/evenhand/serve/pages/static" / name).stat().st_size
+
+
+@dataclass(slots=True)
+class Bench:
+    served: Served
+    store: str
+    times: int
+    most_mb: float = 0.0
+
+    def new(self, wanted: Sequence[str]) -> dict[str, Measured]:
+        return self._rounds(wanted)
+
+    def cold(self, wanted: Sequence[str]) -> dict[str, Measured]:
+        """Again and again without a figure, so that some are computed all the time."""
+        forget_figures(self.store)
+        return self._rounds(wanted, forget=True)
+
+    def warm(self, wanted: Sequence[str]) -> dict[str, Measured]:
+        begun = time.monotonic()
+        while time.monotonic() - begun < _WARM_S:
+            self._rounds(wanted, times=1)
+            if not missing(self.store):
+                print(f"figures {time.monotonic() - begun:.0f} s", flush=True)
+                return self._rounds(wanted)
+            time.sleep(1)
+        raise RuntimeError(f"figures are still being computed after {_WARM_S:.0f} s")
+
+    def _rounds(
+        self, wanted: Sequence[str], *, times: int | None = None, forget: bool = False
+    ) -> dict[str, Measured]:
+        found: dict[str, Measured] = defaultdict(Measured)
+        for _ in range(times or self.times):
+            if forget and not missing(self.store):
+                forget_figures(self.store)
+            for address in wanted:
+                ask(self.served.port, address, found[address])
+                self.most_mb = max(self.most_mb, self.served.resident_mb())
+        return found
+
+
+def show(state: State, found: dict[str, Measured]) -> bool:
+    """Whether all hold."""
+    print(f"\n{state}\n\n| address | median ms | worst ms | KB | |\n|---|---|---|---|---|")
+    held = True
+    for address, each in found.items():
+        faults = ", ".join(each.faults)
+        held = held and not faults
+        print(
+            f"| `{address.replace('|', '%7C')}` | {statistics.median(each.took_ms):.0f} "
+            f"| {max(each.took_ms):.0f} | {each.size / 1000 if each.html else 0:.0f} "
+            f"| {f'**{faults}**' if faults else 'held'} |",
+            flush=True,
+        )
+    pages = [each for each in found.values() if each.took_ms]
+    slowest = max(statistics.median(each.took_ms) for each in pages)
+    heaviest = max(each.size for each in pages if each.html)
+    print(f"{len(pages)} addresses; slowest median {slowest:.0f} ms, heaviest {heaviest:,} bytes")
+    return held
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     options.add_argument("--pairs", type=int, default=PAIRS)
     options.add_argument("--store", help="kept, and used again where it is there")
+    options.add_argument("--postgres", action="store_true", help="in a PostgreSQL of its own")
     options.add_argument("--only", default="", help="addresses that hold this")
     options.add_argument("--without", default="\n", help="but not those that hold this")
+    options.add_argument("--times", type=int, default=TIMES)
     chosen = options.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    every = [
+        each
+        for each in addresses(chosen.pairs)
+        if chosen.only in each and chosen.without not in each
+    ]
+    pages = [each for each in every if is_page(each)]
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         store = chosen.store or str(folder / "store.db")
-        if not store.startswith(_POSTGRES):
+        if chosen.postgres:
+            store = opened.enter_context(_postgres())
+        elif not store.startswith(_POSTGRES):
             store = str(Path(store).resolve())  # the server is started elsewhere
-        run_id = filled(store, chosen.pairs, folder)
-        marks_s, words_s = index(store, run_id)
-        print(f"{chosen.pairs:,} verdicts; marks {marks_s:.0f} s, words {words_s:.0f} s")
-        wanted = [
-            each
-            for each in addresses(run_id, chosen.pairs)
-            if chosen.only in each and chosen.without not in each
-        ]
-        with (
-            LoopbackServer(answer="short") as judge,
-            Served(judge.url, folder, store=store) as served,
-        ):
-            print(f"figures {warm(served, store, wanted):.0f} s\n")
-            print("| address | status | median ms | most ms | |\n|---|---|---|---|---|")
-            found = []
-            for address in wanted:
-                found.append(measured := measure(served.port, address))
-                held = "held" if measured.held else "**NOT HELD**"
-                shown = address.replace("|", "%7C")
-                print(
-                    f"| `{shown}` | {measured.status} | {measured.median_ms:.0f} "
-                    f"| {measured.most_ms:.0f} | {held} |",
-                    flush=True,
-                )
-    return 0 if all(each.held for each in found) else 1
+        filled(store, chosen.pairs, folder)
+        judge = opened.enter_context(LoopbackServer(answer="short"))
+        held = []
+        with Served(judge.url, folder, store=store) as served:
+            held.append(show("new", Bench(served, store, chosen.times).new(pages)))
+        for run_id in (_TWO, _MANY):
+            verdicts_s, words_s = index(store, run_id)
+            print(f"run {run_id}: verdicts {verdicts_s:.0f} CPU s, words {words_s:.0f} CPU s")
+        with Served(judge.url, folder, store=store) as served:
+            bench = Bench(served, store, chosen.times)
+            held.append(show("cold", bench.cold(pages)))
+            print(f"server: {bench.most_mb:.0f} MB at most")
+            held.append(show("warm", bench.warm(every)))
+            print(f"server: {served.resident_mb():.0f} MB now, {bench.most_mb:.0f} MB at most")
+        with Served(judge.url, folder, store=store) as served:
+            bench = Bench(served, store, 2)
+            bench._rounds(every)
+            print(f"server that only shows: {bench.most_mb:.0f} MB at most")
+    return 0 if all(held) else 1
 
 
 if __name__ == "__main__":

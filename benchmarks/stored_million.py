@@ -1,5 +1,6 @@
-"""A finished run of as many pairs as wanted, written into a SQLite store in bulk: verdicts, passes,
-labels and tags as a run would leave them, drawn by a seed. PostgreSQL gets a copy of it."""
+"""Two finished runs over the same pairs, as many as wanted, written into a SQLite store in bulk:
+verdicts, passes with reasons, labels, tags and flags as runs would leave them, drawn by a seed. The
+first is between two models, the second by another judge among many. PostgreSQL gets a copy."""
 
 from __future__ import annotations
 
@@ -17,11 +18,12 @@ from evenhand.store import NewJudge, NewRun, open_store
 from evenhand.store.intake import prompt_key
 from evenhand.store.schema import metadata
 
-MODELS = ("vendor/alpha", "vendor/beta", "vendor/gamma", "vendor/delta")
+MODELS = ("vendor/alpha", "vendor/beta", *(f"vendor/model-{number}" for number in range(3, 41)))
 TAGS = ("maths", "code", "writing", "history", "science", "chat", "翻译")
 RARE_TAG, RARE_WORD, RARE_HAN = "rare", "zeugma", "稀有词"
 CRITERIA = ("accuracy", "clarity", "depth")
 _RARELY = 10_000  # one pair in so many has the rare tag and words
+_FLAGGED = 1_000
 _PROMPTS = 5  # pairs to one prompt
 _VOCABULARY = (
     "the a of to and in is it that for with as on by this from when which can more one other water "
@@ -34,9 +36,18 @@ _KINDS = (
     (("win", "A", "A", "A"), 40),
     (("win", "B", "B", "B"), 39),
     (("tie", "TIE", "TIE", "TIE"), 8),
-    (("inconsistent", "TIE", "A", "B"), 12),
+    (("inconsistent", "TIE", "A", "B"), 10.5),
+    (("inconsistent", "TIE", "B", "A"), 0.5),
+    (("inconsistent", "TIE", "A", "TIE"), 1),
     (("invalid", None, None, None), 1),
 )
+# What the reasons for each say; a theme is found in what one side has oftener.
+THEME = "worked example"
+_REASONS = {
+    "A": ("Response A gives a worked example.", "Response A follows the question closely."),
+    "B": ("Response B names its source.", "Response B is easier to follow."),
+    "TIE": ("They cover the same ground.", "Neither is clearly better."),
+}
 _PAIRS = """
 INSERT INTO pairs (id, digest, allow_tie, criteria, prompt, response_a, response_b)
 VALUES (?, ?, 1, ?, ?, ?, ?)
@@ -46,6 +57,7 @@ INSERT INTO items (run_id, number, key, pair_id, swap_positions, row, label, sou
                    model_b, tags, prompt_key, length_a, length_b)
 VALUES (?, ?, ?, ?, 1, ?, ?, 'outputs.jsonl', ?, ?, ?, ?, ?, ?)
 """
+_FLAGS = "INSERT INTO pair_flags (run_id, number, flagged_at, comment) VALUES (?, ?, 0, 'odd')"
 _ITEM_TAGS = "INSERT INTO item_tags (run_id, tag, number) VALUES (?, ?, ?)"
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
@@ -69,21 +81,43 @@ _FAILED = (
     '"metadata":{"evaluationTimeMs":1,"positionsSwapped":true,"outcome":"invalid"}}'
 )
 _UNREAD = '{"reason":"none"}'
+_EXCHANGED = str.maketrans("AB", "BA")
 
 
-def fill(path: Path, pairs: int, *, seed: int = 0) -> int:
-    """The run's id. About a kilobyte a pair, and some 60 µs."""
+def fill(path: Path, pairs: int, *, seed: int = 0) -> None:
+    """Runs 1 and 2. About two kilobytes a pair, and some 150 µs."""
+    rng = random.Random(seed)
+    runs = []
     with open_store(path) as store:
-        run = store.create_run(NewRun("million", "million", {"samples": 1}, ("outputs.jsonl",)))
-        judge_id = store.add_judge(NewJudge("judge", "openai:judge", locale="en", mode="reasoned"))
-        store.set_run_judges(run.id, [judge_id])
-        store.update_run(run.id, intake_done=True, state="finished", seconds=1, calls=2 * pairs)
+        for name, models in (("two", MODELS[:2]), ("many", MODELS)):
+            run = store.create_run(NewRun(name, name, {"samples": 1}, ("outputs.jsonl",)))
+            judge = NewJudge(f"judge-{name}", "openai:judge", locale="en", mode="reasoned")
+            judge_id = store.add_judge(judge)
+            store.set_run_judges(run.id, [judge_id])
+            store.update_run(run.id, intake_done=True, state="finished", seconds=1, calls=2 * pairs)
+            runs.append(_Rows(run.id, judge_id, models, rng))
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA cache_size=-200000")
-        rows = _Rows(run.id, judge_id, random.Random(seed))
+        criteria = json.dumps([{"name": name} for name in CRITERIA])
         for first in range(1, pairs + 1, 10_000):
-            rows.add(database, range(first, min(first + 10_000, pairs + 1)))
-    return run.id
+            numbers = range(first, min(first + 10_000, pairs + 1))
+            texts = [_texts(number, rng) for number in numbers]
+            database.executemany(
+                _PAIRS,
+                (
+                    (number, blake2b(b"%d" % number, digest_size=16).digest(), criteria, *text)
+                    for number, text in zip(numbers, texts, strict=True)
+                ),
+            )
+            for rows in runs:
+                rows.add(database, numbers, texts)
+
+
+def _texts(number: int, rng: random.Random) -> tuple[str, str, str]:
+    rare = f" {RARE_WORD} {RARE_HAN}" if number % _RARELY == 0 else ""
+    words = [" ".join(rng.choices(_WORDS, k=rng.randrange(20, 60))) for _ in range(2)]
+    prompt = f"Question {number // _PROMPTS}: why does the river change? 河流为什么改变？"
+    return prompt, words[0] + rare, words[1]
 
 
 def copy_to_postgres(path: Path, url: str) -> None:
@@ -91,9 +125,9 @@ def copy_to_postgres(path: Path, url: str) -> None:
     import psycopg
 
     open_store(url).close()
-    tables = ("runs", "judges", "run_judges", "pairs", "items", "item_tags", "verdicts", "passes")
+    tables = ("runs", "judges", "run_judges", "pairs", "items", "item_tags", "pair_flags")
     with closing(sqlite3.connect(path)) as here, psycopg.connect(url) as there:
-        for name in tables:
+        for name in (*tables, "verdicts", "passes"):
             columns = list(metadata.tables[name].columns)
             named = ", ".join(f'"{column.name}"' for column in columns)
             truths = [place for place, each in enumerate(columns) if isinstance(each.type, Boolean)]
@@ -109,25 +143,23 @@ def copy_to_postgres(path: Path, url: str) -> None:
 
 
 class _Rows:
-    def __init__(self, run_id: int, judge_id: int, rng: random.Random) -> None:
+    """Of one run."""
+
+    def __init__(
+        self, run_id: int, judge_id: int, models: Sequence[str], rng: random.Random
+    ) -> None:
         self._run_id = run_id
         self._judge_id = judge_id
+        self._models = models
         self._rng = rng
-        self._criteria = json.dumps([{"name": name} for name in CRITERIA])
         self._kinds = [kind for kind, _ in _KINDS]
         self._shares = [share for _, share in _KINDS]
 
-    def add(self, database: sqlite3.Connection, numbers: range) -> None:
+    def add(
+        self, database: sqlite3.Connection, numbers: range, texts: list[tuple[str, str, str]]
+    ) -> None:
         drawn = self._rng.choices(self._kinds, self._shares, k=len(numbers))
-        texts = [self._texts(number) for number in numbers]
         tags = [self._tags(number) for number in numbers]
-        database.executemany(
-            _PAIRS,
-            (
-                (number, blake2b(b"%d" % number, digest_size=16).digest(), self._criteria, *text)
-                for number, text in zip(numbers, texts, strict=True)
-            ),
-        )
         database.executemany(_ITEMS, self._items(numbers, texts, tags))
         database.executemany(
             _ITEM_TAGS,
@@ -137,16 +169,11 @@ class _Rows:
                 for tag in some
             ),
         )
+        flagged = [(self._run_id, number) for number in numbers if number % _FLAGGED == 0]
+        database.executemany(_FLAGS, flagged)
         sure = [round(self._rng.uniform(0.5, 1), 3) for _ in numbers]
         database.executemany(_VERDICTS, self._verdicts(numbers, drawn, sure))
         database.executemany(_PASSES, self._passes(numbers, drawn, sure))
-
-    def _texts(self, number: int) -> tuple[str, str, str]:
-        rng = self._rng
-        rare = f" {RARE_WORD} {RARE_HAN}" if number % _RARELY == 0 else ""
-        words = [" ".join(rng.choices(_WORDS, k=rng.randrange(20, 60))) for _ in range(2)]
-        prompt = f"Question {number // _PROMPTS}: why does the river change? 河流为什么改变？"
-        return prompt, words[0] + rare, words[1]
 
     def _tags(self, number: int) -> list[str]:
         own = TAGS[number % len(TAGS)]
@@ -156,7 +183,9 @@ class _Rows:
         self, numbers: range, texts: list[tuple[str, str, str]], tags: list[list[str]]
     ) -> Iterator[tuple[object, ...]]:
         for number, (prompt, a, b), some in zip(numbers, texts, tags, strict=True):
-            models = self._rng.sample(MODELS, 2)
+            models = self._models
+            if len(models) > 2:
+                models = self._rng.sample(models, 2)
             label = self._rng.choice(("A", "B", "TIE"))
             yield (
                 *(self._run_id, number, f"pair-{number}", number, number, label, *models),
@@ -187,6 +216,11 @@ class _Rows:
                     yield *key, "unread", "no_verdict", None, None, self._run_id, "well", _UNREAD
                     continue
                 shown = {"A": "B", "B": "A"}.get(winner, winner) if order == "swapped" else winner
-                raw = json.dumps({"result": {"winner": shown, "confidence": confidence}})
+                said = self._rng.choice(_REASONS[winner])
+                if order == "swapped":
+                    said = said.translate(_EXCHANGED)
+                raw = json.dumps(
+                    {"result": {"winner": shown, "confidence": confidence, "reasoning": said}}
+                )
                 body = '{"criteria":["A","TIE","TIE"]}'
                 yield *key, "ballot", None, winner, confidence, self._run_id, raw, body

@@ -9,8 +9,8 @@ from typing import Any
 
 from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
-from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.settings import Settings
 from http_service import judge_offer

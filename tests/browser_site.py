@@ -26,7 +26,7 @@ from evenhand.trust.probes.cases import probe_cases
 from html_reading import ATTACKS, Attack
 from probe_judges import judge_with, prefers_longer, probed
 from scripted import answer_json
-from servers import JudgeServer, Reply, SeenRequest, chat_reply, error_reply
+from servers import JudgeServer, Reply, SeenRequest, Slow, chat_reply, error_reply
 
 _WAIT_S = 60.0
 # A run's name is shown too.
@@ -74,9 +74,12 @@ def served(
 def _judge() -> Any:
     knowing = KnowingJudge([*answers_by_model(), *hostile_rows()])
 
-    def answer(request: SeenRequest) -> Reply:
+    def answer(request: SeenRequest) -> Reply | Slow:
         if request.json["model"] == "broken":
             return error_reply(401, "no such key")
+        if "Response A" not in request.prompt:  # a model answers, and is seen to
+            what = "right" if request.json["model"] == "careful" else "wrong"
+            return Slow(0.5, _charged(f"The {what} answer."))
         return knowing(request)
 
     return answer

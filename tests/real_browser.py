@@ -257,7 +257,11 @@ def keep_screenshot(page: Page, name: str, *, whole: bool = True) -> None:
 # is looked at in two surroundings, or in every one, the others in one each.
 VISITS: dict[str, dict[str, str]] = {
     "/": {"runs": "/"},
-    "/new": {"new": "/new"},
+    "/new": {
+        "new": "/new",
+        "new-outputs": "/new?kind=outputs",
+        "new-models": "/new?kind=models",
+    },
     "/runs/{id}": {
         "run": "/runs/{rich}",
         "run-plain": "/runs/{plain}?side=A",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from browser_site import Site, answers_by_model
-from real_browser import PHONE, Look, accessibility_faults
+from real_browser import PHONE, PLAIN, Look, Surroundings, accessibility_faults, keep_screenshot
 
 ROWS = "table[data-keys] tbody tr"
 # Each pair is judged by both judges, and a page of the table has 50 rows.
@@ -89,6 +90,185 @@ def test_pair_opens_beside_the_list_which_keeps_its_place(look: Look, site: Site
     page.locator(f"{ROWS} td.what").nth(3).click(force=True)
     beside.get_by_role("link", name="Open alone").click()
     page.wait_for_url("**/pairs/4?*")
+
+
+def focused_row(page: Page) -> None:
+    """The row that the address names is marked, in sight and has the focus."""
+    name = urlsplit(page.url).fragment
+    row = page.locator(f"{ROWS}[aria-current]")
+    expect(row).to_have_attribute("id", name)
+    expect(row).to_be_in_viewport()
+    expect(row.locator("td.lead a")).to_be_focused()
+
+
+def test_u_leads_to_the_page_on_which_the_pair_stands_by_now(look: Look, site: Site) -> None:
+    """The first page of 50 verdicts ends with the second one on pair 25."""
+    page = look(f"{site.run()}/pairs?sort=number")
+    page.locator("tr#pair-25 td.lead a").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pairs/25*")
+    page.keyboard.press("j")
+    page.wait_for_url("**/pairs/26*")
+    page.keyboard.press("u")
+    page.wait_for_url("**#pair-26")
+    assert "cursor" in query_of(page)
+    focused_row(page)
+    page.keyboard.press("k")  # it is the first of its page: nowhere to go
+    focused_row(page)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pairs/26*")
+    page.keyboard.press("k")
+    page.wait_for_url("**/pairs/25*")
+    page.locator("a.end").click()
+    page.wait_for_url("**#pair-25")
+    assert "cursor" not in query_of(page)
+    focused_row(page)
+
+
+@pytest.mark.parametrize("query", ["sort=length&descending=true", "ending=valid&sort=confidence"])
+def test_the_place_is_kept_in_filtered_and_sorted_tables(
+    query: str, look: Look, site: Site
+) -> None:
+    page = look(f"{site.run()}/pairs?{query}")
+    asked = query_of(page)
+    rows = page.locator(f"{ROWS} td.lead a")
+    rows.nth(rows.count() - 1).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pairs/*")
+    for _ in range(3):
+        standing = page.locator(".bar h1").inner_text()
+        page.locator("a[rel=next]").click()
+        expect(page.locator(".bar h1")).not_to_have_text(standing)
+    number = urlsplit(page.url).path.rpartition("/")[2]
+    page.keyboard.press("u")
+    page.wait_for_url(f"**#pair-{number}")
+    focused_row(page)
+    assert {name: query_of(page)[name] for name in asked} == asked
+
+
+def test_the_browsers_own_way_back_has_the_row_too(look: Look, site: Site) -> None:
+    page = look(f"{site.run()}/pairs?judge=careful")
+    for _ in range(20):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pairs/20?*")
+    page.go_back()
+    page.wait_for_url("**#pair-20")
+    row = page.locator(f"{ROWS}[aria-current]")
+    expect(row).to_have_attribute("id", "pair-20")
+    expect(row).to_be_in_viewport()
+
+
+def test_beside_the_list_the_pair_is_open_again_however_one_comes_back(
+    look: Look, site: Site
+) -> None:
+    page = look(f"{site.run()}/pairs?judge=careful")
+    beside = page.locator(".opened")
+    page.locator(f"{ROWS} td.what").nth(9).click(force=True)
+    expect(beside.locator(".bar")).to_contain_text("10 of 36")
+    page.reload()
+    expect(beside.locator(".bar")).to_contain_text("10 of 36")
+    beside.get_by_role("link", name="Open alone").click()
+    page.wait_for_url("**/pairs/10?*")
+    page.go_back()
+    expect(beside.locator(".bar")).to_contain_text("10 of 36")
+    beside.get_by_role("link", name="Open alone").click()
+    page.wait_for_url("**/pairs/10?*")
+    page.keyboard.press("j")
+    page.wait_for_url("**/pairs/11?*")
+    page.keyboard.press("u")
+    expect(beside.locator(".bar")).to_contain_text("11 of 36")
+    assert query_of(page) == {"judge": ["careful"], "beside": ["1"]}
+    page.keyboard.press("Escape")
+    expect(beside).to_be_hidden()
+    assert query_of(page) == {"judge": ["careful"]}
+
+
+def test_a_flag_beside_the_list_leaves_the_list_where_it_is(look: Look, site: Site) -> None:
+    page = look(f"{site.run('plain')}/pairs")
+    page.locator(f"{ROWS} td.what").nth(2).click(force=True)
+    beside = page.locator(".opened")
+    for act, flags in (("Flag", 1), ("Take the flag away", 0)):
+        beside.locator(".flag summary").click()
+        beside.get_by_role("button", name=act, exact=True).click()
+        expect(page.locator("tr#pair-3 .flagged")).to_have_count(flags)
+        expect(beside.locator(".bar")).to_contain_text("3 of 6")
+    assert urlsplit(page.url).path.endswith("/pairs")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_view_is_saved_opened_on_another_run_and_deleted(
+    script: bool, look: Look, site: Site
+) -> None:
+    name = f"won by B & <b>long</b> {script}"
+    page = look(f"{site.run()}/pairs?winner=B&sort=length", replace(PLAIN, script=script))
+    page.locator("summary", has_text="Save this view").click()
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Save").click()
+    views = page.get_by_role("navigation", name="Saved views")
+    chip = views.get_by_role("link", name=name)
+    expect(chip).to_have_attribute("aria-current", "true")
+    count = int(chip.locator(".count").inner_text())
+    expect(page.locator(".found strong")).to_have_text(f"{count} verdicts")
+    page.goto(f"{site.run('plain')}/pairs")
+    # Of six pairs the third and the sixth.
+    expect(chip.locator(".count")).to_have_text("2")
+    chip.click()
+    expect(page.locator(ROWS)).to_have_count(2)
+    views.locator("summary").click()
+    keep_screenshot(page, f"pairs-views-{script}")
+    if script:
+        assert accessibility_faults(page) == []
+    views.get_by_role("button", name=f"Delete {name}").click()
+    expect(page.get_by_role("link", name=name)).to_have_count(0)
+    expect(page.locator(ROWS)).to_have_count(2)
+
+
+WHOLE_WORDS = """(line) => {
+  // The last character on the first line, and the one after it.
+  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  const top = line.getBoundingClientRect();
+  let before = "", after = "";
+  for (let node; (node = texts.nextNode()); ) {
+    for (let at = 0; at < node.length; at += 1) {
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      const box = range.getBoundingClientRect();
+      const shown = box.width === 0 || (box.bottom <= top.bottom + 2 && box.right <= top.right + 1);
+      if (shown && !after) before = node.data[at];
+      else after ||= node.data[at];
+    }
+  }
+  return [before, after];
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 1000])
+def test_a_row_has_two_lines_and_none_ends_within_a_word(
+    width: int, look: Look, site: Site
+) -> None:
+    page = look(f"{site.run()}/pairs", Surroundings(width=width, height=900))
+    lines = page.locator(f"{ROWS} .what > *")
+    assert lines.count() == 100
+    cut = 0
+    for at in range(40):
+        line = lines.nth(at)
+        box = line.bounding_box()
+        assert box is not None
+        assert box["height"] <= 24
+        before, after = line.evaluate(WHOLE_WORDS)
+        cut += bool(after)
+        assert not (before.isalnum() and after.isalnum() and after.isascii()), (at, before, after)
+    assert cut or width == 1280  # some are too long for the line
+
+
+def test_columns_in_which_nothing_stands_are_not_there(look: Look, site: Site) -> None:
+    """The plain run has no tags, labels or several judges."""
+    page = look(f"{site.run('plain')}/pairs")
+    heads = page.locator("table.pairs thead th").all_inner_texts()
+    heads = [head.split()[0] for head in heads]
+    assert heads == ["Number", "Verdict", "Prompt", "Confidence", "Length"]
 
 
 def test_where_there_is_no_room_a_pair_opens_alone(look: Look, site: Site) -> None:

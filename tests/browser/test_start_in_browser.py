@@ -63,6 +63,64 @@ def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
     expect(page.locator(".run-line")).to_contain_text("dropped")
 
 
+def test_two_files_of_outputs_are_dropped_looked_at_and_started(look: Look, site: Site) -> None:
+    """A has 8 answers and B 7 of them: 7 pairs, 14 calls, one answer alone."""
+    page = look(f"{site.url}/new")
+    page.get_by_role("link", name="Two outputs").click()
+    rows = list(simple_rows(8))
+    files = {
+        side: "".join(
+            json.dumps({"id": row["id"], "prompt": row["prompt"], "response": row[side]}) + "\n"
+            for row in rows[: 8 if side == "response_a" else 7]
+        )
+        for side in ("response_a", "response_b")
+    }
+    page.get_by_label("Leave out rows that are no pairs").check()
+    for text, name in ((files["response_a"], "old"), (files["response_b"], "new")):
+        transfer = page.evaluate_handle(
+            """([text, name]) => {
+              const held = new DataTransfer();
+              held.items.add(new File([text], `${name}.jsonl`));
+              return held;
+            }""",
+            [text, name],
+        )
+        page.locator("form[data-drop]").dispatch_event("drop", {"dataTransfer": transfer})
+    shown = page.locator("#preview")
+    expect(shown).to_contain_text("old.jsonl + new.jsonl")
+    expect(shown.locator(".cards")).to_contain_text("A 1 · B 0")
+    expect(shown.locator(".cards")).to_contain_text("14")
+    expect(shown.locator("table")).to_have_count(2)
+    keep_screenshot(page, "new-outputs-preview")
+    page.get_by_label("Criteria").fill("accuracy")
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url("**/runs/*")
+    expect(page.locator("h1")).to_contain_text("new", timeout=60_000)
+
+
+def test_two_models_answer_while_the_page_says_how_many(
+    look: Look, site: Site, tmp_path: Path
+) -> None:
+    """30 prompts, 60 answers that take half a second each, then 60 calls of the judge."""
+    file = tmp_path / "prompts.jsonl"
+    rows = [{"id": n, "prompt": f"Question {n}: which answer is right?"} for n in range(30)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    page = look(f"{site.url}/new?kind=models")
+    page.get_by_label("Model B").select_option("hasty")
+    page.get_by_label("File", exact=True).set_input_files(file)
+    shown = page.locator("#preview .cards")
+    expect(shown).to_contain_text("60 for answers, 60 for verdicts")
+    keep_screenshot(page, "new-models-preview")
+    page.get_by_label("Criteria").fill("accuracy")
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url("**/runs/*")
+    expect(page.locator("#progress")).to_contain_text("of 60", timeout=20_000)
+    expect(page.locator("#progress .state")).to_have_text("answering")
+    keep_screenshot(page, "run-answering")
+    expect(page.locator("h1")).to_contain_text("hasty", timeout=60_000)
+    expect(page.locator("main")).to_contain_text("30")
+
+
 def test_file_that_is_no_data_is_refused_on_a_page(look: Look, site: Site, tmp_path: Path) -> None:
     look.watch.allowed |= {400, 422}
     file = tmp_path / "poem.jsonl"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +20,9 @@ from benchmarks.loopback import loopback_environment
 from sqlalchemy import func, select
 
 from evenhand.store import open_store
-from evenhand.store.schema import passes, verdicts
+from evenhand.store.schema import answers, passes, verdicts
 from run_data import adds_up, sums, wins_b
-from servers import JudgeServer, SeenRequest, Slow, StartServer, start_server
+from servers import JudgeServer, SeenRequest, Slow, StartServer, chat_reply, start_server
 
 __all__ = ["start_server"]
 
@@ -142,6 +144,55 @@ def test_a_run_outlives_every_kill_of_its_server(
     assert (status["winsA"], status["winsB"]) == (PAIRS - wins_b(PAIRS), wins_b(PAIRS))
     assert stored(address) == (2 * PAIRS, PAIRS)
     assert 2 * PAIRS <= len(judge.requests) <= 2 * PAIRS + lost
+
+
+@pytest.mark.slow
+def test_no_stored_answer_is_asked_for_again_after_a_kill_among_answers(
+    start_server: StartServer, address: str, tmp_path: Path
+) -> None:
+    """Two system prompts make two sides of one model: 2 answers a prompt, then 2 passes."""
+
+    def model_or_judge(request: SeenRequest) -> Slow:
+        asked = re.search(r"What is (\d+) plus", request.prompt)
+        assert asked is not None
+        if "Response A" in request.prompt:
+            return takes_its_time(request)
+        n, is_a = int(asked[1]), "Side A." in request.prompt
+        said = 2 * n + ((n % 3 == 0) == is_a)
+        return Slow(0.02, chat_reply(f"It is {said}, by counting."))
+
+    judge = start_server(model_or_judge)
+    rows = [{"id": row["id"], "prompt": row["prompt"]} for row in sums(PAIRS)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    query = {"criteria": "accuracy", "modelA": "openai:loopback", "modelB": "openai:loopback"}
+    query |= {"systemA": "Side A.", "systemB": "Side B."}
+    form = {"file": ("prompts.jsonl", lines)}
+    run_id = ""
+    lost = 0
+    for calls in (60, 200, 330):
+        with serving(judge, address, tmp_path) as server:
+            if not run_id:
+                answer = server.client.post("/v1/runs", params=query, files=form)
+                assert answer.status_code == 202, answer.text
+                run_id = answer.json()["id"]
+            wait_until(lambda calls=calls: len(judge.requests) >= calls)  # type: ignore[misc]
+            assert server.status(run_id)["state"] in ("queued", "answering")
+            server.kill()
+        judge.wait_until_idle()
+        lost = len(judge.requests) - stored_answers(address)
+    with serving(judge, address, tmp_path) as server:
+        wait_until(lambda: server.status(run_id)["state"] == "finished")
+        status = server.status(run_id)
+        assert server.end() == 0
+    assert (status["pairs"], status["done"], status["skippedRows"]) == (PAIRS, PAIRS, 0)
+    assert (status["winsA"], status["winsB"]) == (PAIRS - wins_b(PAIRS), wins_b(PAIRS))
+    assert (stored_answers(address), stored(address)) == (2 * PAIRS, (2 * PAIRS, PAIRS))
+    assert 4 * PAIRS <= len(judge.requests) <= 4 * PAIRS + lost
+
+
+def stored_answers(store: str) -> int:
+    with open_store(store) as opened, opened._reading() as connection:
+        return connection.execute(select(func.count()).select_from(answers)).scalar_one()
 
 
 @pytest.mark.slow

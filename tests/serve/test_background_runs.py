@@ -28,8 +28,8 @@ from evenhand.messages import speaking_to
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, judge_pairs
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.run_status import read_status
-from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.store import open_store
 from evenhand.store.jobs import NewJob

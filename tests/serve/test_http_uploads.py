@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from evenhand.errors import EvenhandError, InputError, TooLarge, WrongMediaType
 from evenhand.serve.http.uploads import spool_form, spool_lines
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 
 
 def request_of(pieces: list[bytes], **headers: str) -> Request:

@@ -193,7 +193,7 @@ def test_a_run_is_stopped_and_goes_on_by_the_buttons_of_its_page(
     assert visitor.send(form.attributes["action"]).headers["location"] == run
     stopped = visitor.wait(run, lambda page: "stopped" in page.by_id("progress").text)
     quick.set()
-    form = next(each for each in stopped.all("form") if "go on" in each.text)
+    form = next(each for each in stopped.all("form") if "Resume" in each.text)
     assert visitor.send(form.attributes["action"]).status_code == 303
     visitor.wait(run, lambda page: "1,000 of 1,000 judged" in page.text)
 

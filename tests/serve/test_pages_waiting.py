@@ -110,7 +110,12 @@ def test_a_run_says_that_its_flags_are_of_a_part(
 
 
 @pytest.mark.parametrize(
-    ("path", "figure"), [("/runs/1/audit", "audit"), ("/rank?run=1", "ranking")]
+    ("path", "figure"),
+    [
+        ("/runs/1/audit", "audit"),
+        ("/rank?run=1", "ranking"),
+        ("/runs/1/pairs?theme=example", "themes"),
+    ],
 )
 def test_figures_that_are_worked_out_move_a_bar(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch, path: str, figure: str

@@ -36,7 +36,7 @@ def test_spending_is_of_the_run_that_generated(store: Store) -> None:
     first, second = run_of(store), run_of(store, "s")
     store.answers.add(first, [ANSWER, replace(ANSWER, key="k2")])
     store.answers.add(second, [GeneratedAnswer("k3", "failed", requests=3)])
-    assert store.answers.spent(first, artefacts=False) == AnswerSpending(4, 22, 14, 1.0)
+    assert store.answers.spent(first, artefacts=False) == AnswerSpending(4, 22, 14, 1.0, 1.0)
     # Of a call that failed nobody knows what it cost.
     assert store.answers.spent(second, artefacts=False) == AnswerSpending(3, None, None, None)
 
@@ -44,8 +44,15 @@ def test_spending_is_of_the_run_that_generated(store: Store) -> None:
 def test_artefacts_are_counted_apart_from_answers(store: Store) -> None:
     run = run_of(store)
     store.answers.add(run, [ANSWER, replace(ANSWER, key="metrics-ab", requests=3, cost_usd=0.25)])
-    assert store.answers.spent(run, artefacts=False) == AnswerSpending(2, 11, 7, 0.5)
-    assert store.answers.spent(run, artefacts=True) == AnswerSpending(3, 11, 7, 0.25)
+    assert store.answers.spent(run, artefacts=False) == AnswerSpending(2, 11, 7, 0.5, 0.5)
+    assert store.answers.spent(run, artefacts=True) == AnswerSpending(3, 11, 7, 0.25, 0.25)
+    assert store.answers.spent(run) == AnswerSpending(5, 22, 14, 0.75, 0.75)
+
+
+def test_one_failed_call_leaves_what_the_others_cost_known(store: Store) -> None:
+    run = run_of(store)
+    store.answers.add(run, [ANSWER, GeneratedAnswer("k3", "failed", requests=3)])
+    assert store.answers.spent(run, artefacts=False) == AnswerSpending(5, None, None, None, 0.5)
 
 
 def test_answers_go_with_their_run_and_with_its_texts(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.errors import Conflict
 from evenhand.store import NewRun, Store, open_store
-from evenhand.store.jobs import JobRecord, NewJob
+from evenhand.store.jobs import JobPrompts, JobRecord, NewJob
 from store_values import begin, item
 
 JOB = NewJob(("fast", "slow"), {"asked": {"max_calls": 5}}, "ci")
@@ -30,6 +30,16 @@ def test_a_job_comes_back_as_it_was_given(store: Store) -> None:
     assert job.options == {"asked": {"max_calls": 5}}
     assert (job.progress, job.error, job.beat_at) == ({}, None, None)
     assert store.jobs.of_runs([run_id, 99]) == {run_id: job}
+
+
+def test_prompts_are_kept_as_they_came_until_they_are_dropped(store: Store) -> None:
+    run_id = begin(store, item("x")).run_id
+    prompts = JobPrompts("prompts.jsonl", b'{"prompt": "\\u0000"}\n\xff\x00', {"system_a": "é"})
+    store.jobs.keep_prompts(run_id, prompts)
+    store.jobs.keep_prompts(run_id, JobPrompts("later.jsonl", b"", {}))
+    assert store.jobs.prompts(run_id) == prompts
+    store.jobs.drop_prompts(run_id)
+    assert store.jobs.prompts(run_id) is None
 
 
 def test_a_run_and_its_job_are_made_together_and_only_once(store: Store, address: str) -> None:

@@ -510,10 +510,42 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
     assert voted > 3
 
 
-def test_counting_stops_where_it_is_told_to(store: Store) -> None:
+def test_counting_stops_at_a_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_search, "COUNTED_UP_TO", 10)
     run_id = fill(store)
-    found = store.browse(run_id, VerdictFilter(), count_to=10).count
+    found = store.browse(run_id, VerdictFilter()).count
     assert (found.count, found.more) == (10, True)
+
+
+@pytest.mark.parametrize("counted", [10_000, 3])
+@pytest.mark.parametrize("sort", ["number", "confidence", "length"])
+def test_neighbours_of_a_pair_are_those_of_the_whole_table(
+    store: Store, monkeypatch: pytest.MonkeyPatch, counted: int, sort: Sort
+) -> None:
+    """Also where there are too many to count; a pair that the table leaves out has them too."""
+    run_id = fill(store)
+    monkeypatch.setattr(table_search, "COUNTED_UP_TO", counted)
+    for wanted, descending in product(
+        (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN)), (0, 1)
+    ):
+        order: dict[str, Any] = {"sort": sort, "descending": bool(descending)}
+        whole = store.browse(run_id, VerdictFilter(), **order, limit=500).rows
+        shown = store.browse(run_id, wanted, **order, limit=500).rows
+        there = {(row.number, row.judge_id) for row in shown}
+        numbers = list(dict.fromkeys(row.number for row in shown))
+        for number in {row.number for row in whole}:
+            judges = sorted(row.judge_id for row in whole if row.number == number)
+            # Where the table shows it; else where the first judge would have put it.
+            own = next((each for each in judges if (number, each) in there), judges[0])
+            places = [(row.number, row.judge_id) for row in whole]
+            at = places.index((number, own))
+            before, after = (
+                next((n for n, judge in some if n != number and (n, judge) in there), None)
+                for some in (places[:at][::-1], places[at:])
+            )
+            standing = (numbers.index(number) + 1, len(numbers)) if number in numbers else None
+            found = store.neighbours(run_id, wanted, number, **order)
+            assert found == (before, after, standing if len(there) <= counted else None)
 
 
 def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:

@@ -173,7 +173,7 @@ def ab(
     source = open_source(data_path(prompts))
     found, skipped = open_prompts(source, mapped, bad_rows=bad_rows)
     if skipped:
-        session.err().print(f"note  {skipped:,} rows hold no prompt and are skipped")
+        session.err().print(f"note  {len(skipped):,} rows hold no prompt and are skipped")
     plans = [JudgePlan(open_judge(config), config) for config in configs]
     with _store(options.store, dry_run=dry_run) as store:
         generation = Generation(store, found, sides, repeats, options)

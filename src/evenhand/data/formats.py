@@ -10,9 +10,9 @@ from pathlib import Path
 from evenhand.data.csv_table import open_csv
 from evenhand.data.json_table import open_json, open_json_lines
 from evenhand.data.parquet import MAGIC, open_parquet
-from evenhand.data.records import Table, Wanted
+from evenhand.data.records import RawRows, Table, Wanted
 from evenhand.data.source import GZIP_MAGIC, Source, beginning, is_gzipped
-from evenhand.errors import DataError
+from evenhand.errors import DataError, TooLarge
 from evenhand.messages import Message
 
 _LINES = (".jsonl", ".ndjson", ".jsonlines")
@@ -34,9 +34,19 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
     if after and _is_parquet(source):
         return open_parquet(source, wanted=wanted, after=after)
     table = _open_whole(source, wanted=wanted)
+    if source.limits.rows is not None:
+        table = replace(table, rows=_bounded(table.rows, source, source.limits.rows))
     if not after:
         return table
     return replace(table, rows=dropwhile(lambda row: row[0] <= after, table.rows))
+
+
+def _bounded(rows: RawRows, source: Source, most: int) -> RawRows:
+    """Before they are joined or kept: what comes of them may be bounded too late."""
+    for count, row in enumerate(rows, start=1):
+        if count > most:
+            raise TooLarge(Message("data.too_many_rows", title=source.stem, most=most))
+        yield row
 
 
 def _open_whole(source: Source, *, wanted: Wanted) -> Table:

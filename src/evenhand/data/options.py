@@ -34,6 +34,7 @@ class ReadLimits:
     columns: int = 100_000
     delta_encoded: bool = True  # pages of Parquet whose headers do not tell how much they become
     keys_every: int = 16
+    rows: int | None = None  # of a file
     raisable: bool = True  # by whoever reads of them
 
     @property

@@ -100,18 +100,20 @@ class RunUsage(Model):
     unpriced_passes: int
 
     @classmethod
-    def of(cls, spending: Spending, prepared: AnswerSpending = NOTHING_SPENT) -> RunUsage:
-        """`prepared`: what was written beside the passes."""
+    def of(cls, spending: Spending, written: AnswerSpending = NOTHING_SPENT) -> RunUsage:
+        """`written`: what was written beside the passes, and answers to prompts."""
+        if not spending.passes and written.requests:
+            spending = Spending(input_tokens=0, output_tokens=0, cost_usd=0.0)
         counted = spending.uncounted_passes == 0
-        cost = _sum(spending.cost_usd, prepared.cost_usd, prepared)
+        cost = _sum(spending.cost_usd, written.cost_usd, written)
         return cls(
             passes=spending.passes,
-            requests=spending.requests + prepared.requests,
+            requests=spending.requests + written.requests,
             input_tokens=_sum(
-                spending.input_tokens if counted else None, prepared.input_tokens, prepared
+                spending.input_tokens if counted else None, written.input_tokens, written
             ),
             output_tokens=_sum(
-                spending.output_tokens if counted else None, prepared.output_tokens, prepared
+                spending.output_tokens if counted else None, written.output_tokens, written
             ),
             cost_usd=cost if spending.unpriced_passes == 0 else None,
             known_cost_usd=cost,
@@ -119,10 +121,10 @@ class RunUsage(Model):
         )
 
 
-def _sum(of_passes: _N | None, of_prepared: _N | None, prepared: AnswerSpending) -> _N | None:
-    if not prepared.requests:
+def _sum(of_passes: _N | None, of_written: _N | None, written: AnswerSpending) -> _N | None:
+    if not written.requests:
         return of_passes
-    return None if of_passes is None or of_prepared is None else of_passes + of_prepared
+    return None if of_passes is None or of_written is None else of_passes + of_written
 
 
 class JudgeReport(Model):
@@ -167,7 +169,7 @@ class RunReport(Model):
     judges: tuple[JudgeReport, ...]
     invalid_pairs: tuple[Invalid, ...]
     calls: int
-    spent: RunUsage  # by this run itself, on what it prepared and on replaced passes too
+    spent: RunUsage  # by this run itself, on answers, what it prepared and replaced passes too
     seconds: float
 
 
@@ -191,7 +193,8 @@ def report_run(store: Store, name: str) -> RunReport:
             for judge, tally in zip(judges, tallies, strict=True)
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
-        spent=RunUsage.of(whole.made, store.answers.spent(run.id, artefacts=True)),
+        calls=run.calls + store.answers.spent(run.id, artefacts=False).requests,
+        spent=RunUsage.of(whole.made, store.answers.spent(run.id)),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,12 +64,18 @@ class AbSummary(Model):
 
 
 def open_prompts(
-    source: Source, columns: dict[str, str], *, bad_rows: BadRows
-) -> tuple[tuple[PromptRow, ...], int]:
-    """The prompts, and how many rows were skipped."""
+    source: Source, columns: Mapping[str, str], *, bad_rows: BadRows
+) -> tuple[tuple[PromptRow, ...], tuple[BadRow, ...]]:
+    """The prompts, and the rows that were skipped."""
+    return sort_prompts(read_prompts(source, columns), source.name, bad_rows=bad_rows)
+
+
+def sort_prompts(
+    rows: Iterable[PromptRow | BadRow], name: str, *, bad_rows: BadRows
+) -> tuple[tuple[PromptRow, ...], tuple[BadRow, ...]]:
     prompts: list[PromptRow] = []
-    skipped = 0
-    for row in read_prompts(source, columns):
+    skipped: list[BadRow] = []
+    for row in rows:
         if isinstance(row, PromptRow):
             prompts.append(row)
             continue
@@ -77,10 +83,10 @@ def open_prompts(
             raise DataError(
                 Message("runs.message_bad", message=row.message, bad=Message("runs.remedy_bad_row"))
             )
-        skipped += 1
+        skipped.append(row)
     if not prompts:
-        raise DataError(Message("runs.nothing_to_judge", names=source.name))
-    return tuple(prompts), skipped
+        raise DataError(Message("runs.nothing_to_judge", names=name))
+    return tuple(prompts), tuple(skipped)
 
 
 def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
@@ -155,13 +161,17 @@ def open_sides(
         a = replace(a, spec=b.spec, command=b.command)
     if b.is_empty:
         b = replace(b, spec=a.spec, command=a.command)
-    one, two = (_open_side(each, settings, columns) for each in (a, b))
+    return named_apart(*(_open_side(each, settings, columns) for each in (a, b)))
+
+
+def named_apart(one: Side, two: Side) -> tuple[Side, Side]:
+    """By their sides, where they have one name."""
     if one.name == two.name:
-        one, two = _named_apart(one, "A"), _named_apart(two, "B")
+        return _lettered(one, "A"), _lettered(two, "B")
     return one, two
 
 
-def _named_apart(side: Side, letter: str) -> Side:
+def _lettered(side: Side, letter: str) -> Side:
     if isinstance(side, AnswerFile):
         return replace(side, name=f"{side.name} ({letter})")
     return replace(side, label=f"{side.name} ({letter})")
@@ -291,11 +301,21 @@ class GeneratedPairs:
 
 def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
     """Both parts: the answers that are still to be generated, and all verdicts."""
-    generation, options = pairs.generation, pairs.generation.options
+    return estimate_generation(pairs.generation) + estimate_verdicts(pairs, judges)
+
+
+def estimate_generation(generation: Generation) -> Estimate:
     whole = NOTHING
     for side in generation.sides:
         if isinstance(side, ModelSide):
             whole += estimate_answers(side, generation.pending(side))
+    return whole
+
+
+def estimate_verdicts(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
+    """Of answers that nobody has seen yet."""
+    generation, options = pairs.generation, pairs.generation.options
+    whole = NOTHING
     number = len(generation.prompts) * generation.repeats
     prompts = len({prompt.text for prompt in generation.prompts})
     for plan in judges:
@@ -347,12 +367,10 @@ async def run_ab(
     goes on from there."""
     generation, observer = pairs.generation, observer or Observer()
     store = generation.store
-    generation.stop = stop
     prices = check_sides(generation, options)
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
-    generation.salt = run.plan.get("fresh")
-    generation.retry = judges[0].config.retry_policy
+    generation.prepare(run, judges[0].config.retry_policy, stop)
     began = False
     watcher = observer
     again = run.intake_done and "failed" in options.retry
@@ -362,13 +380,9 @@ async def run_ab(
             estimated = await asyncio.to_thread(estimate_ab, pairs, judges)
             observer.approve(estimated.capped(remaining.max_cost))
             watcher = _Approved(observer)
-            generation.budget = Budget(
-                stop, max_calls=remaining.max_calls, max_cost=remaining.max_cost
-            )
-            generation.report = observer.generating
             with store.hold(run.id):
                 began = True
-                await generation.run(run.id)
+                await generation.run(run.id, remaining, report=observer.generating)
                 if again:
                     # What failed and is answered now becomes a pair; the others are skipped anew.
                     await asyncio.to_thread(store.reopen_intake, run.id)
@@ -381,8 +395,8 @@ async def run_ab(
     if stop.by is None:
         remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     # Pairs that are taken in need their answers no more, which may be gone with another run.
-    if stop.by is None and generates and not await asyncio.to_thread(pairs.has_pair):
-        stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
+    if stop.by is None and generates:
+        await stop_without_pairs(pairs, stop)
     if stop.by is None:
         # Answers that are none are counted as skipped rows, whatever is done about others.
         judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)
@@ -396,8 +410,13 @@ async def run_ab(
         run=judged,
         stopped_by=stop.by,
         error=error_of(stop),
-        notes=(*prices, *_notes(made, stop)),
+        notes=(*prices, *notes_on_answers(made), *_why_capped(stop)),
     )
+
+
+async def stop_without_pairs(pairs: GeneratedPairs, stop: Stop) -> None:
+    if not await asyncio.to_thread(pairs.has_pair):
+        stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
 
 
 def check_sides(generation: Generation, options: RunOptions) -> list[str]:
@@ -439,9 +458,9 @@ def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) ->
         if calls <= 0:
             Budget(stop, max_calls=options.max_calls).stop_at_calls()
     if cost is not None:
-        parts = (generated, prepared, judged)
-        spent = sum(part.cost_usd or 0.0 for part in parts)
-        mean = spent / max(1, sum(part.requests for part in parts))
+        spent = generated.known_cost_usd + prepared.known_cost_usd + (judged.cost_usd or 0.0)
+        requests = generated.requests + prepared.requests + judged.requests
+        mean = spent / max(1, requests)
         cost -= spent
         if cost <= 0 or cost < 0.99 * mean:  # one more call would be one too many
             Budget(stop, max_cost=options.max_cost).stop_at_cost()
@@ -450,7 +469,7 @@ def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) ->
     return replace(options, max_calls=calls, max_cost=cost)
 
 
-def _notes(made: GenerationSummary, stop: Stop) -> Iterator[str]:
+def notes_on_answers(made: GenerationSummary) -> Iterator[str]:
     for side in made.sides:
         if side.without_answer:
             kinds = [
@@ -459,6 +478,9 @@ def _notes(made: GenerationSummary, stop: Stop) -> Iterator[str]:
                 if (count := getattr(side, kind))
             ]
             yield Message("runs.without_answer", side=side.side, model=side.model, kinds=kinds)
+
+
+def _why_capped(stop: Stop) -> Iterator[str]:
     if isinstance(stop.error, CapReached):
         yield stop.error.message
 

@@ -304,19 +304,20 @@ async def judge_stored(
     options: RunOptions,
     *,
     store: Store,
+    sources: Sources | None = None,
     stop: Stop | None = None,
     observer: Observer | None = None,
 ) -> RunSummary:
-    """The same for a run whose rows are all in the store, without their sources.
-
-    The caller holds the run. Judges that are not the run's own are refused.
-    """
+    """The same for a run that the caller holds. Its rows are all in the store, or come from the
+    `sources`. Judges that are not the run's own are refused."""
+    stop = stop or Stop()
     begun = time.monotonic()
     refuse_judges(judges, options)
     refuse_executor(store, judges, options)
     refuse_other(run, judges, options)
-    engine = _Engine(run, judges, options, store, stop or Stop(), observer or Observer())
-    await engine.judge()
+    engine = _Engine(run, judges, options, store, stop, observer or Observer())
+    if sources is None or (stop.by is None and await engine.take_in(sources)):
+        await engine.judge()
     return await engine.summary(time.monotonic() - begun)
 
 

@@ -33,7 +33,7 @@ from evenhand.runs.plan import digest, model_of
 from evenhand.runs.stop import Stop
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import AnswerWriter
-from evenhand.store import Store
+from evenhand.store import RunRecord, Store
 
 SideName = Literal["A", "B"]
 SIDES: tuple[SideName, SideName] = ("A", "B")
@@ -179,8 +179,18 @@ class Generation:
             each for each in wanted if each[2] not in found or found[each[2]].outcome == "failed"
         ]
 
-    async def run(self, run_id: int) -> None:
-        """Ends when all is answered, or the stop is asked and what is in flight has come."""
+    def prepare(self, run: RunRecord, retry: RetryPolicy, stop: Stop) -> None:
+        """For the run that it belongs to."""
+        self.stop, self.retry = stop, retry
+        self.salt = run.plan.get("fresh")
+
+    async def run(
+        self, run_id: int, caps: RunOptions, *, report: Callable[[int, int], None]
+    ) -> None:
+        """Ends when all is answered, or the stop is asked and what is in flight has come. The
+        caller holds the run; `report` gets how many answers there are, of how many."""
+        self.budget = Budget(self.stop, max_calls=caps.max_calls, max_cost=caps.max_cost)
+        self.report = report
         work: list[tuple[ModelSide, list[tuple[PromptRow, int, str]]]] = []
         for name, side in zip(SIDES, self.sides, strict=True):
             if isinstance(side, ModelSide):

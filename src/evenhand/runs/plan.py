@@ -276,11 +276,16 @@ def find_or_create(
     return store.begin_run(new, job)
 
 
-def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    """Judges, or ways to decide, that are not those of the run."""
-    plan = RunPlan.of(
-        run.plan["data"], judges, fresh=run.plan.get("fresh"), pursued=options.pursued
-    )
+def refuse_other(
+    run: RunRecord,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    data: Mapping[str, Any] | None = None,
+) -> None:
+    """Judges, ways to decide, or data where they are given, that are not those of the run."""
+    salt = run.plan.get("fresh")
+    plan = RunPlan.of(data or run.plan["data"], judges, fresh=salt, pursued=options.pursued)
     if plan.fingerprint != run.fingerprint:
         raise InputError(
             Message("runs.begun_otherwise", name=run.name, plan=plan.differs_in(run.plan))

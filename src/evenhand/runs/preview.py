@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
-from evenhand.data import BadRow
+from evenhand.data import BadRow, Unpaired
+from evenhand.data.records import Side
 from evenhand.errors import DataError
 from evenhand.judges.prepared import writer_of
 from evenhand.judging.preparation import places_of, wanted_before
 from evenhand.messages import Message, Sentence
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import ChatMessage
-from evenhand.runs.ab import GeneratedPairs, check_sides, estimate_ab, unanswered_pair
+from evenhand.runs.ab import (
+    GeneratedPairs,
+    check_sides,
+    estimate_generation,
+    estimate_verdicts,
+    unanswered_pair,
+)
 from evenhand.runs.estimate import NOTHING, ArtefactCounter, Estimate, Range, estimate
 from evenhand.runs.generation import ModelSide
 from evenhand.runs.options import RunOptions
@@ -46,8 +54,11 @@ class Preview(Model):
 
     pairs: int
     skipped_rows: int
+    only_a: int = 0  # of these: answers of A, of B, that the other has none to
+    only_b: int = 0
     first_skipped: Sentence | None
     calls: int
+    answers: int = 0  # of these: of the two models, where they are still to answer
     ratings: int = 0  # more calls than those, if every pair is inconsistent
     input_tokens: tuple[float, float]
     output_tokens: tuple[float, float]
@@ -60,7 +71,7 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
     """All rows are read; passes that are in the store already are not known of."""
     sample: list[Pair] = []
     pairs, bad = 0, list[BadRow]()
-    skipped = 0
+    skipped, alone = 0, Counter[Side]()
     counter = (
         ArtefactCounter() if any(plan.config.writes(plan.judge.traits) for plan in judges) else None
     )
@@ -68,6 +79,8 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
         if isinstance(record, BadRow):
             skipped += 1
             bad = bad or [record]
+            if isinstance(record, Unpaired):
+                alone.update(side for _, _, side in record.lost)
         else:
             pairs += 1
             if counter is not None:
@@ -89,7 +102,8 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
         )
     asked = [request for plan in judges for request in _judge_requests(plan, sample[0])]
     first = bad[0].message if bad else None
-    return _preview(whole, pairs, skipped, first, asked, options)
+    found = _preview(whole, pairs, skipped, first, asked, options)
+    return found.model_copy(update={"only_a": alone["A"], "only_b": alone["B"]})
 
 
 def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
@@ -103,7 +117,10 @@ def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
     unanswered = unanswered_pair(pairs, generation.prompts[0])
     asked += [request for plan in judges for request in _judge_requests(plan, unanswered)]
     number = len(generation.prompts) * generation.repeats
-    return _preview(estimate_ab(pairs, judges), number, 0, None, asked, generation.options)
+    answers = estimate_generation(generation)
+    whole = answers + estimate_verdicts(pairs, judges)
+    found = _preview(whole, number, 0, None, asked, generation.options)
+    return found.model_copy(update={"answers": answers.calls})
 
 
 def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:

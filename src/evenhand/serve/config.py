@@ -91,6 +91,7 @@ class ServerLimits:
             page_bytes=row_bytes * 2,
             delta_encoded=False,
             keys_every=1,
+            rows=self.run_pairs,
             raisable=False,
         )
 

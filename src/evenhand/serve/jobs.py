@@ -10,8 +10,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from evenhand.contract import read_criteria
+from evenhand.data import ReadOptions
 from evenhand.errors import Conflict, EvenhandError, InputError, ServerBusy, StoreBusy, StoreError
 from evenhand.messages import WHOLE, Message
 from evenhand.runs import (
@@ -30,10 +32,15 @@ from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.logs import log
-from evenhand.serve.run_status import progress_at_end, progress_before, progress_of
-from evenhand.serve.values import RunStateView, StartRun, error_body
-from evenhand.store import RunRecord, Store
+from evenhand.serve.run_status import added, progress_at_end, progress_before, progress_of
+from evenhand.serve.security.limits import BoundedSources
+from evenhand.serve.values import SIDE_TEXTS, RunStateView, StartRun, error_body
+from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.answers import NOTHING_SPENT, AnswerSpending
 from evenhand.store.jobs import JobRecord, NewJob
+
+if TYPE_CHECKING:
+    from evenhand.runs.generation import Generation
 
 _N = TypeVar("_N", int, float)
 
@@ -54,6 +61,17 @@ def judge_plans(offers: JudgeCatalog, names: Sequence[str], asked: StartRun) -> 
         )
         for name in names
     ]
+
+
+def read_options(asked: StartRun, plans: Sequence[JudgePlan]) -> ReadOptions:
+    return ReadOptions(
+        columns=asked.columns,
+        criteria=read_criteria(asked.criteria) if asked.criteria else (),
+        criteria_needed=any(plan.judge.traits.needs_prompt for plan in plans),
+        allow_tie=asked.allow_tie,
+        swap_positions=asked.swap_positions,
+        orders=asked.order_draw,
+    )
 
 
 def run_options(asked: StartRun, limits: ServerLimits) -> RunOptions:
@@ -140,15 +158,45 @@ REPORTED_EVERY_S = 1.0
 
 
 def new_job(asked: StartRun, judges: tuple[str, ...], *, token: str | None) -> NewJob:
-    wishes = asked.model_dump(mode="json", by_alias=False, exclude_unset=True)
+    wishes = asked.model_dump(
+        mode="json", by_alias=False, exclude_unset=True, exclude=set(SIDE_TEXTS)
+    )
     return NewJob(judges, {"asked": wishes, "resumed_at": asdict(RunSpend())}, token)
 
 
-def resumed(job: JobRecord) -> dict[str, Any]:
+def resumed(store: Store, job: JobRecord) -> dict[str, Any]:
     """Its options with the client's caps counted from now on."""
-    progress = job.progress
-    spent = RunSpend(progress.get("calls", 0), progress.get("cost_usd") or 0.0)
+    calls, cost = (job.progress.get(name) for name in ("calls", "cost_usd"))
+    if calls is not None and cost is not None:
+        return {**job.options, "resumed_at": asdict(RunSpend(calls, cost))}
+    run = store.run_at(job.run_id)
+    spent = RunSpend() if run is None else Spendings.of(store, run).known
     return {**job.options, "resumed_at": asdict(spent)}
+
+
+@dataclass(frozen=True, slots=True)
+class Spendings:
+    """What a run took, part by part."""
+
+    tally: Tally
+    written: AnswerSpending  # answers, and what was written beside the verdicts
+    generated: AnswerSpending  # of these, answers
+    calls: int
+
+    @classmethod
+    def of(cls, store: Store, run: RunRecord) -> Spendings:
+        tally = store.tally(run.id)
+        written = store.answers.spent(run.id)
+        generated = store.answers.spent(run.id, artefacts=False)
+        beside = written.requests - generated.requests
+        # A process that was killed could not say what it had made.
+        calls = max(run.calls, tally.made.requests + beside) + generated.requests
+        return cls(tally, written, generated, calls)
+
+    @property
+    def known(self) -> RunSpend:
+        """A failed call has no known cost, and must not make the others free."""
+        return RunSpend(self.calls, (self.tally.made.cost_usd or 0.0) + self.written.known_cost_usd)
 
 
 class RunJob(Observer):
@@ -172,7 +220,11 @@ class RunJob(Observer):
         self._limits = limits
         self._observer = observer
         self._progress: Progress | None = None
+        self._generation: Generation | None = None  # while models answer
         self._before: dict[str, Any] = {}
+        self._spent = RunSpend()
+        self._generated = NOTHING_SPENT
+        self._answers: dict[str, int] | None = None  # where it stopped before it had all of them
         self._reported = (0, 0)  # calls and verdicts that the observer knows of
         self._cancelled = False
         self.stop = Stop()
@@ -204,24 +256,17 @@ class RunJob(Observer):
         return await self._ended(summary)
 
     async def _begin(self) -> None:
-        tally = await asyncio.to_thread(self._store.tally, self._run.id)
-        prepared = await asyncio.to_thread(self._store.answers.spent, self._run.id, artefacts=True)
-        calls = max(self._run.calls, tally.made.requests + prepared.requests)
-        self._before = progress_before(tally, prepared, calls=calls)
-        self._reported = (0, tally.judged)
+        spent = await asyncio.to_thread(Spendings.of, self._store, self._run)
+        self._spent, self._generated = spent.known, spent.generated
+        self._before = progress_before(spent.tally, spent.written, calls=spent.calls)
+        self._reported = (0, spent.tally.judged)
         await asyncio.to_thread(self._store.jobs.beat, self._run.id, self._before)
 
     async def _judged(self) -> RunSummary | None:
         """None where a cap is used up before anything was asked."""
         asked = StartRun.model_validate(self._job.options.get("asked", {}))
         plans = self._plans(asked)
-        options = capped(
-            run_options(asked, self._limits),
-            asked,
-            self._limits,
-            spent=RunSpend(self._before["calls"], self._before["cost_usd"] or 0.0),
-            resumed_at=RunSpend(**self._job.options.get("resumed_at", {})),
-        )
+        options = self._capped(asked)
         if isinstance(options, str):
             await asyncio.to_thread(
                 self._store.update_run, self._run.id, state="stopped", stopped_by=options
@@ -229,13 +274,74 @@ class RunJob(Observer):
             await self._let_go_as("stop", self._before)
             return None
         async with self._reporting():
+            if not self._run.intake_done:
+                return await self._answered(asked, plans, options)
             return await judge_stored(
                 self._run, plans, options, store=self._store, stop=self.stop, observer=self
             )
 
+    def _capped(self, asked: StartRun) -> RunOptions | StoppedBy:
+        return capped(
+            run_options(asked, self._limits),
+            asked,
+            self._limits,
+            spent=self._spent,
+            resumed_at=RunSpend(**self._job.options.get("resumed_at", {})),
+        )
+
+    async def _answered(
+        self, asked: StartRun, plans: Sequence[JudgePlan], options: RunOptions
+    ) -> RunSummary:
+        """Both models answer what is not answered yet; then the judge compares, within what the
+        answers leave of the caps."""
+        from evenhand.runs.ab import notes_on_answers, stop_without_pairs
+        from evenhand.serve.answering import stored_pairs
+
+        run, store, stop = self._run, self._store, self.stop
+        pairs, upload = await asyncio.to_thread(
+            stored_pairs,
+            run,
+            asked,
+            plans,
+            read_options(asked, plans),
+            options,
+            store=store,
+            offers=self._offers,
+            limits=self._limits,
+        )
+        with upload:
+            generation = self._generation = pairs.generation
+            generation.prepare(run, plans[0].config.retry_policy, stop)
+            await generation.run(run.id, options, report=lambda done, total: None)
+            made = await asyncio.to_thread(generation.summary)
+            self._generation = None
+            await self._begin()  # answers count among what was spent
+            left = self._capped(asked)
+            if isinstance(left, str):
+                stop.ask(left)
+            elif stop.by is None:
+                options = left
+                await stop_without_pairs(pairs, stop)
+            if stop.by is not None:
+                self._answers = {"done": generation.done, "total": generation.total}
+            summary = await judge_stored(
+                run,
+                plans,
+                replace(options, bad_rows="skip"),  # an answer that is none is no pair
+                store=store,
+                sources=BoundedSources(pairs, self._limits),
+                stop=stop,
+                observer=self,
+            )
+        if self._answers is None:
+            await asyncio.to_thread(store.jobs.drop_prompts, run.id)
+        notes = (*notes_on_answers(made), *summary.notes)
+        return summary.model_copy(update={"notes": notes})
+
     def _plans(self, asked: StartRun) -> list[JudgePlan]:
         names = self._job.judges
-        gone = [name for name in names if name not in self._offers.names]
+        answering = () if self._run.intake_done else asked.models or ()
+        gone = [name for name in (*names, *answering) if name not in self._offers.names]
         if gone:
             raise Conflict(
                 Message("serve.judge_not_offered_any_more", gone=gone[0], name=self._run.name)
@@ -259,7 +365,9 @@ class RunJob(Observer):
     async def _report(self) -> None:
         progress = self._progress
         update = None
-        if progress is not None:
+        if self._generation is not None:
+            update = self._answering(self._generation)
+        elif progress is not None:
             update = progress_of(
                 progress,
                 pairs=self._before["pairs"],
@@ -277,6 +385,15 @@ class RunJob(Observer):
             if wanted == "stop":
                 self.cancel()
 
+    def _answering(self, generation: Generation) -> dict[str, Any]:
+        budget, before = generation.budget, self._before
+        return {
+            **before,
+            "answers": {"done": generation.done, "total": generation.total},
+            "calls": before["calls"] + budget.calls,
+            "cost_usd": added(before["cost_usd"], budget.known_cost_usd),
+        }
+
     def _count(self, calls: int, verdicts: int) -> None:
         before_calls, before_verdicts = self._reported
         self._reported = (calls, verdicts)
@@ -287,7 +404,7 @@ class RunJob(Observer):
         )
 
     async def _ended(self, summary: RunSummary) -> RunStateView:
-        progress = progress_at_end(summary)
+        progress = progress_at_end(summary, self._generated, self._answers)
         self._count(
             summary.calls,
             sum(progress[name] for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid")),

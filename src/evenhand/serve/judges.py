@@ -16,7 +16,7 @@ from yarl import URL
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, JudgeError, SettingsError
-from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, Traits, open_judge
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
@@ -194,6 +194,7 @@ class JudgeCatalog:
         self._environment = os.environ if environment is None else environment
         self.shows_addresses = shows_addresses
         self._plans: dict[str, JudgePlan] = {}
+        self._models: dict[str, Judge] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,6 +227,27 @@ class JudgeCatalog:
             plan = self._plans[offer.name] = self._opened(offer)
         return plan
 
+    def model(self, name: str | None) -> Judge:
+        """The same offer as a model that answers prompts: at its address, with its key. How it is
+        asked as a judge is no model's affair."""
+        offer = self.offer(name)
+        model = self._models.get(offer.name)
+        if model is None:
+            config = JudgeConfig.resolve(self._settings, self._chosen(offer))
+            if config.judge is None or not config.needs_prompt:
+                raise InputError(Message("serve.judge_no_model", name=offer.name))
+            options = JudgeOptions(
+                base_url=config.base_url,
+                api_key=config.api_key,
+                timeout_s=config.timeout_s,
+                cache_dir=config.cache_dir,
+                transport=config.transport,
+                answers=True,
+            )
+            model = self._redacted(offer, open_judge(config.judge, options), config)
+            self._models[offer.name] = model
+        return model
+
     def offered_or_named(self) -> list[OfferView]:
         """What a form may name; a judge that cannot be opened says so when it is used."""
         try:
@@ -236,6 +258,17 @@ class JudgeCatalog:
                 for name in self.names
             ]
 
+    def answering(self) -> list[str]:
+        """Offers that can answer prompts, as far as their names tell."""
+
+        def can(offer: JudgeOffer) -> bool:
+            try:
+                return offer.config.needs_prompt
+            except EvenhandError:  # it says so when it is used
+                return False
+
+        return [name for name, offer in self._offers.items() if can(offer)]
+
     def offered(self) -> list[OfferView]:
         return [self._view(name) for name in self._offers]
 
@@ -243,6 +276,9 @@ class JudgeCatalog:
         while self._plans:
             _, plan = self._plans.popitem()
             await plan.judge.close()
+        while self._models:
+            _, model = self._models.popitem()
+            await model.close()
 
     def _view(self, name: str) -> OfferView:
         plan = self.plan(name)

@@ -6,7 +6,7 @@ for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.report.themes import Themes, find_themes
 from evenhand.serve.judges import AddressRedactor
-from evenhand.serve.report_cache import Figure, cached_or_now
+from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
@@ -99,23 +99,23 @@ def run_report(run_id: str) -> Figure[RunReport]:
 def without_addresses(report: RunReport) -> RunReport:
     """As others may read it."""
     judges = tuple(
-        judge.model_copy(
-            update={
-                "settings": {
-                    name: value
-                    for name, value in judge.settings.items()
-                    if name not in _PRIVATE_SETTINGS
-                }
-            }
-        )
-        for judge in report.judges
+        judge.model_copy(update={"settings": _public(judge.settings)}) for judge in report.judges
     )
     hide = {judge.judge: AddressRedactor.of_record(judge.settings) for judge in report.judges}
     invalid = tuple(
         pair.model_copy(update={"message": hide[pair.judge](pair.message)})
         for pair in report.invalid_pairs
     )
-    return report.model_copy(update={"store": _HERE, "judges": judges, "invalid_pairs": invalid})
+    plan = dict(report.plan)
+    if sides := plan.get("data", {}).get("sides"):  # models that answered, by all they depend on
+        plan["data"] = {**plan["data"], "sides": [_public(side) for side in sides]}
+    return report.model_copy(
+        update={"store": _HERE, "plan": plan, "judges": judges, "invalid_pairs": invalid}
+    )
+
+
+def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in _PRIVATE_SETTINGS}
 
 
 class RunThemes(Model):
@@ -136,10 +136,8 @@ def themes(run_id: str) -> Figure[RunThemes]:
     return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=compute)
 
 
-def themed_numbers(store: Store, run: RunRecord, phrase: str, judge: str | None) -> tuple[int, ...]:
-    """The pairs that a theme counts, by what is cached of the run as it is now, or else found
-    anew."""
-    found = cached_or_now(store, themes(str(run.id)))
+def pairs_of_theme(found: RunThemes, phrase: str, judge: str | None) -> tuple[int, ...]:
+    """The pairs that it counts."""
     return next(
         (
             theme.numbers

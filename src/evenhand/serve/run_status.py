@@ -97,6 +97,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
         judges=judges,
         pairs=progress["pairs"],
         skipped_rows=progress["skipped_rows"],
+        answers=None if run.intake_done else progress.get("answers"),
         done=done,
         **{name: progress[name] for name in _COUNTS},
         pending=max(0, progress["pairs"] * len(judges) - done),
@@ -118,7 +119,7 @@ def state_of(run: RunRecord, job: JobRecord | None) -> RunStateView:
     if job.wanted == "intake":
         return "reading"
     if job.is_judged(within_s=SILENT_S):
-        return "judging"
+        return "judging" if run.intake_done else "answering"
     if job.wanted == "done" or run.state == "finished":
         return "finished"
     if job.wanted == "run":
@@ -135,36 +136,40 @@ def progress_of(
         "skipped_rows": skipped_rows,
         **{name: getattr(progress, name) for name in _COUNTS},
         "calls": before["calls"] + progress.calls,
-        "cost_usd": _added(before["cost_usd"], progress.cost_usd),
+        "cost_usd": added(before["cost_usd"], progress.cost_usd),
         "pairs_per_s": progress.pairs_per_s,
         "remaining_s": progress.remaining_s,
     }
 
 
-def progress_at_end(summary: RunSummary) -> dict[str, Any]:
+def progress_at_end(
+    summary: RunSummary, generated: AnswerSpending, answers: Mapping[str, int] | None
+) -> dict[str, Any]:
+    """`answers` where a run of prompts stopped before it had all of them."""
     return {
+        **({} if answers is None else {"answers": answers}),
         "pairs": summary.pairs,
         "skipped_rows": summary.skipped_rows,
         **{name: getattr(summary, name) for name in _COUNTS},
-        "calls": summary.total.calls,
-        "cost_usd": summary.total.cost_usd,
+        "calls": summary.total.calls + generated.requests,
+        "cost_usd": added(summary.total.cost_usd, generated.cost_usd),
         "notes": [to_json(note) for note in summary.notes],
     }
 
 
-def progress_before(tally: Tally, prepared: AnswerSpending, *, calls: int) -> dict[str, Any]:
-    """`prepared`: what was written beside the verdicts, which the passes do not count."""
+def progress_before(tally: Tally, written: AnswerSpending, *, calls: int) -> dict[str, Any]:
+    """`written`: answers, and what was written beside the verdicts, which passes do not count."""
     cost = None if tally.made.unpriced_passes else tally.made.cost_usd or 0.0
     return {
         "pairs": tally.pairs,
         "skipped_rows": tally.skipped_rows,
         **{name: getattr(tally, name) for name in _COUNTS},
         "calls": calls,
-        "cost_usd": _added(cost, prepared.cost_usd),
+        "cost_usd": added(cost, written.cost_usd),
     }
 
 
-def _added(one: float | None, other: float | None) -> float | None:
+def added(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
@@ -206,7 +211,7 @@ def _error(job: JobRecord | None, state: RunStateView) -> ErrorBody | None:
 def _stopped_by(run: RunRecord, job: JobRecord | None, state: RunStateView) -> str | None:
     if job is None:
         return run.stopped_by
-    if state in ("reading", "queued", "judging"):
+    if state in ("reading", "queued", "answering", "judging"):
         return None
     if state == "stopped" and run.stopped_by in (None, "interrupt"):
         return "cancel"
@@ -220,6 +225,6 @@ def _notes(
     for note in (note_on_repeats(run), note_on_partners(run)):
         if note is not None and note not in notes:
             notes.append(note)
-    if job is not None and job.wanted == "stop" and state == "judging":
+    if job is not None and job.wanted == "stop" and state in ("answering", "judging"):
         notes.append(Message("serve.being_stopped"))
     return notes

@@ -19,9 +19,11 @@ from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_o
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.report_cache import Figure, ReportCache
 from evenhand.serve.run_status import needed_run
-from evenhand.serve.runs import RunIntake, StoredRuns, Upload, UploadPreview
-from evenhand.serve.security.limits import refuse_large_criteria
+from evenhand.serve.runs import RunIntake, StoredRuns, UploadPreview
+from evenhand.serve.security.limits import refuse_large_criteria, refuse_large_texts
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
+    SIDE_TEXTS,
     AuditRun,
     DiffRuns,
     RankRuns,
@@ -32,8 +34,7 @@ from evenhand.serve.values import (
     StartRun,
     VerdictPage,
 )
-from evenhand.serve.verdicts import TableQuery, VerdictBrowser, VerdictFilters, read_page
-from evenhand.serve.views import SavedViews, save_view, views_of
+from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store, open_store
 from evenhand.store.jobs import NewJob
@@ -78,9 +79,9 @@ class Service:
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
         )
-        self.verdict_browser = VerdictBrowser(
-            store, looked_at=self._look_at
-        )  # verdicts as pages show them
+        self.verdict_browser = VerdictBrowser(  # verdicts as pages show them
+            store, self.report_cache, looked_at=self._look_at
+        )
         self._stored_runs = StoredRuns(store, self.jobs)
         self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
@@ -198,7 +199,13 @@ class Service:
         plans = judge_plans(self.judges, names, options)
         job = new_job(options, names, token=token)
         asked = run_options(options, limits)
-        return RunIntake(self.store, limits, plans, asked, job, self._stop), job
+        sides = None
+        if options.models is not None:
+            from evenhand.serve.answering import offered_sides
+
+            refuse_large_texts(options.model_dump(include=set(SIDE_TEXTS)), limits)
+            sides = offered_sides(self.judges, options)
+        return RunIntake(self.store, limits, plans, asked, job, self._stop, sides), job
 
     async def _whole(self, work: Callable[[], _T]) -> _T:
         """In a thread, which a cancellation does not end: the upload stays open until it has."""
@@ -327,28 +334,6 @@ class Service:
         def write() -> FlaggedPair:
             run = needed_run(self.store, run_id)
             return flag_pair(self.store, run.name, pair, comment=comment, remove=remove)
-
-        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
-
-    async def views(self, run_id: str) -> SavedViews:
-        """Saved views, as a run has them."""
-        return await asyncio.to_thread(lambda: views_of(self.store, needed_run(self.store, run_id)))
-
-    async def save_view(self, run_id: str, name: str, query: TableQuery) -> SavedViews:
-        def write() -> SavedViews:
-            run = needed_run(self.store, run_id)
-            save_view(self.store, run, name, query)
-            return views_of(self.store, run)
-
-        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
-
-    async def remove_view(self, run_id: str, name: str) -> SavedViews:
-        """One that is not there stays so."""
-
-        def write() -> SavedViews:
-            run = needed_run(self.store, run_id)
-            self.store.remove_view(name)
-            return views_of(self.store, run)
 
         return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, FailFast, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.model import Model
@@ -57,7 +58,7 @@ def error_body(error: EvenhandError) -> ErrorBody:
     )
 
 
-RunStateView = Literal["reading", "queued", "judging", "finished", "stopped", "failed"]
+RunStateView = Literal["reading", "queued", "answering", "judging", "finished", "stopped", "failed"]
 # A run in one of these changes no more, unless somebody resumes it.
 AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 
@@ -65,6 +66,9 @@ AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 MOST_CALLS = 10**12
 MOST_RANKED = 100  # runs, in one ranking
 LONGEST_ID = 200
+
+# What a model is told beside a prompt. They go where texts can be forgotten.
+SIDE_TEXTS = ("system_a", "system_b", "template_a", "template_b")
 
 _T = TypeVar("_T", bound=Model)
 
@@ -101,7 +105,7 @@ def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
         refuse(error, model)
 
 
-class StartRun(Model):
+class JudgeRun(Model):
     """How a run's pairs are judged; the names are those of `evenhand run`."""
 
     judge: Text | None = Field(default=None, description="An offered judge; else the first")
@@ -166,7 +170,30 @@ class StartRun(Model):
         return self.judges or (self.judge,)
 
 
-class StartRunWithPairs(StartRun):
+class StartRun(JudgeRun):
+    """The same, and who answers where rows are prompts; the names are those of `evenhand ab`."""
+
+    model_a: Text | None = Field(
+        default=None, description="An offered judge that answers, where rows are prompts"
+    )
+    model_b: Text | None = Field(default=None, description="The same of B")
+    system_a: Text | None = Field(default=None, description="A's system prompt")
+    system_b: Text | None = Field(default=None, description="B's system prompt")
+    template_a: Text | None = Field(default=None, description="Around each prompt, {{ prompt }}")
+    template_b: Text | None = Field(default=None, description="The same of B")
+
+    @property
+    def models(self) -> tuple[str, str] | None:
+        """Who answers; None where rows are pairs or outputs."""
+        if self.model_a is not None and self.model_b is not None:
+            return self.model_a, self.model_b
+        for name in ("model_a", "model_b", *SIDE_TEXTS):
+            if getattr(self, name) is not None:
+                raise InputError(Message("serve.one_model", name=to_camel(name)))
+        return None
+
+
+class StartRunWithPairs(JudgeRun):
     """The same with the pairs themselves: the contract's input, or rows with other columns."""
 
     pairs: Rows = Field(
@@ -177,9 +204,15 @@ class StartRunWithPairs(StartRun):
         return StartRun.model_validate(self.model_dump(exclude={"pairs"}, exclude_unset=True))
 
 
+class AnswerProgress(Model):
+    done: int
+    total: int
+
+
 class RunStatus(Model):
     """A run and how far it is. Four outcomes, never folded: `done` is their sum over all judges,
-    and `done + pending` is `pairs` for each judge."""
+    and `done + pending` is `pairs` for each judge. `answers`: of models that have not answered all
+    prompts yet; there are no pairs before they have."""
 
     id: str
     name: str
@@ -187,6 +220,7 @@ class RunStatus(Model):
     judges: tuple[str, ...]
     pairs: int
     skipped_rows: int = 0
+    answers: AnswerProgress | None = None
     done: int
     wins_a: int
     wins_b: int

@@ -8,8 +8,8 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,7 @@ from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.judges import AddressRedactor
+from evenhand.serve.report_cache import ReportCache, cached_or_now
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
@@ -39,6 +40,7 @@ from evenhand.store.verdict_index import Coverage
 from evenhand.store.verdict_table import (
     RUN_START,
     CountUpTo,
+    Neighbours,
     Sort,
     TablePlace,
     TableRow,
@@ -134,7 +136,6 @@ class VerdictFilters(Model):
 # A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
 _FILLED_WITHIN_S = 0.1
 _MOST_LINES = 1000
-_FEW = 500  # nobody is told how many there are beside a pair
 _READ_FOR_A_REASON = 100_000
 _REASON_CHARACTERS = 240
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -164,41 +165,62 @@ class PairTable:
     count: CountUpTo
     indexed: Coverage  # verdicts that can be filtered and sorted so far
     words: Coverage | None  # pairs that can be searched so far
+    computing: bool = False  # which pairs have the theme
 
     @property
     def whole(self) -> bool:
-        return self.indexed.whole and (self.words is None or self.words.whole)
-
-
-class Neighbours(NamedTuple):
-    """The pairs before and after one in a table, None at the ends; and its place among how many,
-    None where it is not among them or there are too many to count."""
-
-    previous: int | None
-    following: int | None
-    standing: tuple[int, int] | None
+        searched = self.words is None or self.words.whole
+        return self.indexed.whole and searched and not self.computing
 
 
 class VerdictBrowser:
     """`looked_at` is told of every run that somebody browses and that is not indexed yet."""
 
-    def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
+    def __init__(
+        self, store: Store, cache: ReportCache, *, looked_at: Callable[[int], None]
+    ) -> None:
         self._store = store
+        self._cache = cache
         self._looked_at = looked_at
 
     async def page(
         self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
     ) -> PairTable:
         """A page of the table, from a cursor on; InputError where that is none of this table's."""
-        return await asyncio.to_thread(self._page, run_id, query, cursor, limit)
+        numbers, computing = await self._themed(run_id, query)
+        page = await asyncio.to_thread(self._page, run_id, query, cursor, limit, numbers)
+        return replace(page, computing=computing)
 
-    def _page(self, run_id: str, query: TableQuery, cursor: str | None, limit: int) -> PairTable:
+    async def _themed(self, run_id: str, query: TableQuery) -> tuple[tuple[int, ...] | None, bool]:
+        """The pairs of the theme as the run's page shows it, and whether they are still being
+        found: of a long run that takes seconds."""
+        if query.theme is None:
+            return None, False
+        from evenhand.serve.reports import pairs_of_theme, themes
+
+        run = await asyncio.to_thread(needed_run, self._store, run_id)
+        await asyncio.to_thread(_refuse_several, self._store, run, query)
+        kept = await self._cache.get(themes(str(run.id)))
+        if kept.error is not None:
+            return await asyncio.to_thread(themed, self._store, run, query), False
+        if kept.value is None:
+            return (), True
+        return pairs_of_theme(kept.value, query.theme, query.judge), False
+
+    def _page(
+        self,
+        run_id: str,
+        query: TableQuery,
+        cursor: str | None,
+        limit: int,
+        numbers: tuple[int, ...] | None,
+    ) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
         run, judges, names = self._run(run_id)
         filled = self._fill(run, words=query.query is not None)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names, numbers=themed(self._store, run, query)),
+            verdict_filter(query, judges, names, numbers=numbers),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -256,11 +278,12 @@ class VerdictBrowser:
 
     def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
         """All of the table once it is indexed, a page in memory at a time; for a thread."""
-        while not self._page(run_id, query, None, 1).whole:
+        numbers = themed(self._store, needed_run(self._store, run_id), query)
+        while not self._page(run_id, query, None, 1, numbers).whole:
             pass
         cursor: str | None = None
         while True:
-            page = self._page(run_id, query, cursor, _MOST_LINES)
+            page = self._page(run_id, query, cursor, _MOST_LINES, numbers)
             yield from page.rows
             cursor = page.next
             if cursor is None:
@@ -268,31 +291,13 @@ class VerdictBrowser:
 
     async def neighbours(self, run_id: str, query: TableQuery, number: int) -> Neighbours:
         """Of a pair in a filtered table."""
+        numbers, _ = await self._themed(run_id, query)
 
         def read() -> Neighbours:
-            run, wanted, names = self._asked(run_id, query)
-            place = self._store.place_of(run.id, wanted, number, sort=query.sort)
-            if place is None:
-                return Neighbours(None, None, None)
-
-            def nearest(*, back: bool) -> int | None:
-                page = self._store.browse(
-                    run.id,
-                    wanted,
-                    sort=query.sort,
-                    descending=query.descending,
-                    after=None if back else place,
-                    before=place if back else None,
-                    limit=len(names),
-                    count_to=_FEW,
-                )
-                rows = page.rows[::-1] if back else page.rows
-                return next((row.number for row in rows if row.number != number), None)
-
-            standing = self._store.standing(
+            run, wanted = self._asked(run_id, query, numbers)
+            return self._store.neighbours(
                 run.id, wanted, number, sort=query.sort, descending=query.descending
             )
-            return Neighbours(nearest(back=True), nearest(back=False), standing)
 
         return await asyncio.to_thread(read)
 
@@ -300,9 +305,10 @@ class VerdictBrowser:
         self, run_id: str, query: TableQuery, number: int, *, limit: int = 50
     ) -> str | None:
         """The cursor of the page that a pair stands on; None: the first one."""
+        numbers, _ = await self._themed(run_id, query)
 
         def read() -> str | None:
-            run, wanted, _ = self._asked(run_id, query)
+            run, wanted = self._asked(run_id, query, numbers)
             start = self._store.page_start(
                 run.id,
                 wanted,
@@ -316,13 +322,12 @@ class VerdictBrowser:
         return await asyncio.to_thread(read)
 
     def _asked(
-        self, run_id: str, query: TableQuery
-    ) -> tuple[RunRecord, VerdictFilter, dict[int, str]]:
+        self, run_id: str, query: TableQuery, numbers: tuple[int, ...] | None
+    ) -> tuple[RunRecord, VerdictFilter]:
         """Of whoever was sent the address of a pair, and has not been to the table."""
         run, judges, names = self._run(run_id)
         fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-        numbers = themed(self._store, run, query)
-        return run, verdict_filter(query, judges, names, numbers=numbers), names
+        return run, verdict_filter(query, judges, names, numbers=numbers)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
@@ -375,15 +380,22 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
 
 
 def themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
+    """By what is cached of the run as it is now, or else found anew."""
     if filters.theme is None:
         return None
+    _refuse_several(store, run, filters)
+    from evenhand.serve.reports import pairs_of_theme, themes
+
+    found = cached_or_now(store, themes(str(run.id)))
+    return pairs_of_theme(found, filters.theme, filters.judge)
+
+
+def _refuse_several(store: Store, run: RunRecord, filters: VerdictFilters) -> None:
+    """A theme is of one judge."""
     judges = store.run_judges(run.id)
     if filters.judge is None and len(judges) > 1:
         names = ", ".join(client_names(store, run, judges).values())
         raise InputError(Message("trust.several_judges", run=run.name, names=names))
-    from evenhand.serve.reports import themed_numbers
-
-    return themed_numbers(store, run, filters.theme, filters.judge)
 
 
 def verdict_filter(

@@ -15,6 +15,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError
 from evenhand.serve.indexing import fill_some
+from evenhand.serve.run_status import needed_run
 from evenhand.serve.verdicts import TableQuery, client_names, themed, verdict_filter
 from evenhand.store import RunRecord, Store
 from evenhand.store.views import LONGEST_VIEW_NAME, SavedView
@@ -51,15 +52,24 @@ class SavedViews(Model):
     views: tuple[ViewInRun, ...]
 
 
-def save_view(store: Store, run: RunRecord, name: str, query: TableQuery) -> None:
+def views_of(store: Store, run_id: str) -> SavedViews:
+    return SavedViews(views=tuple(_each(store, needed_run(store, run_id))))
+
+
+def save_view(store: Store, run_id: str, name: str, query: TableQuery) -> SavedViews:
     """Words that are searched for, and themes, quote the run's texts, and are forgotten with
     them."""
+    run = needed_run(store, run_id)
     quotes = query.query is not None or query.theme is not None
     store.save_view(name, query.in_address(), words_of=run.id if quotes else None)
+    return views_of(store, run_id)
 
 
-def views_of(store: Store, run: RunRecord) -> SavedViews:
-    return SavedViews(views=tuple(_each(store, run)))
+def remove_view(store: Store, run_id: str, name: str) -> SavedViews:
+    """From every run; one that is not there stays so."""
+    needed_run(store, run_id)
+    store.remove_view(name)
+    return views_of(store, run_id)
 
 
 def _each(store: Store, run: RunRecord) -> Iterator[ViewInRun]:

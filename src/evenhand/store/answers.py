@@ -28,12 +28,13 @@ class NewAnswer(NamedTuple):
 
 
 class AnswerSpending(NamedTuple):
-    """None: of some of them nobody knows it."""
+    """None: of some of them nobody knows it, such as failed calls."""
 
     requests: int
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    known_cost_usd: float = 0.0  # of the others
 
 
 NOTHING_SPENT = AnswerSpending(0, 0, 0, 0.0)
@@ -55,8 +56,9 @@ class AnswerStore:
         with self._writing() as connection:
             add_answers(connection, [NewAnswer(run_id, each) for each in made])
 
-    def spent(self, run_id: int, *, artefacts: bool) -> AnswerSpending:
-        """By the answers, or the artefacts, that this run had generated in all its commands."""
+    def spent(self, run_id: int, *, artefacts: bool | None = None) -> AnswerSpending:
+        """By the answers, or the artefacts, that this run had generated in all its commands; by
+        both where nothing is said."""
         is_artefact = answers.c.key.like("%-%")
         amounts = (answers.c.input_tokens, answers.c.output_tokens, answers.c.cost_usd)
         query = select(
@@ -64,13 +66,16 @@ class AnswerStore:
             func.count(),
             *(func.count(amount) for amount in amounts),
             *(func.coalesce(func.sum(amount), 0) for amount in amounts),
-        ).where(answers.c.run_id == run_id, is_artefact if artefacts else ~is_artefact)
+        ).where(answers.c.run_id == run_id)
+        if artefacts is not None:
+            query = query.where(is_artefact if artefacts else ~is_artefact)
         with self._reading() as connection:
             requests, every, *rest = connection.execute(query).one()
         sums = [
             sum_ if known == every else None for known, sum_ in zip(rest[:3], rest[3:], strict=True)
         ]
-        return AnswerSpending(int(requests), *sums)
+        tokens_in, tokens_out, cost = sums
+        return AnswerSpending(int(requests), tokens_in, tokens_out, cost, rest[-1])
 
 
 def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:

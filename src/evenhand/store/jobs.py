@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from evenhand.errors import Conflict
 from evenhand.messages import Message
 from evenhand.store.faults import of_row
 from evenhand.store.rows import insert_where_new, moment, to_json
-from evenhand.store.schema import jobs
+from evenhand.store.schema import job_prompts, jobs
 
 # intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;
 # done: every pair has its verdict, or no more are needed.
@@ -50,6 +50,16 @@ class JobRecord:
         return self.beat_at is not None and time.time() - self.beat_at.timestamp() <= within_s
 
 
+@dataclass(frozen=True, slots=True)
+class JobPrompts:
+    """What two models are to answer: a file, and what each side is told beside its prompts, as
+    plain JSON. Apart from the job, which is read far more often."""
+
+    name: str
+    body: bytes
+    sides: Mapping[str, Any]
+
+
 class JobStore:
     """The jobs of one store; every call is a transaction of its own."""
 
@@ -71,6 +81,25 @@ class JobStore:
         query = select(jobs).where(jobs.c.run_id.in_(list(run_ids)))
         with self._reading() as connection:
             return {row["run_id"]: _job(row) for row in connection.execute(query).mappings()}
+
+    def keep_prompts(self, run_id: int, prompts: JobPrompts) -> None:
+        """Until they are answered; what is there already stays."""
+        values = {"run_id": run_id, "name": prompts.name, "sides": to_json(prompts.sides)}
+        with self._writing() as connection:
+            insert_where_new(connection, job_prompts, values | {"body": prompts.body})
+
+    def prompts(self, run_id: int) -> JobPrompts | None:
+        query = select(job_prompts).where(job_prompts.c.run_id == run_id)
+        with self._reading() as connection:
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        return JobPrompts(row["name"], bytes(row["body"]), orjson.loads(row["sides"]))
+
+    def drop_prompts(self, run_id: int) -> None:
+        """Their pairs are in the store."""
+        with self._writing() as connection:
+            connection.execute(delete(job_prompts).where(job_prompts.c.run_id == run_id))
 
     def wanted(self, wanted: Wanted, *, limit: int = 1000) -> list[JobRecord]:
         """The longest waiting first."""

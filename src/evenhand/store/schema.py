@@ -376,6 +376,17 @@ jobs = Table(
     Index(None, "wanted", "queued_at"),
 )
 
+# The prompts of a background run whose models have not answered all of them yet.
+job_prompts = Table(
+    "job_prompts",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False, autoincrement=False),
+    Column("name", SafeText, nullable=False),  # of the file
+    Column("sides", Text, nullable=False),  # JSON: what both models are told beside the prompts
+    Column("body", LargeBinary, nullable=False),  # the file
+    PrimaryKeyConstraint("run_id"),
+)
+
 # Logins on pages that somebody ended before their time.
 ended_sessions = Table(
     "ended_sessions",

@@ -4,7 +4,7 @@ table with sorting and counts, from the verdict index beside them."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice, product
@@ -105,6 +105,15 @@ class CountUpTo:
     more: bool
 
 
+class Neighbours(NamedTuple):
+    """The pairs before and after one in a table, None at the ends; and its place among how many,
+    None where it is not among them or there are too many to count."""
+
+    previous: int | None
+    following: int | None
+    standing: tuple[int, int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class TablePage:
     """`next` and `previous` go into `after` and `before`; None at the ends. Where words are looked
@@ -175,16 +184,14 @@ class TableStore(Database):
         after: TablePlace | None = None,
         before: TablePlace | None = None,
         limit: int = 50,
-        count_to: int | None = None,
     ) -> TablePage:
-        """A page of the verdicts that are indexed, and how many there are in all, up to 10,000,
-        or up to `count_to`."""
+        """A page of the verdicts that are indexed, and how many there are in all, up to 10,000."""
         with self._reading() as connection:
             backwards = before is not None and after is None
             start = before if backwards else after
             order = _Order(sort, descending=descending, backwards=backwards)
             search = _Search(connection, run_id, wanted, sort)
-            matches, count = search.gathered(COUNTED_UP_TO if count_to is None else count_to)
+            matches, count = search.gathered(COUNTED_UP_TO)
             if count.more:
                 places, reached = search.walked(order, start, limit)
             else:
@@ -196,7 +203,7 @@ class TableStore(Database):
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
             return TablePage(rows, reached, came_from, count)
 
-    def standing(
+    def neighbours(
         self,
         run_id: int,
         wanted: VerdictFilter,
@@ -204,23 +211,31 @@ class TableStore(Database):
         *,
         sort: Sort = "number",
         descending: bool = False,
-    ) -> tuple[int, int] | None:
-        """A pair's place among the pairs of a filtered table, and how many there are; None where
-        it is not among them, or where there are more verdicts than are counted."""
+    ) -> Neighbours:
+        """Of a pair in a filtered table: also of one that the table leaves out."""
         with self._reading() as connection:
-            matches, count = _Search(connection, run_id, wanted, sort).gathered(COUNTED_UP_TO)
+            search = _Search(connection, run_id, wanted, sort)
+            place = search.place_of(number)
+            if place is None:
+                return Neighbours(None, None, None)
+            matches, count = search.gathered(COUNTED_UP_TO)
+            ahead, back = (
+                _Order(sort, descending=descending, backwards=each) for each in (False, True)
+            )
             if count.more:
-                return None
-            matches.sort(key=_Order(sort, descending=descending, backwards=False).rank)
-            numbers = list(dict.fromkeys(place.number for place in matches))
-            return (numbers.index(number) + 1, len(numbers)) if number in numbers else None
-
-    def place_of(
-        self, run_id: int, wanted: VerdictFilter, number: int, *, sort: Sort = "number"
-    ) -> TablePlace | None:
-        """Where a pair stands in a filtered table; where it is not in it, where it would."""
-        with self._reading() as connection:
-            return _Search(connection, run_id, wanted, sort).place_of(number)
+                # The pair's own verdicts, one of each judge, may come first.
+                most = len(judges_of_run(connection, run_id)) + 1
+                found = (search.walked(each, place, most)[0] for each in (back, ahead))
+                previous, following = (_other(each, number) for each in found)
+                return Neighbours(previous, following, None)
+            matches.sort(key=ahead.rank)
+            at = bisect_left(matches, ahead.rank(place), key=ahead.rank)
+            numbers = list(dict.fromkeys(each.number for each in matches))
+            return Neighbours(
+                _other(matches[:at][::-1], number),
+                _other(matches[at:], number),
+                (numbers.index(number) + 1, len(numbers)) if number in numbers else None,
+            )
 
     def page_start(
         self,
@@ -253,6 +268,10 @@ class TableStore(Database):
                 at = bisect_left(matches, order.rank(place), key=order.rank)
             start = min(at, len(matches) - 1) // limit * limit
             return matches[start - 1] if start > 0 else None
+
+
+def _other(places: Iterable[TablePlace], number: int) -> int | None:
+    return next((each.number for each in places if each.number != number), None)
 
 
 def _searches(

@@ -224,6 +224,8 @@ def visitor(filled: tuple[Path, dict[str, int]]) -> Iterator[Visitor]:
 PAGES = (
     "/",
     "/new",
+    "/new?kind=outputs",
+    "/new?kind=models",
     "/compare",
     "/runs/{rich}",
     "/runs/{bare}",

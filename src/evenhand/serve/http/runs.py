@@ -32,7 +32,7 @@ from evenhand.serve.http.endpoint import (
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     FlagPair,
     RunPage,
@@ -44,7 +44,7 @@ from evenhand.serve.values import (
     VerdictPage,
 )
 from evenhand.serve.verdicts import VerdictFilters
-from evenhand.serve.views import RemoveView, SavedViews, SaveView
+from evenhand.serve.views import RemoveView, SavedViews, SaveView, remove_view, save_view, views_of
 
 # Server-sent events: a run's status whenever it changes, until the run, or the client, ends.
 #
@@ -162,16 +162,14 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
 
 
 _PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
+_FORMATS = "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz"
 _FORM = {
     "type": "object",
-    "required": ["file"],
+    "oneOf": [{"required": ["file"]}, {"required": ["a", "b"]}],
     "additionalProperties": False,
     "properties": {
-        "file": {
-            "type": "string",
-            "format": "binary",
-            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
-        }
+        name: {"type": "string", "format": "binary", "description": f"{what}: {_FORMATS}"}
+        for name, what in (("file", "Pairs"), ("a", "A's outputs"), ("b", "B's outputs"))
     },
 }
 
@@ -205,9 +203,10 @@ _FORM = {
 )
 async def start_run(call: HttpCall[StartRun]) -> Response:
     """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
-    form with a file of any format that `evenhand run` reads (likewise), or as JSON with the
-    options beside the pairs. 202 says that all pairs are stored; the same data and judges again
-    find the same run (200), which goes on where it had been stopped."""
+    form with a file of any format that `evenhand run` reads (likewise) or with two models' outputs,
+    `a` and `b`, which are joined by id or prompt, or as JSON with the options beside the pairs.
+    202 says that all pairs are stored; the same data and judges again find the same run (200),
+    which goes on where it had been stopped."""
     key_of(call.request)
     await call.service.refuse_when_full()
     kind, _ = media_type_of(call.request)
@@ -438,7 +437,7 @@ _VIEWS = ResponseSpec("Saved views, as the run has them", SavedViews, example="v
 )
 async def list_views(call: HttpCall[NoQuery]) -> Response:
     """Filters that people saved, the same for every run, with how many verdicts meet them here."""
-    return answer(await call.service.views(call.run_id))
+    return answer(await asyncio.to_thread(views_of, call.service.store, call.run_id))
 
 
 @endpoint(
@@ -450,11 +449,12 @@ async def list_views(call: HttpCall[NoQuery]) -> Response:
     bodies={"application/json": BodySpec(model=SaveView, examples=("save-view",))},
     answers={200: _VIEWS},
 )
-async def save_view(call: HttpCall[NoQuery]) -> Response:
+async def save_named_view(call: HttpCall[NoQuery]) -> Response:
     """Under a name that no other view has."""
 
     async def save(asked: SaveView) -> SavedViews:
-        return await call.service.save_view(call.run_id, asked.name, asked.filters)
+        store, filters = call.service.store, asked.filters
+        return await asyncio.to_thread(save_view, store, call.run_id, asked.name, filters)
 
     return await call.once_for(SaveView, save)
 
@@ -467,9 +467,10 @@ async def save_view(call: HttpCall[NoQuery]) -> Response:
     RemoveView,
     answers={200: _VIEWS},
 )
-async def remove_view(call: HttpCall[RemoveView]) -> Response:
+async def delete_view(call: HttpCall[RemoveView]) -> Response:
     """For every run."""
-    return answer(await call.service.remove_view(call.run_id, call.query.name))
+    store, name = call.service.store, call.query.name
+    return answer(await asyncio.to_thread(remove_view, store, call.run_id, name))
 
 
 async def _without_body(
@@ -497,6 +498,6 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
     flag_pair,
     unflag_pair,
     list_views,
-    save_view,
-    remove_view,
+    save_named_view,
+    delete_view,
 )

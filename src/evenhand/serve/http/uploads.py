@@ -12,15 +12,16 @@ from starlette.requests import Request
 from evenhand.errors import InputError, TooLarge, WrongMediaType
 from evenhand.messages import Message
 from evenhand.serve.http.requests import refuse_encoded
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 
 LINES = ("application/x-ndjson", "application/jsonl")
 FORM = "multipart/form-data"
+_FILES = ("file", "a", "b")
 
 # Written in another thread at once: less often than the network brings pieces.
 _BLOCK = 1 << 20
 _MOST_PARTS = 100
-_FIELDS_BYTES = 64 * 1024  # of all texts beside the file
+_FIELDS_BYTES = 64 * 1024  # of all texts beside the files
 
 
 async def spool_lines(request: Request, *, limit_bytes: int) -> Upload:
@@ -42,8 +43,8 @@ async def spool_lines(request: Request, *, limit_bytes: int) -> Upload:
 async def spool_form(
     request: Request, *, limit_bytes: int, fields: frozenset[str] = frozenset()
 ) -> tuple[Upload, dict[str, list[str]]]:
-    """A form with one file, which is read as its name's ending says, and beside it only `fields`,
-    which are given back too."""
+    """A form with one file, `file`, or with two models' outputs, `a` and `b`, which are read as
+    their names' endings say; beside them only `fields`, which are given back too."""
     refuse_encoded(request)
     _, given = parse_options_header(request.headers["content-type"])
     if b"boundary" not in given:
@@ -79,10 +80,11 @@ class _Form:
 
     def __init__(self, boundary: bytes, *, limit_bytes: int, fields: frozenset[str]) -> None:
         self._limit = limit_bytes
-        self._upload: Upload | None = None
+        self._files: dict[str, Upload] = {}
+        self._upload: Upload | None = None  # the one that is being read
         self._known = fields
         self._fields: dict[str, list[str]] = {}
-        self._field: str | None = None  # the one that is being read; None: it is the file
+        self._field: str | None = None  # the one that is being read; None: it is a file
         self._text = bytearray()
         self._texts = 0
         self._parts = 0
@@ -110,13 +112,20 @@ class _Form:
     def ended(self) -> tuple[Upload, dict[str, list[str]]]:
         if not self._ended:
             raise InputError(Message("serve.form_cut"))
-        if self._upload is None:
+        if not self._files:
             raise InputError(Message("serve.form_without_file"))
-        return self._upload, self._fields
+        upload = self._files.get("file")
+        if upload is not None:
+            return upload, self._fields
+        if len(self._files) == 1:
+            (given,) = self._files
+            raise InputError(Message("serve.form_one_of_two", given=given))
+        self._files["a"].join(self._files["b"])
+        return self._files["a"], self._fields
 
     def close(self) -> None:
-        if self._upload is not None:
-            self._upload.close()
+        for upload in self._files.values():
+            upload.close()
 
     def _begin(self) -> None:
         self._disposition = b""
@@ -142,14 +151,17 @@ class _Form:
         self._field = field if field in self._known else None
         if self._field is not None:
             return
-        if field != "file":
+        if field not in _FILES:
             raise InputError(Message("serve.form_field_unknown", field=field[:40]))
         if b"filename" not in given:
-            raise InputError(Message("serve.form_file_no_file"))
-        if self._upload is not None:
+            raise InputError(Message("serve.form_file_no_file", field=field))
+        # One of pairs, or one of each model's outputs.
+        if field in self._files or (self._files and "file" in {field, *self._files}):
             raise InputError(Message("serve.form_two_files"))
         name = given[b"filename"].decode(errors="replace")
-        self._upload = Upload(name, limit_bytes=self._limit)
+        before = 0 if self._upload is None else self._upload.size
+        self._upload = Upload(name, limit_bytes=self._limit, after_bytes=before)
+        self._files[field] = self._upload
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:

@@ -5,14 +5,14 @@ Schemas without references.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field
 
 from evenhand import tools
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditRun, Criteria, ReportOptions, Rows
+from evenhand.serve.values import AuditRun, Criteria, ReportOptions, Rows, RunStateView
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
@@ -146,7 +146,7 @@ STATUS: Schema = {
     "properties": {
         "id": _TEXT,
         "name": _TEXT,
-        "state": {"enum": ["reading", "queued", "judging", "finished", "stopped", "failed"]},
+        "state": {"enum": list(get_args(RunStateView))},
         **{name: {"type": "integer"} for name in _COUNTS},
         "costUsd": _NUMBER_OR_NULL,
         "remainingS": _NUMBER_OR_NULL,

@@ -38,7 +38,7 @@ from evenhand.serve.mcp.schemas import (
     input_schema,
     or_failure,
 )
-from evenhand.serve.runs import Upload
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     RankResponses,
     RunStatus,

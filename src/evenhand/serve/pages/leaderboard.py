@@ -10,7 +10,7 @@ from itertools import pairwise
 from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
 SHOWN_MODELS = 200
-MOST_IN_MATRIX = 12
+MOST_IN_MATRIX = 10
 _MOST_GROUPS = 6
 
 
@@ -50,11 +50,11 @@ class MatrixCell:
         return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
 
 
-def board_of(ranking: Ranking) -> Board:
+def board_of(ranking: Ranking, *, most: int = SHOWN_MODELS) -> Board:
     models = ranking.models
     ends = [end for each in models for end in (each.score, each.low, each.high) if end is not None]
-    least, most = min(ends), max(ends)
-    width = most - least or 1.0
+    least, greatest = min(ends), max(ends)
+    width = greatest - least or 1.0
 
     def at(score: float) -> float:
         return (score - least) / width
@@ -67,15 +67,15 @@ def board_of(ranking: Ranking) -> Board:
             model=own,
             at=at(own.score),
             low=None if own.low is None and own.high is None else at(own.low or least),
-            high=None if own.low is None and own.high is None else at(own.high or most),
+            high=None if own.low is None and own.high is None else at(own.high or greatest),
             like_next=joined[place] if place < len(joined) else None,
             groups=tuple(
                 number for number, (begin, end) in enumerate(groups) if begin <= place <= end
             ),
         )
-        for place, own in enumerate(models[:SHOWN_MODELS])
+        for place, own in enumerate(models[:most])
     ]
-    return Board(tuple(rows), max(0, len(models) - SHOWN_MODELS), least, most)
+    return Board(tuple(rows), max(0, len(models) - most), least, greatest)
 
 
 def groups_of(ranking: Ranking) -> list[tuple[int, int]]:

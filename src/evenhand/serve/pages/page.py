@@ -10,7 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote_to_bytes, urlencode
 
 from fastapi import FastAPI
@@ -24,7 +24,9 @@ from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import ServiceRequest, media_type_of, refuse_encoded, whole_body
 from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
 from evenhand.serve.security.access import Session, sent_by_own_page
-from evenhand.serve.service import Service
+
+if TYPE_CHECKING:
+    from evenhand.serve.service import Service
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600

@@ -30,8 +30,9 @@ from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import is_number, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
-from evenhand.serve.views import SavedViews, ViewInRun
+from evenhand.serve.views import SavedViews, ViewInRun, remove_view, save_view, views_of
 from evenhand.store import ItemWhole, RunRecord, Store
+from evenhand.store.verdict_table import TableRow
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
@@ -53,15 +54,15 @@ async def change_views(visit: Visit) -> Filled | Response:
     What is wrong with the name is said there too."""
     form = await visit.form()
     gone, name = form.get("remove"), form.get("name")
-    query = table_query(visit)
+    query, store = table_query(visit), visit.service.store
     if gone is not None:
-        await visit.service.remove_view(visit.run_id, gone)
+        await asyncio.to_thread(remove_view, store, visit.run_id, gone)
     else:
         try:
-            await visit.service.save_view(visit.run_id, name or "", query)
+            await asyncio.to_thread(save_view, store, visit.run_id, name or "", query)
         except InputError as error:
             return await _table(visit, refused=error.message, name=name)
-    run = await asyncio.to_thread(needed_run, visit.service.store, visit.run_id)
+    run = await asyncio.to_thread(needed_run, store, visit.run_id)
     return RedirectResponse(address(f"/runs/{run.id}/pairs", **query.in_address()), status_code=303)
 
 
@@ -81,7 +82,7 @@ async def _table(
     )
     reasons, saved = await asyncio.gather(
         service.verdict_browser.reasons(status.id, table.rows, visit.language),
-        service.views(str(status.id)),
+        asyncio.to_thread(views_of, service.store, str(status.id)),
     )
     path, in_address = f"/runs/{status.id}/pairs", query.in_address()
     return Filled(
@@ -96,7 +97,12 @@ async def _table(
             "chips": list(_chips(path, in_address, counted.value)),
             "table": table,
             "reasons": reasons,
+            # Columns in which something stands.
             "labelled": any(row.label is not None for row in table.rows),
+            "confident": query.sort == "confidence"
+            or any(row.confidence is not None for row in table.rows),
+            "has_marks": _has_marks,
+            "marked": any(_has_marks(row) for row in table.rows),
             "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.whole,
@@ -107,6 +113,11 @@ async def _table(
         },
         status=422 if wrong or refused is not None else 200,
     )
+
+
+def _has_marks(row: TableRow) -> bool:
+    of_verdict = row.judges_differ or row.noted or row.unread or row.abstained
+    return bool(of_verdict or row.tags or row.flag)
 
 
 def _view_chips(
@@ -299,7 +310,12 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "run": status,
             "shown": shown,
             "pair": shown.report,
-            "sent": [(name, *each) for name, each in zip_longest(status.judges[: len(sent)], sent)],
+            "sent": [
+                (name or own.judge, *each)
+                for own, name, each in zip_longest(
+                    shown.report.judges, status.judges[: len(sent)], sent
+                )
+            ],
             "offers": offers,
             "raw": raw,
             "marks": marks,

@@ -127,7 +127,7 @@ async def list_behind(visit: Visit) -> Filled | Response:
             continue  # it counts where there is such a judge
         table = await service.verdict_browser.page(status.id, asked, limit=1)
         links.append((status, table, address(f"/runs/{status.id}/pairs", **asked.in_address())))
-    indexing = any(not table.indexed.whole for _, table, _ in links)
+    indexing = any(not table.whole for _, table, _ in links)
     return Filled("ranking_pairs.html", {"query": query, "found": links, "indexing": indexing})
 
 

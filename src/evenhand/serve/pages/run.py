@@ -27,10 +27,17 @@ from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import RunTotals
 from evenhand.serve.values import RankRuns, ReportOptions, RunStatus
 
+# A row of a comparison is 1.5 KB of links, one of the board 0.8.
+_COMPARED_AT_ONCE = 12
+_MODELS_ON_TOP = 20
+
 
 class RunQuery(ReportOptions):
     comparison: int | None = Field(
         default=None, ge=1, le=1_000_000, description="Which of several is shown in full"
+    )
+    after: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="How many of several are passed over"
     )
 
 
@@ -67,7 +74,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "totals": totals,
             "report": report,
             "ranking": ranking,
-            "board": None if ranking is None else board_of(ranking),
+            "board": None if ranking is None else board_of(ranking, most=_MODELS_ON_TOP),
             "leads": None if ranking is None else leader_of(ranking),
             "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
             "shown": None
@@ -80,9 +87,23 @@ async def show_run(visit: Visit) -> Filled | Response:
             "waiting": any(each.waiting for each in kept)
             or (totals.value is not None and not totals.value.whole),
             "shown_at_most": SHOWN_AT_MOST,
+            **_compared(conclusions.value, query),
             "options": dict(options),
         },
     )
+
+
+def _compared(found: Conclusions | None, query: RunQuery) -> dict[str, Any]:
+    """A page of all comparisons: the one that is asked for, or that with the chosen one."""
+    count = len(found.conclusions) if found else 0
+    begin = query.after if query.after is not None else (query.comparison or 1) - 1
+    begin = max(0, min(begin, count - 1))
+    begin -= begin % _COMPARED_AT_ONCE
+    return {
+        "compared": found.conclusions[begin : begin + _COMPARED_AT_ONCE] if found else (),
+        "passed_over": begin,
+        "compared_at_once": _COMPARED_AT_ONCE,
+    }
 
 
 async def show_progress(visit: Visit) -> Filled | Response:

@@ -1,4 +1,4 @@
-"""`/`: every run in the store, newest first. `/new`: a file is looked at, and starts a run."""
+"""`/`: every run in the store, newest first. `/new`: files are looked at, and start a run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
+from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
 _RATES_SHOWN = 1
 _KEPT_GLANCES = 500
+_SIDE_FIELDS = ("modelA", "modelB", "systemA", "systemB", "templateA", "templateB")
 _FIELDS = frozenset(
     {
         "csrf",
+        "kind",
         "criteria",
         "name",
         "judges",
@@ -41,8 +44,11 @@ _FIELDS = frozenset(
         "maxCost",
         "prepare",
         "act",
+        *_SIDE_FIELDS,
     }
 )
+# What a run is made from: each has a form of its own.
+_KINDS = ("pairs", "outputs", "models")
 _ANY_CRITERION = read_value(StartRun, {"criteria": ["accuracy"]}).criteria
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
@@ -148,12 +154,12 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
 
 
 async def show_new(visit: Visit) -> Filled | Response:
-    return await _new_page(visit, Fields({}))
+    return await _new_page(visit, Fields({"kind": visit.request.query_params.getlist("kind")[:1]}))
 
 
 async def start_run(visit: Visit) -> Filled | Response:
     """Or look at what would be started. What was filled in stays, whatever is wrong with it; only
-    the file has to be chosen again, which no page may do."""
+    files have to be chosen again, which no page may do."""
     request, service = visit.request, visit.service
     require_same_origin(request)
     if media_type_of(request)[0] != FORM:
@@ -174,7 +180,7 @@ async def start_run(visit: Visit) -> Filled | Response:
                 return await _new_page(visit, fields, preview=looked_at)
             status = await service.start_run(upload, options, token=visit.token)
         except (InputError, DataError, Conflict, TooLarge) as error:
-            return await _new_page(visit, fields, problem=problem_of(error), file=upload.name)
+            return await _new_page(visit, fields, problem=problem_of(error), upload=upload)
     return RedirectResponse(f"/runs/{status.id}", status_code=303)
 
 
@@ -184,17 +190,23 @@ async def _new_page(
     *,
     preview: UploadPreview | None = None,
     problem: Problem | None = None,
-    file: str | None = None,
+    upload: Upload | None = None,
 ) -> Filled:
-    given = {name: " ".join(fields.all(name)) for name in _FIELDS - {"csrf", "act", "judges"}}
+    kind = fields.get("kind")
+    given = {
+        name: " ".join(fields.all(name)) for name in _FIELDS - {"csrf", "kind", "act", "judges"}
+    }
     offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
     values = {
+        "kinds": _KINDS,
+        "kind": kind if kind in _KINDS else _KINDS[0],
         "offers": offers,
+        "models": visit.service.judges.answering(),
         "given": given,
         "judges": fields.all("judges"),
         "preview": preview,
         "problem": problem,
-        "file": file,
+        "files": [] if upload is None else [each.name for each in upload.files],
     }
     return Filled("new.html", values, status=200 if problem is None else problem.status)
 
@@ -209,7 +221,10 @@ def _options(fields: Fields) -> StartRun:
         "prepare": fields.get("prepare"),
         "keepGoingUnread": fields.get("keepGoingUnread") is not None,
         "maxCost": _amount(fields.get("maxCost")),
+        **{name: fields.get(name) for name in _SIDE_FIELDS},
     }
+    if fields.get("kind") == "models" and not (given["modelA"] and given["modelB"]):
+        raise InputError(Message("serve.one_model", name="modelA"))
     try:
         return read_value(StartRun, {name: value for name, value in given.items() if value})
     except InputError as error:

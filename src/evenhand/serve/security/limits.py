@@ -69,6 +69,12 @@ def refuse_large_given(given: Mapping[str, Any], limits: ServerLimits) -> None:
             raise TooLarge(_long_name(name))
 
 
+def refuse_large_texts(texts: Mapping[str, str | None], limits: ServerLimits) -> None:
+    for name, text in texts.items():
+        if text is not None and len(text) > limits.field_chars:
+            raise TooLarge(too_long(name, len(text), limits.field_chars))
+
+
 def refuse_large_criteria(criteria: Sequence[Criterion], limits: ServerLimits) -> None:
     excess = _criteria_excess(criteria, limits)
     if excess is not None:
@@ -142,7 +148,7 @@ class BoundedSources:
         most = self.limits.run_pairs
         for number, row in enumerate(self._each(), start=1):
             if number > most:
-                raise TooLarge(Message("serve.too_many_rows", title=self.title, most=most))
+                raise TooLarge(Message("data.too_many_rows", title=self.title, most=most))
             yield row
 
     def _each(self) -> Iterator[Record | BadRow]:

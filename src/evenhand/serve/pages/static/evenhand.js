@@ -105,7 +105,8 @@ document.addEventListener("submit", async (event) => {
   if (own) row.replaceWith(document.adoptNode(own));
   openBeside((own || row).querySelector("td.lead a"));
 });
-addEventListener("DOMContentLoaded", () => {
+// Not before the browser has gone to the row itself, which takes the focus away.
+addEventListener("load", () => {
   const row = location.hash && document.querySelector(`[data-split] tr[id="${CSS.escape(location.hash.slice(1))}"]`);
   if (!row) return;
   const link = row.querySelector("td.lead a");
@@ -181,9 +182,10 @@ for (const each of new Set(
 const again = document.querySelector("[data-again]");
 if (again) setTimeout(() => location.reload(), 1000 * Number(again.dataset.again) || EVERY_MS);
 
-// A file that is dropped on a form is the one that it sends.
+// A file that is dropped on a form is the one that it sends; of two fields, one each, the first that
+// has none before the others.
 for (const form of document.querySelectorAll("form[data-drop]")) {
-  const input = form.querySelector("input[type=file]");
+  const inputs = [...form.querySelectorAll("input[type=file]")];
   const over = (event) => {
     event.preventDefault();
     form.classList.toggle("over", event.type === "dragover");
@@ -191,19 +193,26 @@ for (const form of document.querySelectorAll("form[data-drop]")) {
   for (const kind of ["dragover", "dragleave", "dragend"]) form.addEventListener(kind, over);
   form.addEventListener("drop", (event) => {
     over(event);
-    if (!event.dataTransfer.files.length) return;
-    input.files = event.dataTransfer.files;
-    input.dispatchEvent(new Event("change", { bubbles: true }));
-    input.focus();
+    const dropped = [...event.dataTransfer.files].slice(0, inputs.length);
+    const free = dropped.length < inputs.length ? inputs.filter((each) => !each.files.length) : inputs;
+    dropped.forEach((file, place) => {
+      const input = free[place] ?? inputs[place];
+      const held = new DataTransfer();
+      held.items.add(file);
+      input.files = held.files;
+      input.focus();
+    });
+    if (dropped.length) inputs[0].dispatchEvent(new Event("change", { bubbles: true }));
   });
 }
 
-// What a file holds and would take is shown as soon as it is chosen, unless it is large.
+// What files hold and would take is shown as soon as all are chosen, unless they are large.
 const LOOKED_AT_BYTES = 20 * 2 ** 20;
 for (const form of document.querySelectorAll("form[data-preview]")) {
-  form.querySelector("input[type=file]").addEventListener("change", async (event) => {
-    const [file] = event.target.files;
-    if (!file || file.size > LOOKED_AT_BYTES) return;
+  form.addEventListener("change", async (event) => {
+    if (event.target.type !== "file") return;
+    const files = Array.from(form.querySelectorAll("input[type=file]"), (each) => each.files[0]);
+    if (files.some((each) => !each || each.size > LOOKED_AT_BYTES)) return;
     const body = new FormData(form);
     body.set("act", "preview");
     const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" } });
@@ -226,12 +235,16 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const text = button.parentElement.querySelector("textarea");
   text.select();
+  let done = false;
   try {
-    // A browser offers its clipboard to secure pages alone.
-    if (navigator.clipboard) await navigator.clipboard.writeText(text.value);
-    else if (!document.execCommand("copy")) return;
-    button.textContent = button.dataset.copy;
-  } catch { /* the text is selected: a key copies it */ }
+    // A browser offers its clipboard to secure pages alone, and may be told not to.
+    await navigator.clipboard.writeText(text.value);
+    done = true;
+  } catch {
+    text.select();
+    done = document.execCommand("copy");
+  }
+  button.textContent = done ? button.dataset.copy : button.dataset.refused;
 });
 
 // What takes a while is sent once.
