@@ -118,7 +118,8 @@ def test_audit_shows_agreement_confusion_and_a_word(shell: InteractiveShell, sto
     text = told(formats["text/html"])
     assert "60 judged pairs have a label." in text
     assert "right of all labelled pairs 66.7 % (54.1 to 77.3) 40 of 60" in text
-    assert "B won 20 40 0 0" in text  # the row of label B
+    # The row of label B: A, tie, inconsistent, B and invalid by the judge.
+    assert "B won 20 0 0 40 0" in text
 
 
 def test_verdict_shows_criteria_and_both_passes(shell: InteractiveShell, store: Store) -> None:
