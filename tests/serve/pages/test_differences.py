@@ -57,6 +57,17 @@ def test_marks_stand_only_where_most_words_are_in_both() -> None:
     assert "<mark>x</mark>" in close.b.html
 
 
+def test_texts_that_repeat_themselves_are_compared_too() -> None:
+    """No word stands once in them. Of ten words in each sentence one is another."""
+    sentence = "Each time it picks a pivot and parts the list. "
+    a, b = sentence * 40, sentence.replace("pivot", "median") * 40
+    found = compare_parts([a], [b])
+    assert found is not None
+    assert found.alike > 0.85
+    assert {span.text for span in found.a[0] if span.differs} == {"pivot"}
+    assert {span.text for span in found.b[0] if span.differs} == {"median"}
+
+
 def test_marks_can_be_asked_for_and_left_out() -> None:
     anyway = show_responses("alpha beta", "one two", rendered=True, marks="always")
     assert (anyway.alike, anyway.marked) == (0.0, True)

@@ -31,6 +31,8 @@ _TOKEN = re.compile(
 MOST_CHARACTERS = 200_000
 _FULL_AT_MOST = 10_000  # cells of a gap that is compared word by word
 _DEPTH = 12
+# Of gaps without a word that stands once in both: so many tokens at a time, so many times.
+_WINDOW, _WINDOWS = 100, 100
 # Texts with less in common are two texts: most of both would be marked, and say nothing.
 WORTH_MARKING = 0.6
 # A match this short between two differences is chance, and makes them hard to read.
@@ -104,6 +106,7 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> list[_Match]:
     """In the order of both texts."""
     matches: list[_Match] = []
     gaps = [(0, len(a), 0, len(b), _DEPTH)]
+    windows = iter(range(_WINDOWS))
     while gaps:
         low_a, high_a, low_b, high_b, depth = gaps.pop()
         start = low_a
@@ -129,6 +132,8 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> list[_Match]:
             at_a, at_b = anchor_a + 1, anchor_b + 1
         if anchors:
             gaps.append((at_a, high_a, at_b, high_b, depth - 1))
+        elif _have_most_in_common(a[low_a:high_a], b[low_b:high_b]):
+            matches += _in_windows(a, b, low_a, high_a, low_b, high_b, windows)
     return sorted(matches)
 
 
@@ -189,6 +194,34 @@ def _longest_common(
             row += 1
         else:
             column += 1
+
+
+def _have_most_in_common(a: Sequence[str], b: Sequence[str]) -> bool:
+    """In whatever order: else a closer look would find chance alone."""
+    words = [Counter(filter(_is_word, each)) for each in (a, b)]
+    shared = (words[0] & words[1]).total()
+    return shared > WORTH_MARKING * max(each.total() for each in words)
+
+
+def _in_windows(
+    a: Sequence[str],
+    b: Sequence[str],
+    low_a: int,
+    high_a: int,
+    low_b: int,
+    high_b: int,
+    windows: Iterator[int],
+) -> Iterator[_Match]:
+    """Of texts that repeat themselves: each window begins behind the last match of the one before,
+    or half a window on, so that no text takes long."""
+    for _ in windows:
+        if low_a >= high_a or low_b >= high_b:
+            return
+        ends = min(low_a + _WINDOW, high_a), min(low_b + _WINDOW, high_b)
+        found = list(_longest_common(a, b, low_a, ends[0], low_b, ends[1]))
+        yield from found
+        low_a = max([low_a + _WINDOW // 2, *(each.a + 1 for each in found[-1:])])
+        low_b = max([low_b + _WINDOW // 2, *(each.b + 1 for each in found[-1:])])
 
 
 def _joined(matches: Sequence[_Match]) -> Iterator[_Match]:
