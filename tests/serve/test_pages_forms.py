@@ -107,7 +107,7 @@ def test_what_is_wrong_with_a_form_is_told_as_a_page(
 ) -> None:
     answer = visitor.upload(content, fields)
     assert answer.status_code in (413, 422), answer.text
-    assert told in seen(answer, answer.status_code).one("p", class_="error").text
+    assert told in seen(answer, answer.status_code).one("div", class_="problem").text
 
 
 def test_what_was_filled_in_stays_when_a_file_is_refused(visitor: Visitor) -> None:
