@@ -212,11 +212,6 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
     return replace(template, compact=mode == "letter")
 
 
-def is_built_in(version: str, locale: Locale, mode: Mode) -> bool:
-    """One of ours is named by its language and mode, a file by its own name."""
-    return version.partition("@")[0].partition("+prepared.")[0] == f"{locale}/{mode}"
-
-
 def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
     """A user's template: plain {slots}, or Jinja where the file's name ends in .j2 or .jinja."""
     path = Path(path)

@@ -16,7 +16,6 @@ from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.contract.pair import criterion_in
 from evenhand.messages import option
-from evenhand.prompts.template import is_built_in
 from evenhand.report.lookup import find_run
 from evenhand.store import JudgeRecord, RunRecord, Store
 from evenhand.store.faults import of_run
@@ -245,7 +244,7 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
     settings = {**judge.settings, **run.planned_for(judge, "deciding")}
     if judge.prompt_version is not None and judge.locale and judge.mode:
         yield from (_flag("locale"), judge.locale, _flag("mode"), judge.mode)
-        if not is_built_in(judge.prompt_version, judge.locale, judge.mode):
+        if not judge.prompt_is_ours:
             yield from (_flag("template"), TEMPLATE)
     for name in _OPTIONS:
         if settings.get(name) is not None:

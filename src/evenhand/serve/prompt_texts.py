@@ -15,7 +15,7 @@ from evenhand.judging.preparation import notes_of, places_of
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.prompts.prompt import NO_NOTES, Notes
-from evenhand.prompts.template import Template, built_in_template, is_built_in, make_template
+from evenhand.prompts.template import Template, built_in_template, make_template
 from evenhand.runs.plan import JudgePlan
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store
 from evenhand.store.answers import prepares, written_before
@@ -97,7 +97,7 @@ def _template_of(judge: JudgeRecord) -> Template | Message:
         return Message("serve.prompt_of_another_version", version=version)
     if judge.template is not None:
         template = make_template(judge.template, name=name, locale=locale, mode=mode)
-    elif is_built_in(version, locale, mode):
+    elif judge.prompt_is_ours:
         template = built_in_template(locale, mode, prepared=prepares(judge))
     else:
         return Message("serve.prompt_template_not_stored", name=name)

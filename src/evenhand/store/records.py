@@ -249,6 +249,12 @@ class JudgeRecord:
     created_at: datetime
     template: str | None = None
 
+    @property
+    def prompt_is_ours(self) -> bool:
+        """One of ours is named by its language and mode, a file by its own name."""
+        name = (self.prompt_version or "").partition("@")[0].partition("+prepared.")[0]
+        return name == f"{self.locale}/{self.mode}"
+
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
