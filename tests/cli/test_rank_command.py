@@ -55,7 +55,8 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     lines = ran.out.splitlines()
     at = lines.index("3 models of run league")
     leads = "new has the highest score of 3 models, but old and bad may be as good"
-    assert " ".join(lines[:at]) == f"{leads} (95 % rank ranges, 11 verdicts)."
+    flips = "1 of 11 verdicts changed with the order of the responses."
+    assert " ".join(lines[:at]) == f"{leads} (95 % rank ranges, 11 verdicts). {flips}"
     assert lines[at + 1].split() == ["judge", "scripted"]
     assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
     flat = " ".join(ran.out.split())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,13 @@ import pytest
 
 from evenhand.contract import Outcome
 from evenhand.errors import DataError, InputError
-from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
+from evenhand.report.ranking import (
+    RankOptions,
+    RunRanking,
+    rank_file,
+    rank_runs,
+    sum_up_ranking,
+)
 from evenhand.stats.ranking.elo import rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Intervals, Ranking
@@ -472,3 +478,70 @@ def test_result_can_be_written_and_read_back(store: Store) -> None:
     told = ranked.model_dump(mode="json", exclude={"ranking": {"win_matrix"}})
     assert RunRanking.model_validate(told) == ranked
     assert ranked.model_dump(mode="json")["ranking"]["winMatrix"][0][0] == 0.5
+
+
+def three_models(said: str, prompts: int) -> list[Met]:
+    """Of each two models the first in the alphabet is always A."""
+    return [
+        Met(f"{n}-{a}-{b}", a, b, said, prompt=f"Prompt {n}?")
+        for n in range(prompts)
+        for a, b in combinations(("ant", "bee", "cat"), 2)
+    ]
+
+
+@pytest.mark.parametrize("intervals", [None, "sandwich"])
+@pytest.mark.parametrize("options", ["both orders", "one order"])
+def test_nobody_leads_by_a_judge_that_takes_the_first_response(
+    store: Store, options: str, intervals: Intervals | None
+) -> None:
+    met = three_models("place", 20)
+    rows = [each.row for each in met]
+    if options == "one order":  # where A always wins, and the ant before all
+        rows = [replace(row, pair={**(row.pair or {}), "swap_positions": False}) for row in rows]
+    make_run(store, "first", rows)
+    ranked = rank_runs(store, ["first"], RankOptions(intervals=intervals))
+    claim, *trust = sum_up_ranking(ranked)
+    assert trust == []
+    if options == "one order":
+        assert (ranked.one_order, ranked.flipped, ranked.counts.wins_a) == (60, 0, 60)
+        assert claim == (
+            "No one is said to lead: 60 of 60 verdicts are of one order only, so the position may "
+            "have decided."
+        )
+        assert any("60 verdicts were asked in one order" in note for note in ranked.notes)
+    else:
+        assert (ranked.one_order, ranked.flipped) == (0, 60)
+        assert claim == (
+            "No one is said to lead: the judge followed the position in 60 of the 60 verdicts that "
+            "name a winner in either order."
+        )
+
+
+def test_a_lead_holds_where_orders_that_disagree_count_as_half(store: Store) -> None:
+    """They pull the scores together: whoever leads all the same does."""
+    rows = [
+        replace(each, said="A" if number % 5 < 2 else "place")
+        for number, each in enumerate(three_models("A", 100))
+    ]
+    make(store, "much", rows)
+    ranked = rank_runs(store, ["much"])
+    assert (ranked.flipped, ranked.counts.inconsistent) == (180, 180)
+    claim, flips = sum_up_ranking(ranked)
+    assert claim.code == "ranking.leads"
+    assert flips == "180 of 300 verdicts changed with the order of the responses."
+
+
+def test_a_few_verdicts_in_one_order_are_noted(store: Store) -> None:
+    rows = [each.row for each in three_models("A", 40)]
+    rows[:6] = [
+        replace(row, pair={**(row.pair or {}), "swap_positions": False}) for row in rows[:6]
+    ]
+    make_run(store, "few", rows)
+    for tag_or_all in (RankOptions(), NONE):
+        ranked = rank_runs(store, ["few"], tag_or_all)
+        assert ranked.one_order == 6  # of 120: a twentieth, which is not more than that
+        assert [each.code for each in sum_up_ranking(ranked)] in (
+            ["ranking.leads"],
+            ["ranking.leads_unsure"],
+        )
+        assert any("6 verdicts were asked in one order" in note for note in ranked.notes)

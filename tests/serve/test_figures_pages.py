@@ -16,7 +16,7 @@ from evenhand.messages import render
 from evenhand.report.conclusions import conclude
 from evenhand.report.diff import diff_runs
 from evenhand.report.overview import as_markdown
-from evenhand.report.ranking import leader_of, rank_runs
+from evenhand.report.ranking import rank_runs, sum_up_ranking
 from evenhand.serve.pages.rendering import LANGUAGES, Language
 from evenhand.trust.audit import audit_run
 from evenhand.trust.findings import assess_audit
@@ -95,9 +95,7 @@ def test_conclusions_stand_as_markdown_to_be_copied(
 
     store, name, plain = visitor.service.app.state.service.store, "Sums of three", "Without labels"
     number = int(number_of(run))
-    ranked = rank_runs(store, [name]).ranking
-    assert ranked is not None
-    leads = (leader_of(ranked),)
+    leads = sum_up_ranking(rank_runs(store, [name]))
     assert pasted(run) == as_markdown(leads, (name,), language)
     assert pasted(f"/rank?run={number}") == as_markdown(leads, (name,), language)
     (chosen,) = conclude(store, plain).conclusions

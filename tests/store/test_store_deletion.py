@@ -10,7 +10,7 @@ from evenhand.errors import InputError, StoreBusy
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
 from evenhand.store.batches import NewBatch, RequestAsked
-from evenhand.store.jobs import NewJob
+from evenhand.store.jobs import JobPrompts, NewJob
 from evenhand.store.report_cache import ReportKey
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
@@ -45,6 +45,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
     store.set_flag(begun.run_id, first.number)
+    store.jobs.keep_prompts(begun.run_id, JobPrompts("p.jsonl", b"{}", {}))
     store.save_view("quotes it", {"query": "maths"}, words_of=begun.run_id)
     # All but the answers to requests and the ends of logins, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency", "ended_sessions"}

@@ -251,11 +251,12 @@ def show_ranking(
 ) -> None:
     from rich.text import Text
 
-    from evenhand.report.ranking import leader_of
+    from evenhand.messages import render
+    from evenhand.report.ranking import sum_up_ranking
 
     ranking = ranked.ranking
     if ranking is not None:
-        console.print(Text(one_line(leader_of(ranking)), "bold"))
+        console.print(Text(one_line(render(sum_up_ranking(ranked))), "bold"))
     console.print(Text(_title(ranked), "" if ranking else "bold"))
     show_facts(console, _made_from(ranked, details=details))
     console.print()

@@ -33,7 +33,8 @@ class RankedVerdicts:
     """One row a verdict, or a kind of verdict with how many there are of it.
 
     Models are places in `models`, which are sorted, and -1 where none is named. `flipped` of a
-    row's verdicts changed with the order of the responses, averaged or not.
+    row's verdicts changed with the order of the responses, averaged or not; `one_order` were asked
+    in one that nobody drew.
     """
 
     models: tuple[str, ...]
@@ -41,6 +42,7 @@ class RankedVerdicts:
     model_b: Column
     outcome: Column
     flipped: Column
+    one_order: Column
     prompt: Column | None = None
     count: Column | None = None
 
@@ -75,6 +77,7 @@ class RankedVerdicts:
             return self.chosen(self.flipped == 0)
         kept = self.count - self.flipped
         nothing = np.zeros_like(kept)
+        # None of those in one order can have changed with it.
         return replace(self, count=kept, flipped=nothing).chosen(kept > 0)
 
     def chosen(self, wanted: NDArray[np.bool_]) -> RankedVerdicts:
@@ -86,6 +89,7 @@ class RankedVerdicts:
             self.model_b[wanted],
             self.outcome[wanted],
             self.flipped[wanted],
+            self.one_order[wanted],
             None if self.prompt is None else self.prompt[wanted],
             None if self.count is None else self.count[wanted],
         )
@@ -110,6 +114,7 @@ def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdi
             np.asarray(read.model_b),
             np.asarray(read.outcome),
             np.asarray(read.flipped),
+            np.asarray(read.one_order),
             prompt=np.asarray(read.prompt_key),
         )
     )
@@ -130,6 +135,7 @@ def read_tagged(
             first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
             flipped = (first != second) & (first >= 0) & (second >= 0)
             flipped |= np.asarray(read.outcome) == INCONSISTENT
+            alone = (np.asarray(read.both_orders) == 0) & (np.asarray(read.drawn_order) == 0)
             has_it = np.array([tag in tags for tags in read.tag_sets], dtype=bool)
             whole = RankedVerdicts(
                 read.models,
@@ -137,6 +143,7 @@ def read_tagged(
                 np.asarray(read.model_b),
                 np.asarray(read.outcome),
                 flipped.astype(np.int8),
+                alone.astype(np.int8),
                 prompt=np.asarray(read.prompt_key),
             )
             if len(read.outcome):
@@ -176,6 +183,7 @@ def _of_counts(counts: Sequence[BattleCount]) -> RankedVerdicts:
         np.array([places[each.model_b] for each in counts], dtype=np.int64),
         np.array([OUTCOMES[each.outcome, each.winner] for each in counts], dtype=np.int64),
         np.array([each.flipped for each in counts], dtype=np.int64),
+        np.array([each.one_order for each in counts], dtype=np.int64),
         count=np.array([each.verdicts for each in counts], dtype=np.int64),
     )
 
@@ -208,6 +216,7 @@ def _joined(parts: Sequence[RankedVerdicts]) -> RankedVerdicts:
         column("model_b", coded=True),
         column("outcome"),
         column("flipped"),
+        column("one_order"),
         prompt=column("prompt"),
     )
 

@@ -37,6 +37,7 @@ from evenhand.store import RunState, Store
 _PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
 # The share of verdicts that changed with the order from which a ranking says what it does.
 _MANY_FLIPPED = 0.05
+_MANY_IN_ONE_ORDER = 0.05
 
 Inconsistent = Literal["half", "excluded"]
 
@@ -102,14 +103,38 @@ class RunRanking(Model):
     bad_rows: int = 0
     inconsistent: Inconsistent = "half"
     flipped: int = 0  # valid verdicts that changed with the order, inconsistent or averaged
+    one_order: int = 0  # valid verdicts asked in one order that nobody drew
     notes: tuple[Sentence, ...]
 
 
 _NAMED_AT_MOST = 3
 
 
-def leader_of(ranking: Ranking) -> Message:
-    """Who leads, and how sure that is: by the rank ranges, which hold for all models together."""
+def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
+    """Who leads and how sure that is, by the rank ranges, which hold for all models together; or
+    why nobody can be said to. Then how far the order decided. Nothing of Elo ratings."""
+    ranking = ranked.ranking
+    if ranking is None:
+        return ()
+    counts, flipped = ranked.counts, ranked.flipped
+    values = {"flipped": flipped, "n": counts.valid}
+    trust = (Message("ranking.flips", **values),) if flipped else ()
+    if ranked.one_order > _MANY_IN_ONE_ORDER * counts.valid:
+        return (Message("ranking.one_order", part=ranked.one_order, n=counts.valid), *trust)
+    claim = _leader(ranking)
+    # As with two models: a judge that follows the position makes all models alike, and averages of
+    # choices that contradict each other may be all position.
+    decided = counts.wins_a + counts.wins_b + counts.inconsistent
+    follows = ranked.inconsistent == "half" and 2 * flipped >= decided > 0
+    if follows and (claim.code not in _LEADING or flipped > counts.inconsistent):
+        return (Message("ranking.position", part=flipped, n=decided),)
+    return (claim, *trust)
+
+
+_LEADING = ("ranking.leads", "ranking.leads_two")
+
+
+def _leader(ranking: Ranking) -> Message:
     first, *rest = ranking.models
     told = {"model": first.model, "n": len(ranking.models), "level": ranking.level}
     if ranking.indistinguishable is None or first.rank_high is None:
@@ -159,7 +184,7 @@ def rank_runs(
     if not counts.valid:
         raise InputError(_nothing_to_rank(read, judged_runs, tag=tag, pending=pending))
     valid = compared.valid()
-    flipped = int(valid.flipped.sum())
+    flipped, one_order = int(valid.flipped.sum()), int(valid.one_order.sum())
     if options.inconsistent == "excluded":
         valid = valid.consistent()
         if not valid.total:
@@ -187,8 +212,10 @@ def rank_runs(
         against_itself=read.against_itself,
         inconsistent=options.inconsistent,
         flipped=flipped,
+        one_order=one_order,
         notes=(
             *_notes(judged_runs, read, judge=judge),
+            *((Message("report.ranked_in_one_order", n=one_order),) if one_order else ()),
             *_note_on_flips(flipped, counts.valid, options.inconsistent),
             *_same_family(store, judged_runs, compared, Families(families)),
         ),

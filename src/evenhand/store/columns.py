@@ -161,14 +161,14 @@ class ColumnStore(Database):
                 return []
             kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
             query = (
-                select(*kind, func.count(), func.sum(_FLIPPED))
+                select(*kind, func.count(), func.sum(_FLIPPED), func.sum(_ONE_ORDER))
                 .join_from(verdicts, items, of_its_item)
                 .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
                 .group_by(*kind)
             )
             counted = [
-                BattleCount(model_a, model_b, Outcome(outcome), winner, count, flipped)
-                for model_a, model_b, outcome, winner, count, flipped in connection.execute(query)
+                BattleCount(model_a, model_b, Outcome(outcome), winner, *counts)
+                for model_a, model_b, outcome, winner, *counts in connection.execute(query)
             ]
             # The engines sort texts by different rules, and nothing last or first.
             return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
@@ -188,13 +188,14 @@ class ColumnStore(Database):
             for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
                 its_judges = [judge_id for run, judge_id in wanted if run == run_id]
                 for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
-                    prompt_key, model_a, model_b, outcome, winner, judge_id, flipped = page
+                    prompt_key, model_a, model_b, outcome, winner, judge_id, *told = page
                     columns.prompt_key.extend(prompt_key)
                     columns.model_a.extend(map(models.__getitem__, model_a))
                     columns.model_b.extend(map(models.__getitem__, model_b))
                     columns.outcome.extend(code_outcomes(outcome, winner))
                     columns.judge.extend(map(judges.__getitem__, judge_id))
-                    columns.flipped.extend(flipped)
+                    columns.flipped.extend(told[0])
+                    columns.one_order.extend(told[1])
             return replace(columns, models=models.table)
 
     def outcome_columns(self, run_id: int, judge_id: int) -> OutcomeColumns:
@@ -279,6 +280,10 @@ _FLIPPED = case(
     ),
     else_=0,
 )
+_ONE_ORDER = case(
+    (or_(items.c.swap_positions, items.c.drawn_order.is_not(None)), 0),
+    else_=1,
+)
 
 
 def _seats(
@@ -305,6 +310,7 @@ _BATTLES = (
         verdicts.c.winner,
         verdicts.c.judge_id,
         _FLIPPED,
+        _ONE_ORDER,
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page)

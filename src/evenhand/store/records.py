@@ -51,7 +51,8 @@ def fractions() -> array[float]:
 
 
 class BattleCount(NamedTuple):
-    """How often two models' pairs came out one way; `flipped` of them changed with the order."""
+    """How often two models' pairs came out one way. `flipped` of them changed with the order, and
+    `one_order` were asked in one that nobody drew, so that the position may have decided."""
 
     model_a: str | None
     model_b: str | None
@@ -59,6 +60,7 @@ class BattleCount(NamedTuple):
     winner: Winner | None
     verdicts: int
     flipped: int = 0
+    one_order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class BattleColumns:
     outcome: array[int] = field(default_factory=small_codes)
     judge: array[int] = field(default_factory=codes)  # a place in `judges`
     flipped: array[int] = field(default_factory=small_codes)  # 1: changed with the order
+    one_order: array[int] = field(default_factory=small_codes)  # 1: asked in one, and not drawn
 
 
 @dataclass(frozen=True, slots=True)

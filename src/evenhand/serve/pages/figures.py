@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import JudgeOverview, RunOverview, TrustCheck, trust_checks
-from evenhand.report.ranking import leader_of
+from evenhand.report.ranking import sum_up_ranking
 from evenhand.report.themes import Themes
 from evenhand.serve.pages.leaderboard import board_of, matrix_of
 from evenhand.serve.pages.rendering import Language, Wording, address
@@ -229,7 +229,7 @@ def ranking_values(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:
     return {
         "found": ranked,
         "ranking": ranking,
-        "leads": leader_of(ranking),
+        "leads": sum_up_ranking(ranked),
         "board": board_of(ranking),
         "names": [each.model for each in ranking.models[: len(matrix)]],
         "matrix": matrix,

@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.report.conclusions import Conclusion, Conclusions
-from evenhand.report.ranking import leader_of
+from evenhand.report.ranking import sum_up_ranking
 from evenhand.report.run import RunReport
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
@@ -75,7 +75,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "report": report,
             "ranking": ranking,
             "board": None if ranking is None else board_of(ranking, most=_MODELS_ON_TOP),
-            "leads": None if ranking is None else leader_of(ranking),
+            "leads": sum_up_ranking(ranked.value) if ranked is not None and ranked.value else (),
             "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
             "shown": None
             if chosen is None
