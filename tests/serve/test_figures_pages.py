@@ -78,6 +78,18 @@ def in_chinese(visitor: Visitor, path: str) -> Html:
     return visitor.see(path, language="zh")
 
 
+def test_the_list_of_runs_says_who_leads_and_how_often_orders_agree(
+    visitor: Visitor, run: str
+) -> None:
+    page = visitor.wait("/", lambda page: "verdicts)" in page.text or "by 12" in page.text)
+    store = visitor.service.app.state.service.store
+    (leads, *_) = sum_up_ranking(rank_runs(store, ["Sums of three"]))
+    told = page.by_id(f"run-{number_of(run)}-result").text
+    assert render(leads) == re.sub("[\u2068\u2069]", "", told).strip()  # marks around names
+    # Of both judges and all comparisons: 60 pairs each, and no order changes a sum.
+    assert "100 % 120 of 120" in page.by_id(f"run-{number_of(run)}-trust").text
+
+
 # Conclusions to paste
 
 

@@ -16,17 +16,19 @@ from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.ranking import RunRanking, sum_up_ranking
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
+from evenhand.serve.pages.figures import several_models
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.report_cache import CachedFigure
-from evenhand.serve.reports import conclusions
+from evenhand.serve.reports import conclusions, ranking
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
 from evenhand.serve.uploads import Upload
-from evenhand.serve.values import RunStatus, StartRun, read_value
+from evenhand.serve.values import RankRuns, RunStatus, StartRun, read_value
 
 _ROWS = 50
 _RATES_SHOWN = 1
@@ -55,25 +57,40 @@ _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """The first win rate of a run; `more` are not shown. `models` have names. `settled`: it stays
-    as it is."""
+    """The first win rate of a run; `more` are not shown. `models` have names; of three or more
+    `leads` says who does. `orders` of all comparisons: how many pairs they agree on, and of how
+    many. `settled`: it stays as it is."""
 
-    rates: tuple[Conclusion, ...]
-    more: int
-    models: int
-    settled: bool
+    rates: tuple[Conclusion, ...] = ()
+    more: int = 0
+    models: int = 0
+    leads: tuple[Message, ...] = ()
+    orders: tuple[int, int] = (0, 0)
+    follows_position: bool = False
+    settled: bool = True
 
     @classmethod
-    def of(cls, kept: CachedFigure[Conclusions]) -> Glance:
-        settled = not kept.waiting
+    def of(
+        cls, kept: CachedFigure[Conclusions], ranked: CachedFigure[RunRanking] | None = None
+    ) -> Glance:
+        settled = not kept.waiting and (ranked is None or not ranked.waiting)
         if kept.value is None:
-            return cls((), 0, 0, settled)
-        shown = kept.value.conclusions[:_RATES_SHOWN]
-        # Their parts would be most of them, and are not shown here.
-        rates = tuple(each.model_copy(update={"by_criterion": (), "by_tag": ()}) for each in shown)
+            return cls(settled=settled)
         found = kept.value.conclusions
-        models = {name for each in found for name in (each.model, each.against)} - {None}
-        return cls(rates, len(found) - len(rates), len(models), settled)
+        shown = found[:_RATES_SHOWN]
+        agreed = [each.position.consistency for each in found]
+        return cls(
+            # Their parts would be most of them, and are not shown here.
+            rates=tuple(
+                each.model_copy(update={"by_criterion": (), "by_tag": ()}) for each in shown
+            ),
+            more=len(found) - len(shown),
+            models=len({name for each in found for name in (each.model, each.against)} - {None}),
+            leads=sum_up_ranking(ranked.value)[:1] if ranked and ranked.value else (),
+            orders=(sum(each.part for each in agreed), sum(each.of for each in agreed)),
+            follows_position=any(each.win_rate.doubts[:1] == ("position",) for each in found),
+            settled=settled,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +162,10 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
             return RunListItem(status, None, error.message)
         if kept.value is None and kept.error is not None:
             return RunListItem(status, None, kept.error.message)
-        glance = Glance.of(kept)
+        ranked = None
+        if several_models(kept.value):
+            ranked = await service.report_cache.get(ranking(RankRuns(runs=(status.id,))))
+        glance = Glance.of(kept, ranked)
         if glance.settled:
             while len(seen) >= _KEPT_GLANCES:
                 del seen[next(iter(seen))]
