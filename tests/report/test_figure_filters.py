@@ -272,6 +272,7 @@ def test_an_index_of_an_earlier_store_learns_what_the_orders_came_to(judged: Sto
     with judged._writing() as connection:  # as the revision before left it
         connection.exec_driver_sql("UPDATE verdict_index SET flags = flags & 255")
         connection.exec_driver_sql("DROP TABLE pair_flags")
+        connection.exec_driver_sql("DROP TABLE job_prompts")
         connection.exec_driver_sql("UPDATE evenhand_schema SET version_num = '0013'")
     with open_store(judged.address) as again:
         assert again.browse(run.id, wanted).count.count == 0

@@ -245,7 +245,7 @@ def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     for kind in ("TemporaryFile", "NamedTemporaryFile"):  # nameless where the system has them
-        monkeypatch.setattr(f"evenhand.serve.runs.tempfile.{kind}", full)
+        monkeypatch.setattr(f"evenhand.serve.uploads.tempfile.{kind}", full)
     lines = {"Content-Type": "application/x-ndjson"}
     row = json.dumps(PAIR) + "\n"
     told = problem(service.client.post("/v1/runs", content=row, headers=lines), 507, "no_room")

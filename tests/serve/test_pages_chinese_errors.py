@@ -150,7 +150,7 @@ def test_an_address_that_leads_nowhere_says_so_in_both_languages(
         Message("serve.voter_login_elsewhere"),
         Message("serve.no_judge"),
         Message("serve.pairs_too_long", limit=1000),
-        Message("serve.too_many_rows", title="x.jsonl", most=20_000),
+        Message("data.too_many_rows", title="x.jsonl", most=20_000),
         Message("serve.too_many_runs", there=3),
     ],
 )
