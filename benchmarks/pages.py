@@ -51,10 +51,11 @@ PAIRS = 1_000_000
 LIMIT_MS = 300.0
 LIMIT_BYTES = 100_000
 TIMES = 10
-_WARM_S = 1800.0
+_WARM_S = 3600.0
 _POSTGRES = "postgresql:"
 _PART = re.compile(r"\{(\w+)\}")
 _ASSETS = re.compile(rb'(?:href|src)="(/static/[^"]+\.(?:css|js))"')
+_TEXTS = re.compile(rb"(?<=<bdi>).*?(?=</bdi>)", re.DOTALL)  # prompts, reasons, names
 State = Literal["new", "cold", "warm"]
 _TWO, _MANY = 1, 2  # the runs
 _ALPHA, _BETA = (quote(each) for each in MODELS[:2])
@@ -207,7 +208,8 @@ class Measured:
 
     took_ms: list[float] = field(default_factory=list)
     status: int = 0
-    size: int = 0  # with what it loads
+    cpu_ms: float = 0.0  # of the server, one with the other
+    size: int = 0  # with what it loads, without the data's own texts
     html: bool = False
 
     @property
@@ -321,7 +323,8 @@ def ask(port: int, address: str, measured: Measured) -> None:
         measured.html = "text/html" in answer.headers.get("Content-Type", "")
         if measured.html:
             body = answer.read()
-            measured.size = max(measured.size, len(body) + sum(map(_size, _ASSETS.findall(body))))
+            loaded = sum(map(_size, _ASSETS.findall(body)))
+            measured.size = max(measured.size, len(_TEXTS.sub(b"", body)) + loaded)
     finally:
         connection.close()
 
@@ -360,25 +363,30 @@ class Bench:
         self, wanted: Sequence[str], *, times: int | None = None, forget: bool = False
     ) -> dict[str, Measured]:
         found: dict[str, Measured] = defaultdict(Measured)
-        for _ in range(times or self.times):
+        times = times or self.times
+        for _ in range(times):
             if forget and not missing(self.store):
                 forget_figures(self.store)
             for address in wanted:
+                before = self.served.cpu_s()
                 ask(self.served.port, address, found[address])
+                found[address].cpu_ms += 1000 * (self.served.cpu_s() - before) / times
                 self.most_mb = max(self.most_mb, self.served.resident_mb())
         return found
 
 
 def show(state: State, found: dict[str, Measured]) -> bool:
     """Whether all hold."""
-    print(f"\n{state}\n\n| address | median ms | worst ms | KB | |\n|---|---|---|---|---|")
+    print(f"\n{state}\n\n| address | median ms | worst ms | CPU ms | KB | |")
+    print("|---|---|---|---|---|---|")
     held = True
     for address, each in found.items():
         faults = ", ".join(each.faults)
         held = held and not faults
         print(
             f"| `{address.replace('|', '%7C')}` | {statistics.median(each.took_ms):.0f} "
-            f"| {max(each.took_ms):.0f} | {each.size / 1000 if each.html else 0:.0f} "
+            f"| {max(each.took_ms):.0f} | {each.cpu_ms:.0f} "
+            f"| {each.size / 1000 if each.html else 0:.0f} "
             f"| {f'**{faults}**' if faults else 'held'} |",
             flush=True,
         )

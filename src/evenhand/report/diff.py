@@ -4,7 +4,6 @@ pairs went where.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -269,15 +268,15 @@ def _match(store: Store, one: _Side, two: _Side) -> _Matches:
     def pair_up(how: MatchedBy, key: _Key, second: _Key | None = None) -> None:
         left, right = _by_key(one, key), _by_key(two, second or key)
         for found, mine in left.items():
-            theirs = right.get(found, ())
-            if len(mine) != 1 or len(theirs) != 1 or mine[0] in matches or theirs[0] in taken:
+            theirs = right.get(found)
+            if mine is None or theirs is None or mine in matches or theirs in taken:
                 continue
             exchanged = second is not None
             if how in ("id", "prompt"):
-                items = one.items[mine[0]], two.items[theirs[0]]
+                items = one.items[mine], two.items[theirs]
                 exchanged = _models_exchanged(*items) or _texts_exchanged(*items, digests)
-            matches[mine[0]] = _Match(theirs[0], how, exchanged)
-            taken.add(theirs[0])
+            matches[mine] = _Match(theirs, how, exchanged)
+            taken.add(theirs)
 
     digests: _Digests = {}
     pair_up("content", lambda each: each.pair_id)
@@ -293,12 +292,13 @@ def _match(store: Store, one: _Side, two: _Side) -> _Matches:
     return dict(sorted(matches.items()))
 
 
-def _by_key(side: _Side, key: _Key) -> dict[Hashable, list[int]]:
-    numbers: defaultdict[Hashable, list[int]] = defaultdict(list)
+def _by_key(side: _Side, key: _Key) -> dict[Hashable, int | None]:
+    """None where several have it."""
+    numbers: dict[Hashable, int | None] = {}
     for each in side.items.values():
         found = key(each)
         if found is not None:
-            numbers[found].append(each.number)
+            numbers[found] = None if found in numbers else each.number
     return numbers
 
 

@@ -4,7 +4,7 @@ as skipped. Items are read back without their texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -98,10 +98,16 @@ class IntakeStore(Database):
             .where(column.run_id == run_id)
             .order_by(column.number)
         )
+        seen: dict[Any, Any] = {}  # few labels, models and prompts among very many rows
+
+        def once(values: Iterable[Any]) -> Iterator[Any]:
+            return (seen.setdefault(value, value) for value in values)
+
         with self._reading() as connection:
             return [
                 RunItem(
-                    row.number, row.full_key or row.key, *row[3:8], (row.length_a, row.length_b)
+                    *(row.number, row.full_key or row.key, row.pair_id),
+                    *once((*row[4:8], (row.length_a, row.length_b))),
                 )
                 for row in connection.execute(query)
             ]
