@@ -128,7 +128,7 @@ def test_filters_are_in_the_form_and_in_every_link(visitor: Visitor, run: str) -
 def test_what_a_table_does_not_know_is_told_as_a_page(
     query: str, visitor: Visitor, run: str
 ) -> None:
-    assert visitor.see(f"{run}/pairs?{query}", status=422).one("p", class_="error").text
+    assert visitor.see(f"{run}/pairs?{query}", status=422).one("h1", class_="error").text
 
 
 @pytest.mark.parametrize(("given", "count"), [("90 %", 60), ("0,9", 60), ("0.91", 0), ("91%", 0)])
