@@ -193,6 +193,16 @@ class FigureFormat:
 
         return as_markdown(messages, facts, self._say.language)
 
+    def missing(self, of: Interval) -> Markup:
+        """Why a row of a table has no figure, as briefly as it can be said: its neighbours say the
+        same."""
+        reason = of.reason
+        if not isinstance(reason, Message) or reason.code != "stats.too_few":
+            return self._unknown(of)
+        have = render(reason.values["have"], self._say.language)
+        told = self._say("rates.too_few", have=have, fewest=reason.values["fewest"])
+        return Markup('<span class="unknown">—</span> <span class="reason">{}</span>').format(told)
+
     def _unknown(self, of: Interval) -> Markup:
         return Markup('<span class="unknown">—</span>') + self._reason(of)
 
