@@ -79,3 +79,11 @@ def test_figure_that_cannot_be_had_says_why() -> None:
     share = EstimatedShare(value=None, low=None, high=None, part=1, of=2, reason=reason)
     assert reason in FigureFormat(Wording("en")).share(None, share)
     assert "数据不足" in FigureFormat(Wording("zh")).share(None, share)
+
+
+def test_a_row_without_a_figure_says_briefly_why() -> None:
+    few = EstimatedShare(
+        part=0, of=1, value=None, low=None, high=None, reason=not_enough(1, "valid pair", 6)
+    )
+    told = [FigureFormat(Wording(language)).missing(few).striptags() for language in ("en", "zh")]
+    assert told == ["— 1 valid pair, 6 needed", "— 1 个有效配对，需 6"]
