@@ -78,6 +78,8 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_trust_speed
 	EVENHAND_EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py
 	$(BIN)/python -m scripts.verify_scale
+	$(BIN)/python -m benchmarks.pages
+	$(BIN)/python -m benchmarks.pages --postgres
 
 readings: .venv/.test-all ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py

@@ -81,12 +81,16 @@ MODULES = {
     for path in SOURCE.rglob("*.py")
 }
 MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+
+
+@cache  # for the tests that want it: every process that shares the tests reads this file
+def _trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 
 
 def test_a_public_class_name_stands_in_one_module() -> None:
     homes: dict[str, list[str]] = {}
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(module)
@@ -107,7 +111,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 def test_the_longest_import_chain_has_at_most_twenty_modules() -> None:
     @cache
     def chain(module: str) -> tuple[str, ...]:
-        below = (chain(each) for each in _imported(TREES[module]) if each in MODULES)
+        below = (chain(each) for each in _imported(_trees()[module]) if each in MODULES)
         return (module, *max(below, key=len, default=()))
 
     longest = max(map(chain, MODULES), key=len)

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
@@ -20,6 +21,7 @@ from benchmarks.children import Child, ChildFailed, run_child
 from benchmarks.faults import SHARES, draw_fault, faulty_reply
 from benchmarks.generated_pairs import Planned, fate_of, generated, write_pairs
 from benchmarks.loopback import ROOT, LoopbackServer, loopback_environment
+from benchmarks.pages import addresses
 from benchmarks.recorded import read_bodies
 from benchmarks.stored_run import problems_in, stored_passes
 from scripts.verify_kill import random_moments
@@ -30,6 +32,7 @@ from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
+from evenhand.serve.verdicts import TableQuery
 from explained import read
 from scripted import make_pair
 
@@ -277,3 +280,10 @@ def test_written_pairs_are_rows_that_the_contract_takes(tmp_path: Path) -> None:
     assert write_pairs(path, 10) == Planned(10, 4, 3, 1, 2)
     for line in path.read_text().splitlines():
         read_pair({**json.loads(line), "criteria": list(CRITERIA)})
+
+
+def test_every_filter_and_order_of_a_table_is_measured_at_a_million_verdicts() -> None:
+    asked = [parse_qs(urlsplit(each).query) for each in addresses(1000) if "/pairs?" in each]
+    fields = {each.alias or name for name, each in TableQuery.model_fields.items()}
+    assert {name for query in asked for name in query} >= fields
+    assert {order for query in asked for order in query.get("sort", ())} >= {"confidence", "length"}

@@ -139,18 +139,18 @@ class IntakeStore(Database):
     def shared_items(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
         """The numbers, in both runs, of the items whose pairs have the same content, by
         the first."""
+        # Not a join: SQLite reads all of one run for each item of the other, to have them in order.
+        query = select(items.c.number, items.c.pair_id).order_by(items.c.number)
         with self._reading() as connection:
-            theirs = items.alias()
-            query = (
-                select(items.c.number, theirs.c.number)
-                .join_from(items, theirs, items.c.pair_id == theirs.c.pair_id)
-                .where(items.c.run_id == run_id, theirs.c.run_id == other_id)
-                .order_by(items.c.number, theirs.c.number)
-            )
-            shared: dict[int, int] = {}
-            for number, same in connection.execute(query):
-                shared.setdefault(number, same)
-            return list(shared), list(shared.values())
+            theirs: dict[int, int] = {}
+            for number, pair_id in connection.execute(query.where(items.c.run_id == other_id)):
+                theirs.setdefault(pair_id, number)
+            shared = {
+                number: theirs[pair_id]
+                for number, pair_id in connection.execute(query.where(items.c.run_id == run_id))
+                if pair_id in theirs
+            }
+        return list(shared), list(shared.values())
 
     def item_keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
         """The ids of some items, by their numbers."""
