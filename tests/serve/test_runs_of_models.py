@@ -221,6 +221,20 @@ def test_prompts_are_held_to_the_servers_limits(
     assert asked_of(service) == {}
 
 
+def test_a_template_that_repeats_the_prompt_is_held_to_the_limit_of_a_text(
+    start_service: StartService,
+) -> None:
+    """A few kilobytes would else be gigabytes in each call."""
+    service = start_service(answers, judges=OFFERS, field_chars=1000)
+    content = lines([{"prompt": "x" * 90}])
+    answer = start(service, content, templateA="{{ prompt }}" * 11)  # 132 + 11 · 90
+    told = problem(answer, 422, answer.json()["error"]["kind"]).detail
+    assert "templateA" in told
+    assert "1,122 characters" in told
+    assert asked_of(service) == {}
+    assert start(service, content, templateA="{{ prompt }}" * 9).status_code == 202
+
+
 def test_rows_that_are_no_prompts_are_skipped_and_counted(service: HttpService) -> None:
     rows = [*prompts(3), {"response": "no prompt"}]
     status = ended(service, start(service, rows, badRows="skip"))

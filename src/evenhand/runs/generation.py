@@ -66,6 +66,12 @@ class ModelSide:
     def name(self) -> str:
         return self.label or self.model.name
 
+    def asked_chars(self, prompt: str) -> int:
+        """How long it is asked: a template may hold a prompt many times."""
+        if self.template is None:
+            return len(prompt)
+        return len(self.template) + len(_PLACE.findall(self.template)) * len(prompt)
+
     def messages(self, prompt: PromptRow) -> tuple[ChatMessage, ...]:
         turns: Turns = prompt.turns
         if self.template is not None:

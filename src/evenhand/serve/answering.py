@@ -63,7 +63,7 @@ def generated_pairs(
     limits: ServerLimits,
 ) -> tuple[GeneratedPairs, tuple[BadRow, ...]]:
     """The pairs that answers will make, and the rows that are no prompts."""
-    rows = _within(read_prompts(source, reading.columns), limits)
+    rows = _within(read_prompts(source, reading.columns), sides, limits)
     prompts, skipped = sort_prompts(rows, source.name, bad_rows=options.bad_rows)
     generation = Generation(store, prompts, sides, 1, options)
     check_sides(generation, options)
@@ -73,13 +73,13 @@ def generated_pairs(
 
 
 def _within(
-    rows: Iterable[PromptRow | BadRow], limits: ServerLimits
+    rows: Iterable[PromptRow | BadRow], sides: tuple[Side, Side], limits: ServerLimits
 ) -> Iterator[PromptRow | BadRow]:
     """Prompts are in memory until the last is answered, so they are held to the limit of pairs
     that are."""
     characters = 0
     for row in rows:
-        kept = _refused(row, limits) if isinstance(row, PromptRow) else row
+        kept = _refused(row, sides, limits) if isinstance(row, PromptRow) else row
         if isinstance(kept, PromptRow):
             characters += _PROMPT_CHARS + sum(len(text) for _, text in _texts(kept))
         else:
@@ -89,11 +89,16 @@ def _within(
         yield kept
 
 
-def _refused(row: PromptRow, limits: ServerLimits) -> PromptRow | BadRow:
-    for name, text in _texts(row):
-        if len(text) > limits.field_chars:
-            reason = too_long(name, len(text), limits.field_chars)
-            return BadRow(row.source, row.row, reason)
+def _refused(row: PromptRow, sides: tuple[Side, Side], limits: ServerLimits) -> PromptRow | BadRow:
+    texts = [(name, len(text)) for name, text in _texts(row)]
+    texts += [
+        (f"template{letter}", side.asked_chars(row.turns[-1][1]))  # with the prompt in it
+        for letter, side in zip("AB", sides, strict=True)
+        if isinstance(side, ModelSide)
+    ]
+    for name, characters in texts:
+        if characters > limits.field_chars:
+            return BadRow(row.source, row.row, too_long(name, characters, limits.field_chars))
     return row
 
 
