@@ -18,6 +18,7 @@ from evenhand.serve import reports
 from evenhand.serve.verdicts import VerdictFilters, read_page
 from evenhand.stats.rates.phrases import log_odds_scores
 from evenhand.store import Store
+from evenhand.store.jobs import NewJob
 from scripted import Answer, answer_json
 from stored_runs import USAGE, Row, completed, make_run, opened, says
 
@@ -153,6 +154,21 @@ def test_the_filter_of_a_theme_opens_exactly_the_pairs_that_it_counts(tmp_path: 
         none = VerdictFilters(theme="nobody said this")
         page = read_page(store, run, none, cursor=None, limit=100, full=False)
         assert page.verdicts == ()
+
+
+@pytest.mark.parametrize("judge", ["offered", "scripted"])
+def test_the_judge_of_a_theme_is_known_by_either_of_its_names(tmp_path: Path, judge: str) -> None:
+    with opened(tmp_path) as store:
+        run_id = run_of(store)
+        store.jobs.add(run_id, NewJob(("offered",), {}))
+        run = store.run_at(run_id)
+        assert run is not None
+        (found,) = reports.themes(str(run_id)).now(store).judges
+        assert found.judge == "offered"
+        wanted = VerdictFilters(theme=found.a[0].phrase, judge=judge)
+        page = read_page(store, run, wanted, cursor=None, limit=100, full=False)
+        shown = tuple(row.number for row in page.verdicts if hasattr(row, "number"))
+        assert shown == found.a[0].numbers != ()
 
 
 def test_hostile_reasons_take_little_memory(tmp_path: Path) -> None:

@@ -199,13 +199,13 @@ class VerdictBrowser:
         from evenhand.serve.reports import pairs_of_theme, themes
 
         run = await asyncio.to_thread(needed_run, self._store, run_id)
-        await asyncio.to_thread(_refuse_several, self._store, run, query)
+        judge = await asyncio.to_thread(_judge_of_theme, self._store, run, query)
         kept = await self._cache.get(themes(str(run.id)))
         if kept.error is not None:
             return await asyncio.to_thread(themed, self._store, run, query), False
         if kept.value is None:
             return (), True
-        return pairs_of_theme(kept.value, query.theme, query.judge), False
+        return pairs_of_theme(kept.value, query.theme, judge), False
 
     def _page(
         self,
@@ -383,19 +383,23 @@ def themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, 
     """By what is cached of the run as it is now, or else found anew."""
     if filters.theme is None:
         return None
-    _refuse_several(store, run, filters)
     from evenhand.serve.reports import pairs_of_theme, themes
 
+    judge = _judge_of_theme(store, run, filters)
     found = cached_or_now(store, themes(str(run.id)))
-    return pairs_of_theme(found, filters.theme, filters.judge)
+    return pairs_of_theme(found, filters.theme, judge)
 
 
-def _refuse_several(store: Store, run: RunRecord, filters: VerdictFilters) -> None:
-    """A theme is of one judge."""
+def _judge_of_theme(store: Store, run: RunRecord, filters: VerdictFilters) -> str | None:
+    """A theme is of one judge, by the name that clients know; None: of the only one."""
     judges = store.run_judges(run.id)
-    if filters.judge is None and len(judges) > 1:
-        names = ", ".join(client_names(store, run, judges).values())
-        raise InputError(Message("trust.several_judges", run=run.name, names=names))
+    names = client_names(store, run, judges)
+    if filters.judge is not None:
+        return names[_judge_ids(filters.judge, judges, names)[0]]
+    if len(judges) > 1:
+        known = ", ".join(names.values())
+        raise InputError(Message("trust.several_judges", run=run.name, names=known))
+    return None
 
 
 def verdict_filter(
