@@ -38,7 +38,7 @@ def test_run_is_started_by_a_file_and_watched_to_its_end(
     page.get_by_role("link", name="Runs").click()
     line = page.locator("tr", has_text="started here")
     expect(line).to_contain_text("finished")
-    expect(line).to_contain_text("40 / 40")
+    expect(line).to_contain_text("40 pairs")
 
 
 def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
@@ -138,4 +138,4 @@ def test_file_that_is_no_data_is_refused_on_a_page(look: Look, site: Site, tmp_p
 def test_failed_run_says_why_and_what_to_do(look: Look, site: Site) -> None:
     page = look(site.run("failed"))
     expect(page.locator("#progress")).to_contain_text("no such key")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()

@@ -25,7 +25,6 @@ from evenhand.runs.ray.cluster import Cluster, joined
 from evenhand.runs.ray.messages import Assignment, JudgeTask
 from evenhand.runs.ray.pool import LEASED_S, WorkerPool
 from evenhand.store import RunRecord, Store
-from evenhand.store.answers import AnswerSpending
 
 _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
@@ -75,6 +74,7 @@ def _has_secrets(address: str) -> bool:
     return bool(url.user or url.password) or any(part in named for part in _SECRET_PARTS)
 
 
+_SPENT = ("requests", "input_tokens", "output_tokens", "cost_usd")
 _ACCOUNTS_AT_MOST = 8
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
 _PAIRS_EACH = 16  # fewer are not worth another process
@@ -257,7 +257,7 @@ class RayExecutor:
         prepared = self._store.answers.spent(run_id, artefacts=True)
         return {
             name: (getattr(made, name) or 0) + (getattr(prepared, name) or 0)
-            for name in AnswerSpending._fields
+            for name in _SPENT
         }
 
     async def _count_anew(
