@@ -256,8 +256,7 @@ class RayExecutor:
         made = self._store.tally(run_id).made
         prepared = self._store.answers.spent(run_id, artefacts=True)
         return {
-            name: (getattr(made, name) or 0) + (getattr(prepared, name) or 0)
-            for name in _SPENT
+            name: (getattr(made, name) or 0) + (getattr(prepared, name) or 0) for name in _SPENT
         }
 
     async def _count_anew(
