@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from parts import PACKAGES, WHOLE, absent_packages, examples, need_packages, recorded_data
 from postgres_server import (
-    _migrated_template,
+    _databases,
     address,
     empty_database,
     fresh_database,
@@ -21,7 +21,7 @@ from postgres_server import (
 from servers import start_server, transport
 
 __all__ = [
-    "_migrated_template",
+    "_databases",
     "address",
     "empty_database",
     "fresh_database",

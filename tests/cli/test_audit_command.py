@@ -49,14 +49,11 @@ def figures() -> Iterator[tuple[str, str, str | None, str, str, int]]:
 
 
 CASES = sorted({(rule, judge, pairs or "") for rule, judge, pairs, *_ in figures()})
-ONE_A_RULE = {case[0]: case for case in CASES}.values()
 
 
+# One of each rule: tests/judging/test_recorded.py has all of them, by the same `apply_rule`.
 @pytest.mark.recorded
-@pytest.mark.parametrize(
-    ("rule", "judge", "pairs"),
-    [pytest.param(*case, marks=() if case in ONE_A_RULE else pytest.mark.slow) for case in CASES],
-)
+@pytest.mark.parametrize(("rule", "judge", "pairs"), {case[0]: case for case in CASES}.values())
 def test_published_figures_come_out_to_the_digit(
     command: Command, recorded_data: Path, rule: str, judge: str, pairs: str
 ) -> None:

@@ -15,7 +15,7 @@ from evenhand.contract import Pair
 from evenhand.errors import EvenhandError
 from evenhand.judging.explanation import notes_on
 from evenhand.serve.logs import log
-from evenhand.serve.run_status import is_at_rest, stamp_of
+from evenhand.serve.run_status import count_judged, is_at_rest, stamp_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.report_cache import ReportKey
 from evenhand.store.verdict_index import Coverage
@@ -60,7 +60,7 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
     state = store.index_state(run.id)
     total = state.indexed
     if state.stamp != stamp:
-        total = max(total, store.count_verdicts(run.id).judged)
+        total = max(total, count_judged(store, run))
     coverage = store.words_coverage(run.id)
     while words and not coverage.whole:
         added = store.add_words(run.id, limit=_ITEMS_AT_ONCE)

@@ -34,7 +34,6 @@ _R = TypeVar("_R")
 # What a figure's stamp follows: the verdicts alone, people's votes too, or how far the index is.
 DependsOn = Literal["verdicts", "votes", "index"]
 
-_AT_ONCE = 2
 # A page waits so long for a figure that is being worked out. Those of small runs come by then;
 # for others it waits only in the moment after they were begun, lest every look takes as long.
 _AWAITED_S = 0.15
@@ -143,7 +142,9 @@ class ReportCache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._owner = uuid.uuid4().hex
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        # One at a time, so that pages get their share of two processors; and one of a small run,
+        # which need not wait for a million verdicts.
+        self._rooms = {small: asyncio.Semaphore(1) for small in (True, False)}
         self._begun: dict[ReportKey, tuple[asyncio.Task[None], float]] = {}
         self._read: dict[ReportKey, tuple[float, Any]] = {}
         self._ending = False
@@ -220,7 +221,7 @@ class ReportCache:
 
     async def _make(self, cached: _Cached[Any]) -> None:
         kept, key = self._store.report_cache, cached.key
-        async with self._room:
+        async with self._rooms[cached.small]:
             try:
                 # Before it is made: what changes meanwhile makes it old, and not new.
                 stamp, report = await asyncio.to_thread(cached.find)

@@ -86,7 +86,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     if job is not None and state in ("stopped", "failed") and run.stopped_by is None:
         # Its end came between the two: the run was read before it, and the job after it.
         run = store.run_at(run.id) or run
-    progress = _reported(run, job) or _counted(store, run)
+    progress = _reported(run, job) or count_outcomes(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
     done = sum(progress[name] for name in _COUNTS)
     judging = state == "judging"
@@ -181,7 +181,12 @@ def _reported(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None
     return job.progress if is_news else None
 
 
-def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
+def count_judged(store: Store, run: RunRecord) -> int:
+    counted = count_outcomes(store, run)
+    return sum(counted[name] for name in _COUNTS)
+
+
+def count_outcomes(store: Store, run: RunRecord) -> Mapping[str, Any]:
     """Of a run at rest once: counting a million takes a tenth of a second, and a page has many."""
     key = ReportKey.of(run.id, "counts", {})
     stamp = f"{run.state} {run.updated_at.timestamp()}" if is_at_rest(run) else None
