@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hmac
 import multiprocessing
+import time
 from typing import Any
 
 import pytest
@@ -137,6 +138,7 @@ def test_processes_draw_from_one_bucket() -> None:
     context = multiprocessing.get_context("spawn")
     ledger = SharedBuckets(["", "ci"], context)
     clock = Clock()
+    clock.now = time.monotonic()  # which the child reads; of a machine that has just started, small
     own = RateLimit(3, ledger=ledger, clock=clock)
     other = RateLimit(3, ledger=ledger, clock=clock)
     assert [own.take("ci"), other.take("ci"), own.take("ci")] == [0.0] * 3
