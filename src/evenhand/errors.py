@@ -43,6 +43,7 @@ A message is a fact with its value, then the remedy, on one line.
 
 from __future__ import annotations
 
+import copyreg
 import re
 from typing import Any
 
@@ -69,6 +70,10 @@ class EvenhandError(Exception):
         self.message = message  # a `Message`, but for what others wrote (a server, a library)
         # What is known of the comparison that failed, in the shape of the contract's metadata.
         self.metadata: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is, for another process: what made it is not there to make it again."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def reword(self, message: str) -> None:
         """Say it otherwise, as the same error."""

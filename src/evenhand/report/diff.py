@@ -4,9 +4,8 @@ pairs went where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,6 +19,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence, render
 from evenhand.report.conclusions import RowFacts, in_random_order, judged_right, until_decided
 from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
 from evenhand.report.win_rates import ConclusionLimits, exchange
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
@@ -32,7 +32,7 @@ from evenhand.stats.rates.outcome_change import (
 )
 from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
 from evenhand.stats.rates.win_rate import Circumstances
-from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.store.explanation import explained
 from evenhand.store.faults import of_run
 from evenhand.store.verdicts import VerdictPlace
@@ -40,9 +40,6 @@ from evenhand.store.verdicts import VerdictPlace
 MOST_FLIPPED = 100
 _PROMPT_CHARACTERS = 300
 Towards = Literal["A", "B"]
-# How a pair was found in the other run: the same pair; the same texts, judged by other criteria or
-# with another context; or other responses, under the same id or else to the same prompt.
-MatchedBy = Literal["content", "texts", "id", "prompt"]
 
 
 class DiffedRun(Model):
@@ -137,7 +134,7 @@ class RunDiff(Model):
 class _Side:
     run: RunRecord
     judge: JudgeRecord
-    items: dict[int, RunItem]
+    pairs: int
     columns: OutcomeColumns
 
     @classmethod
@@ -146,8 +143,8 @@ class _Side:
         judges = store.run_judges(run.id)
         # One judge is the run's, whatever the other run's is called.
         record = judges[0] if len(judges) == 1 else chosen_judge(judges, run.name, judge)
-        items = {each.number: each for each in store.run_items(run.id)}
-        return cls(run, record, items, store.outcome_columns(run.id, record.id))
+        pairs = store.count_items(run.id)
+        return cls(run, record, pairs, store.outcome_columns(run.id, record.id))
 
     def described(self) -> DiffedRun:
         judge = self.judge
@@ -157,7 +154,7 @@ class _Side:
             prompt_version=judge.prompt_version,
             locale=judge.locale,
             mode=judge.mode,
-            pairs=len(self.items),
+            pairs=self.pairs,
         )
 
     def circumstances(
@@ -184,13 +181,13 @@ def diff_runs(
     one, two = sides
     if (one.run.id, one.judge.id) == (two.run.id, two.judge.id):
         raise InputError(Message("diff.same_verdicts", run=one.run.name))
-    matched = _match(store, one, two)
-    if not matched:
+    matched = match_items(store, one.run.id, two.run.id)
+    if not len(matched):
         raise InputError(Message("diff.nothing_matches", first=one.run.name, second=two.run.name))
     judged = _Judged.of(matched, one, two)
-    if not judged.numbers:
+    if not len(judged.matches):
         raise InputError(Message("diff.nothing_judged", first=one.run.name, second=two.run.name))
-    pending = len(matched) - len(judged.numbers)
+    pending = len(matched) - len(judged.matches)
     unread = pending if not all(in_random_order(each.run) for each in sides) else 0
     known = tuple(
         replace(each.circumstances(store, rows, allowed), pending=unread)
@@ -208,8 +205,8 @@ def diff_runs(
     names = _names(one, two, judged)
     messages = tuple(_messages(change, sides, names[1], agreement))
     chosen = judged.chosen(asked)
-    shown = [place for place in chosen if judged.numbers[place][0] > asked.after]
-    page = shown[: asked.limit]
+    shown = chosen[judged.matches.first[chosen] > asked.after]
+    page = [int(place) for place in shown[: asked.limit]]
     return RunDiff(
         first=one.described(),
         second=two.described(),
@@ -221,7 +218,7 @@ def diff_runs(
         agreement=agreement,
         flipped=tuple(_flipped(store, sides, judged, page)),
         flipped_in_all=len(chosen),
-        next=judged.numbers[page[-1]][0] if page and len(shown) > len(page) else None,
+        next=int(judged.matches.first[page[-1]]) if page and len(shown) > len(page) else None,
         level=asked.level,
         messages=messages,
         sentence=render(messages),
@@ -245,103 +242,11 @@ def _checked(options: DiffOptions) -> DiffOptions:
     return options
 
 
-# Which pair of the one run is which of the other.
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    number: int  # in the second run
-    how: MatchedBy
-    exchanged: bool  # A and B have changed places there
-
-
-_Matches = dict[int, _Match]
-_Key = Callable[[RunItem], Hashable]
-
-
-def _match(store: Store, one: _Side, two: _Side) -> _Matches:
-    """By the first run's numbers: the strictest way first, then the next for what is left. A key
-    that either run has several times matches nothing: which is which, nobody could say."""
-    matches: _Matches = {}
-    taken: set[int] = set()
-
-    def pair_up(how: MatchedBy, key: _Key, second: _Key | None = None) -> None:
-        left, right = _by_key(one, key), _by_key(two, second or key)
-        for found, mine in left.items():
-            theirs = right.get(found)
-            if mine is None or theirs is None or mine in matches or theirs in taken:
-                continue
-            exchanged = second is not None
-            if how in ("id", "prompt"):
-                items = one.items[mine], two.items[theirs]
-                exchanged = _models_exchanged(*items) or _texts_exchanged(*items, digests)
-            matches[mine] = _Match(theirs, how, exchanged)
-            taken.add(theirs)
-
-    digests: _Digests = {}
-    pair_up("content", lambda each: each.pair_id)
-    if len(matches) == min(len(one.items), len(two.items)):
-        return matches
-    digests = _digests(store, one, two, matches, taken)
-    as_given = partial(_text_key, digests, which=0)
-    pair_up("texts", as_given)
-    pair_up("texts", as_given, partial(_text_key, digests, which=1))
-    # `#7` is the seventh row of a file, and no id.
-    pair_up("id", lambda e: None if e.key.startswith("#") else (e.key, e.prompt_key))
-    pair_up("prompt", lambda each: each.prompt_key)
-    return dict(sorted(matches.items()))
-
-
-def _by_key(side: _Side, key: _Key) -> dict[Hashable, int | None]:
-    """None where several have it."""
-    numbers: dict[Hashable, int | None] = {}
-    for each in side.items.values():
-        found = key(each)
-        if found is not None:
-            numbers[found] = None if found in numbers else each.number
-    return numbers
-
-
-_Digests = dict[int, tuple[bytes, bytes]]
-
-
-def _digests(store: Store, one: _Side, two: _Side, matches: _Matches, taken: set[int]) -> _Digests:
-    """Of those that may have the texts of one that is left: only texts to the same prompt and of
-    the same lengths can be equal, so few are read."""
-    shapes = {_shape(each) for each in one.items.values() if each.number not in matches}
-    shapes &= {_shape(each) for each in two.items.values() if each.number not in taken}
-    items = (*one.items.values(), *two.items.values())
-    return store.text_digests([each.pair_id for each in items if _shape(each) in shapes])
-
-
-def _shape(item: RunItem) -> Hashable:
-    return item.prompt_key, *sorted(item.lengths)
-
-
-def _text_key(digests: _Digests, item: RunItem, *, which: Literal[0, 1]) -> bytes | None:
-    found = digests.get(item.pair_id)
-    return None if found is None else found[which]
-
-
-def _texts_exchanged(mine: RunItem, theirs: RunItem, digests: _Digests) -> bool:
-    own, turned = digests.get(mine.pair_id, (None, None))
-    return own != turned and own == _text_key(digests, theirs, which=1)
-
-
-def _models_exchanged(mine: RunItem, theirs: RunItem) -> bool:
-    models = _models(mine)
-    return (
-        None not in models and models[0] != models[1] and models == _models(theirs, exchanged=True)
-    )
-
-
-def _counted(matches: _Matches, one: _Side, two: _Side) -> MatchedPairs:
-    how = [each.how for each in matches.values()]
-    counts = {name: how.count(name) for name in get_args(MatchedBy)}
+def _counted(matches: Matches, one: _Side, two: _Side) -> MatchedPairs:
     return MatchedPairs(
-        **counts,
-        only_first=len(one.items) - len(matches),
-        only_second=len(two.items) - len(matches),
+        **{how: matches.count(how) for how in MATCHED_BY},
+        only_first=one.pairs - len(matches),
+        only_second=two.pairs - len(matches),
     )
 
 
@@ -350,35 +255,22 @@ def _counted(matches: _Matches, one: _Side, two: _Side) -> MatchedPairs:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    numbers: list[tuple[int, int]]
-    how: list[MatchedBy]
+    matches: Matches
     rows: tuple[NDArray[np.intp], NDArray[np.intp]]  # in each run's columns
     codes: tuple[NDArray[np.int8], NDArray[np.int8]]
-    exchanged: NDArray[np.bool_]  # A and B have changed places in the second run
 
     @classmethod
-    def of(cls, matches: _Matches, one: _Side, two: _Side) -> _Judged:
-        places = [
-            {number: row for row, number in enumerate(each.columns.number)} for each in (one, two)
-        ]
-        numbers, how, exchanged = [], [], []
-        for mine, match in matches.items():
-            if mine in places[0] and match.number in places[1]:
-                numbers.append((mine, match.number))
-                how.append(match.how)
-                exchanged.append(match.exchanged)
-        rows = [
-            np.array([places[side][pair[side]] for pair in numbers], dtype=np.intp)
-            for side in (0, 1)
-        ]
-        turned = np.array(exchanged, dtype=np.bool_)
-        first, second = (
-            np.asarray(each.columns.outcome, dtype=np.int8)[own]
-            for each, own in zip((one, two), rows, strict=True)
+    def of(cls, matches: Matches, one: _Side, two: _Side) -> _Judged:
+        first, second = _rows_at(one, matches.first), _rows_at(two, matches.second)
+        both = (first >= 0) & (second >= 0)
+        matches, first, second = matches.only(both), first[both], second[both]
+        before, after = (
+            np.asarray(side.columns.outcome, dtype=np.int8)[rows]
+            for side, rows in ((one, first), (two, second))
         )
-        return cls(numbers, how, (rows[0], rows[1]), (first, exchange(second, turned)), turned)
+        return cls(matches, (first, second), (before, exchange(after, matches.exchanged)))
 
-    def chosen(self, asked: DiffOptions) -> list[int]:
+    def chosen(self, asked: DiffOptions) -> NDArray[np.intp]:
         """Places of the pairs that are asked for, by the first run's numbers."""
         first, second = self.codes
         such = np.ones(first.size, dtype=np.bool_)
@@ -390,7 +282,7 @@ class _Judged:
             such &= second == FLOW_CODES[asked.to_outcome]
         if asked.towards is not None:
             such &= self.moved() == {"A": -1, "B": 1}[asked.towards]
-        return [int(place) for place in np.flatnonzero(such)]
+        return np.flatnonzero(such)
 
     def moved(self) -> NDArray[np.int8]:
         """1 towards B, -1 towards A, 0 neither: as `outcome_change` counts them."""
@@ -401,18 +293,26 @@ class _Judged:
         return moved
 
 
-def _models(item: RunItem, *, exchanged: bool = False) -> tuple[str | None, str | None]:
-    return (item.model_b, item.model_a) if exchanged else (item.model_a, item.model_b)
+def _rows_at(side: _Side, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Of the verdicts on these pairs; -1 where there is none."""
+    rows = np.full(side.pairs + 1, -1, dtype=np.intp)
+    rows[np.asarray(side.columns.number)] = np.arange(len(side.columns.number))
+    return rows[numbers]
 
 
 def _names(one: _Side, two: _Side, judged: _Judged) -> tuple[str, str]:
-    met = {_models(one.items[mine]) for mine, _ in judged.numbers}
-    met |= {
-        _models(two.items[theirs], exchanged=bool(turned))
-        for (_, theirs), turned in zip(judged.numbers, judged.exchanged, strict=True)
-    }
-    model_a, model_b = next(iter(met)) if len(met) == 1 else (None, None)
-    return model_a or "A", model_b or "B"
+    """What A and B are called, where both runs say the same of every pair."""
+    names: dict[str, int] = {}
+    first, second = (
+        models_of(side.columns, names, rows)
+        for side, rows in zip((one, two), judged.rows, strict=True)
+    )
+    second = np.where(judged.matches.exchanged, second[::-1], second)
+    met = np.unique(np.concatenate([first, second], axis=1), axis=1)
+    if met.shape[1] > 1:
+        return "A", "B"
+    called = [*names, None][int(met[0, 0])], [*names, None][int(met[1, 0])]
+    return called[0] or "A", called[1] or "B"
 
 
 def _agreement(
@@ -424,13 +324,14 @@ def _agreement(
 ) -> AgreementChange | None:
     """By the data's labels, and where they have none by what most people voted."""
     right, labelled, by_people = [], [], []
-    for place, (side, rows) in enumerate(zip(sides, judged.rows, strict=True)):
+    for side, rows in zip(sides, judged.rows, strict=True):
         labels = np.asarray(side.columns.label, dtype=np.int8)[rows].copy()
-        numbers = [pair[place] for pair in judged.numbers]
-        voted = store.voted_labels(side.run.id, numbers)
-        votes = [WINNERS.index(voted[n]) if n in voted else NO_WINNER for n in numbers]
-        people = (labels == NO_WINNER) & (np.array(votes) != NO_WINNER)
-        labels[people] = np.array(votes, dtype=np.int8)[people]
+        votes = np.full(side.pairs + 1, NO_WINNER, dtype=np.int8)
+        for number, winner in store.voted_labels(side.run.id).items():
+            votes[number] = WINNERS.index(winner)
+        voted = votes[np.asarray(side.columns.number)[rows]]
+        people = (labels == NO_WINNER) & (voted != NO_WINNER)
+        labels[people] = voted[people]
         outcomes = np.asarray(side.columns.outcome, dtype=np.int8)[rows]
         labelled.append(labels != NO_WINNER)
         right.append(outcomes == labels)  # the codes of a win or a tie are those of the winners
@@ -511,11 +412,11 @@ def _called(side: _Side, sides: tuple[_Side, _Side]) -> str:
 
 
 def _notes(
-    matched: _Matches, pending: int, sides: tuple[_Side, _Side], judged: _Judged
+    matched: Matches, pending: int, sides: tuple[_Side, _Side], judged: _Judged
 ) -> Iterator[Sentence]:
     one, two = sides
     counts = _counted(matched, one, two)
-    as_given = sum(each.how == "texts" and not each.exchanged for each in matched.values())
+    as_given = counts.texts - matched.only(matched.exchanged).count("texts")
     if as_given:
         yield Message("diff.matched_by_texts", n=as_given)
     if counts.id or counts.prompt:
@@ -530,31 +431,32 @@ def _notes(
         )
     if pending:
         yield Message("diff.pending", n=pending)
-    if judged.exchanged.any():
-        yield Message("diff.exchanged", n=int(judged.exchanged.sum()))
-    if len({_models(one.items[mine]) for mine, _ in judged.numbers}) > 1:
+    turned = int(judged.matches.exchanged.sum())
+    if turned:
+        yield Message("diff.exchanged", n=turned)
+    if np.unique(models_of(one.columns, {}, judged.rows[0]), axis=1).shape[1] > 1:
         yield Message("diff.several_models")
 
 
 def _flipped(
     store: Store, sides: tuple[_Side, _Side], judged: _Judged, page: Sequence[int]
 ) -> Iterator[FlippedPair]:
+    matches, moved = judged.matches, judged.moved()
+    numbers = [[int(of_run[place]) for place in page] for of_run in (matches.first, matches.second)]
     wholes = [
         {
             whole.row.item.number: whole
             for whole in store.whole_verdicts_at(
-                side.run.id,
-                [VerdictPlace(judged.numbers[place][which], side.judge.id) for place in page],
+                side.run.id, [VerdictPlace(number, side.judge.id) for number in its]
             )
         }
-        for which, side in enumerate(sides)
+        for side, its in zip(sides, numbers, strict=True)
     ]
-    moved = judged.moved()
-    for place in page:
+    for place, *its in zip(page, *numbers, strict=True):
         told: list[PairOutcome] = []
         prompt = ""
         for which, side in enumerate(sides):
-            whole = wholes[which].get(judged.numbers[place][which])
+            whole = wholes[which].get(its[which])
             if whole is None:  # somebody has had it judged anew meanwhile
                 break
             pair, settled, row = whole.pair, whole.settled, whole.row
@@ -562,7 +464,7 @@ def _flipped(
             verdict = explained(settled, pair, whole.passes, judge=side.judge, run=side.run)
             reasoning = verdict.overall_reasoning if isinstance(verdict, Verdict) else ""
             winner = row.winner
-            if which == 1 and judged.exchanged[place]:
+            if which == 1 and matches.exchanged[place]:
                 winner, reasoning = flip_or_none(winner), rename(reasoning)
             told.append(
                 PairOutcome(
@@ -577,7 +479,7 @@ def _flipped(
         if len(told) == 2:
             towards: dict[int, Towards | None] = {1: "B", -1: "A"}
             yield FlippedPair(
-                matched_by=judged.how[place],
+                matched_by=MATCHED_BY[matches.how[place]],
                 towards=towards.get(int(moved[place])),
                 prompt=prompt,
                 first=told[0],

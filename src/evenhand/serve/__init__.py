@@ -1,5 +1,6 @@
 """The service over HTTP, MCP and web pages. `app` puts it together and `running` starts it; a
 request passes `security/` first; `http/`, `mcp/` and `pages/` are thin edges over one `service`,
 behind which stand `comparisons`, `runs`, `jobs` and `verdicts`. `reports` declares every figure
-once; HTTP and MCP compute it, pages get it from `report_cache`.
+once; HTTP and MCP wait for it, pages show what `report_cache` has; `figure_process` computes those
+of large runs.
 """

@@ -1,7 +1,7 @@
 """Figures that take long are computed once, kept in the store and shared by its servers.
 
 Measured: the conclusions of a million verdicts take seconds, and a page shows several figures; read
-from the store they take a millisecond.
+from the store they take a millisecond. Those of large runs are computed in a process of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.messages import WHOLE, Message
+from evenhand.serve.figure_process import compute_apart, end_processes
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, needed_run, stamp_of
 from evenhand.serve.values import error_body
@@ -39,6 +40,8 @@ DependsOn = Literal["verdicts", "votes", "index"]
 _AWAITED_S = 0.15
 _SMALL_AWAITED_S = 0.25
 _SMALL = 2_000
+# A process takes a second to begin; what is computed in the server's own would hold up pages.
+LARGE = 20_000
 # A run that goes on changes all the time; its figures are worked out again after so long, and
 # never so often that they would take more than a tenth of a processor.
 _AGAIN_AFTER_S = 10.0
@@ -81,7 +84,12 @@ class Figure(Generic[_T]):
     depends_on: DependsOn = "verdicts"
 
     def now(self, store: Store) -> _T:
+        """Computed in this process."""
         return self.compute(store, [needed_run(store, each) for each in self.runs])
+
+    def body(self, store: Store) -> bytes:
+        """As JSON, messages with their codes."""
+        return self.now(store).model_dump_json(context=WHOLE).encode()
 
 
 class _Cached(Generic[_T]):
@@ -95,7 +103,9 @@ class _Cached(Generic[_T]):
         self.key = ReportKey.of(ids[0], figure.what, {**figure.parameters, "runs": ids})
         self.model = figure.model
         self.at_rest = is_at_rest(self._runs[0])
-        self.small = all(store.count_items(each) <= _SMALL for each in ids)
+        items = sum(map(store.count_items, ids))
+        self.small = items <= _SMALL
+        self._apart = items > LARGE
 
     def find(self) -> tuple[str, CachedReport | None]:
         """The stamp of the runs as they are now, and what is cached, at whatever stamp."""
@@ -108,11 +118,17 @@ class _Cached(Generic[_T]):
             parts.append(str(store.index_state(self._runs[0].id).indexed))
         return "; ".join(parts), store.report_cache.find(self.key)
 
+    def now(self) -> _T:
+        if self._apart:
+            return self.model.model_validate_json(compute_apart(self._store, self._figure))
+        return self._figure.now(self._store)
+
     def compute(self) -> tuple[bytes, ErrorBody | None]:
         """The figure as JSON, or why there is none."""
         try:
-            value = self._figure.compute(self._store, self._runs)
-            return value.model_dump_json(context=WHOLE).encode(), None
+            if self._apart:
+                return compute_apart(self._store, self._figure), None
+            return self._figure.body(self._store), None
         except EvenhandError as error:
             body = error_body(error)
             if isinstance(error, StoreError):
@@ -133,7 +149,7 @@ def cached_or_now(store: Store, figure: Figure[_T]) -> _T:
     if report is not None and report.stamp == stamp and report.body and not report.failed:
         with contextlib.suppress(ValidationError):
             return figure.model.model_validate_json(report.body)
-    return figure.now(store)
+    return cached.now()
 
 
 class ReportCache:
@@ -278,6 +294,7 @@ class ReportCache:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(end_processes, self._store)
 
 
 async def _in_thread(work: Callable[[], _R]) -> _R:

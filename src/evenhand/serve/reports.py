@@ -1,13 +1,15 @@
-"""The figures of stored runs, one function each: HTTP and MCP compute them now, pages get them from
-the cache. Addresses are left out. It loads the statistics: import it only where figures are asked
-for.
+"""The figures of stored runs, one function each: HTTP and MCP wait for them, pages show what is
+cached. Addresses are left out. It loads the statistics: import it only where figures are asked for.
+
+What computes a figure is a function of this module with its arguments, which another process can be
+sent.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
@@ -73,27 +75,13 @@ def usual_figures(run_id: str) -> tuple[Figure[Any], ...]:
     return totals(run_id), run_report(run_id), conclusions(run_id)
 
 
-def report(run_id: str, options: ReportOptions) -> Figure[Report]:
-    parts = run_report(run_id), conclusions(run_id, options)
-
-    def compute(store: Store, runs: Sequence[RunRecord]) -> Report:
-        of_run, concluded = parts
-        return Report(
-            run=of_run.compute(store, runs),
-            conclusions=concluded.compute(store, runs),
-            themes=themes(run_id).compute(store, runs).judges,
-        )
-
-    return Figure(what="whole report", runs=(run_id,), model=Report, compute=compute)
-
-
 def run_report(run_id: str) -> Figure[RunReport]:
     """What the run was, took and cost."""
+    return Figure(what="report", runs=(run_id,), model=RunReport, compute=_report)
 
-    def compute(store: Store, runs: Sequence[RunRecord]) -> RunReport:
-        return without_addresses(report_run(store, runs[0].name))
 
-    return Figure(what="report", runs=(run_id,), model=RunReport, compute=compute)
+def _report(store: Store, runs: Sequence[RunRecord]) -> RunReport:
+    return without_addresses(report_run(store, runs[0].name))
 
 
 def without_addresses(report: RunReport) -> RunReport:
@@ -125,15 +113,17 @@ class RunThemes(Model):
 
 
 def themes(run_id: str) -> Figure[RunThemes]:
-    def compute(store: Store, runs: Sequence[RunRecord]) -> RunThemes:
-        names = client_names(store, runs[0], store.run_judges(runs[0].id))
-        offered = {judge.name: names[judge.id] for judge in reversed(store.run_judges(runs[0].id))}
-        found = find_themes(store, runs[0].name)
-        return RunThemes(
-            judges=tuple(each.model_copy(update={"judge": offered[each.judge]}) for each in found)
-        )
+    return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=_themes)
 
-    return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=compute)
+
+def _themes(store: Store, runs: Sequence[RunRecord]) -> RunThemes:
+    judges = store.run_judges(runs[0].id)
+    names = client_names(store, runs[0], judges)
+    offered = {judge.name: names[judge.id] for judge in reversed(judges)}
+    found = find_themes(store, runs[0].name)
+    return RunThemes(
+        judges=tuple(each.model_copy(update={"judge": offered[each.judge]}) for each in found)
+    )
 
 
 def pairs_of_theme(found: RunThemes, phrase: str, judge: str | None) -> tuple[int, ...]:
@@ -152,39 +142,44 @@ def pairs_of_theme(found: RunThemes, phrase: str, judge: str | None) -> tuple[in
 
 def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:
     given = dict(options or ReportOptions())
-
-    def compute(store: Store, runs: Sequence[RunRecord]) -> Conclusions:
-        concluded = conclude(store, runs[0].name, **given, families=own_families())
-        return concluded.model_copy(update={"store": _HERE})
-
     return Figure(
         what="conclusions",
         runs=(run_id,),
         model=Conclusions,
-        compute=compute,
+        compute=partial(_conclusions, families=own_families(), options=given),
         parameters=given | _of_families(),
     )
 
 
-def ranking(request: RankRuns) -> Figure[RunRanking]:
-    def compute(store: Store, runs: Sequence[RunRecord]) -> RunRanking:
-        options = request.model_dump(by_alias=False, exclude={"runs", "judge", "tag"})
-        return rank_runs(
-            store,
-            list(dict.fromkeys(run.name for run in runs)),
-            RankOptions(**options),
-            judge=recorded_judge(store, runs, request.judge),
-            tag=request.tag,
-            families=own_families(),
-        ).model_copy(update={"store": None})
+def _conclusions(
+    store: Store, runs: Sequence[RunRecord], *, families: OwnFamilies, options: Mapping[str, Any]
+) -> Conclusions:
+    concluded = conclude(store, runs[0].name, **options, families=families)
+    return concluded.model_copy(update={"store": _HERE})
 
+
+def ranking(request: RankRuns) -> Figure[RunRanking]:
     return Figure(
         what="ranking",
         runs=request.runs,
         model=RunRanking,
-        compute=compute,
+        compute=partial(_ranking, families=own_families(), request=request),
         parameters=request.model_dump(mode="json", exclude={"runs"}) | _of_families(),
     )
+
+
+def _ranking(
+    store: Store, runs: Sequence[RunRecord], *, families: OwnFamilies, request: RankRuns
+) -> RunRanking:
+    options = request.model_dump(by_alias=False, exclude={"runs", "judge", "tag"})
+    return rank_runs(
+        store,
+        list(dict.fromkeys(run.name for run in runs)),
+        RankOptions(**options),
+        judge=recorded_judge(store, runs, request.judge),
+        tag=request.tag,
+        families=families,
+    ).model_copy(update={"store": None})
 
 
 @cache
@@ -199,85 +194,88 @@ def _of_families() -> dict[str, Any]:
 
 
 def audit(request: AuditRun) -> Figure[AuditReport]:
-    def compute(store: Store, runs: Sequence[RunRecord]) -> AuditReport:
-        run, *against = runs
-        thresholds = Thresholds.of(
-            **request.model_dump(by_alias=False, include=set(Thresholds.model_fields))
-        )
-        audited = audit_run(
-            store,
-            run.name,
-            judge=recorded_judge(store, [run], request.judge),
-            level=request.level,
-            disagreements=request.disagreements,
-            against=against[0].name if against else None,
-        )
-        return AuditReport(
-            audit=audited.model_copy(update={"store": None}),
-            findings=assess_audit(audited, thresholds),
-        )
-
     return Figure(
         what="audit",
         runs=(request.run,) if request.against is None else (request.run, request.against),
         model=AuditReport,
-        compute=compute,
+        compute=partial(_audit, request=request),
         parameters=request.model_dump(mode="json", exclude={"run", "against"}),
         depends_on="votes",
     )
 
 
+def _audit(store: Store, runs: Sequence[RunRecord], *, request: AuditRun) -> AuditReport:
+    run, *against = runs
+    thresholds = Thresholds.of(
+        **request.model_dump(by_alias=False, include=set(Thresholds.model_fields))
+    )
+    audited = audit_run(
+        store,
+        run.name,
+        judge=recorded_judge(store, [run], request.judge),
+        level=request.level,
+        disagreements=request.disagreements,
+        against=against[0].name if against else None,
+    )
+    return AuditReport(
+        audit=audited.model_copy(update={"store": None}),
+        findings=assess_audit(audited, thresholds),
+    )
+
+
 def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
     """The run against what was before it."""
-
-    def compute(store: Store, runs: Sequence[RunRecord]) -> RunDiff:
-        now, before = runs
-        options = request.model_dump(by_alias=False, exclude={"against", "judge", "against_judge"})
-        return diff_runs(
-            store,
-            before.name,
-            now.name,
-            DiffOptions(**options),
-            judges=(
-                recorded_judge(store, [before], request.against_judge or request.judge),
-                recorded_judge(store, [now], request.judge or request.against_judge),
-            ),
-        ).model_copy(update={"store": None})
-
     return Figure(
         what="diff",
         runs=(run_id, request.against),
         model=RunDiff,
-        compute=compute,
+        compute=partial(_diff, request=request),
         parameters=request.model_dump(mode="json", exclude={"against"}),
         depends_on="votes",
     )
 
 
+def _diff(store: Store, runs: Sequence[RunRecord], *, request: DiffRuns) -> RunDiff:
+    now, before = runs
+    options = request.model_dump(by_alias=False, exclude={"against", "judge", "against_judge"})
+    return diff_runs(
+        store,
+        before.name,
+        now.name,
+        DiffOptions(**options),
+        judges=(
+            recorded_judge(store, [before], request.against_judge or request.judge),
+            recorded_judge(store, [now], request.judge or request.against_judge),
+        ),
+    ).model_copy(update={"store": None})
+
+
 def run_overview(run_id: str) -> Figure[RunOverview]:
     """Histograms, the heat map and the checks of a run's page."""
-    return Figure(
-        what="overview",
-        runs=(run_id,),
-        model=RunOverview,
-        compute=lambda store, runs: overview(store, runs[0].name),
-    )
+    return Figure(what="overview", runs=(run_id,), model=RunOverview, compute=_overview)
+
+
+def _overview(store: Store, runs: Sequence[RunRecord]) -> RunOverview:
+    return overview(store, runs[0].name)
 
 
 def calibration(run_id: str, judge: str | None) -> Figure[CalibrationReport]:
-    def compute(store: Store, runs: Sequence[RunRecord]) -> CalibrationReport:
-        recorded = recorded_judge(store, runs, judge)
-        report = calibrate_run(store, runs[0].name, judge=recorded, most=MOST_CALIBRATED)
-        return report.model_copy(update={"store": _HERE})
-
     return Figure(
         what="calibration",
         runs=(run_id,),
         model=CalibrationReport,
-        compute=compute,
+        compute=partial(_calibration, judge=judge),
         parameters={"judge": judge},
         depends_on="votes",
     )
+
+
+def _calibration(
+    store: Store, runs: Sequence[RunRecord], *, judge: str | None
+) -> CalibrationReport:
+    recorded = recorded_judge(store, runs, judge)
+    report = calibrate_run(store, runs[0].name, judge=recorded, most=MOST_CALIBRATED)
+    return report.model_copy(update={"store": _HERE})
 
 
 def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
@@ -286,8 +284,12 @@ def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
         what="probes",
         runs=(run_id, *(str(run.id) for run in beside)),
         model=StoredProbes,
-        compute=lambda store, runs: read_probes(store, runs[0], beside=list(runs[1:])),
+        compute=_probes,
     )
+
+
+def _probes(store: Store, runs: Sequence[RunRecord]) -> StoredProbes:
+    return read_probes(store, runs[0], beside=list(runs[1:]))
 
 
 def votes(run_id: str) -> Figure[VotesSummary]:
@@ -296,14 +298,18 @@ def votes(run_id: str) -> Figure[VotesSummary]:
         what="people's votes",
         runs=(run_id,),
         model=VotesSummary,
-        compute=lambda store, runs: summarise_votes(store, runs[0].name),
+        compute=_votes,
         depends_on="votes",
     )
 
 
+def _votes(store: Store, runs: Sequence[RunRecord]) -> VotesSummary:
+    return summarise_votes(store, runs[0].name)
+
+
 def totals(run_id: str) -> Figure[RunTotals]:
     return Figure(
-        what="totals", runs=(run_id,), model=RunTotals, compute=_read_totals, depends_on="index"
+        what="totals", runs=(run_id,), model=RunTotals, compute=_totals, depends_on="index"
     )
 
 
@@ -369,7 +375,7 @@ class RunTotals(Model):
         return self.marked >= self.verdicts
 
 
-def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
+def _totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     run = runs[0]
     counted = store.count_indexed(run.id)
     pairs = store.count_items(run.id)

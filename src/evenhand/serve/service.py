@@ -17,7 +17,7 @@ from evenhand.serve.config import ServerConfig
 from evenhand.serve.indexing import Indexer
 from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_options
 from evenhand.serve.judges import JudgeCatalog
-from evenhand.serve.report_cache import Figure, ReportCache
+from evenhand.serve.report_cache import Figure, ReportCache, cached_or_now
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.runs import RunIntake, StoredRuns, UploadPreview
 from evenhand.serve.security.limits import refuse_large_criteria, refuse_large_texts
@@ -298,7 +298,11 @@ class Service:
         def read() -> Report:
             from evenhand.serve import reports
 
-            return reports.report(run_id, options or ReportOptions()).now(self.store)
+            return reports.Report(
+                run=cached_or_now(self.store, reports.run_report(run_id)),
+                conclusions=cached_or_now(self.store, reports.conclusions(run_id, options)),
+                themes=cached_or_now(self.store, reports.themes(run_id)).judges,
+            )
 
         return await self._read(read)
 
@@ -306,7 +310,7 @@ class Service:
         def read() -> RunRanking:
             from evenhand.serve import reports
 
-            return reports.ranking(request).now(self.store)
+            return cached_or_now(self.store, reports.ranking(request))
 
         return await self._read(read)
 
@@ -314,7 +318,7 @@ class Service:
         def read() -> AuditReport:
             from evenhand.serve import reports
 
-            return reports.audit(request).now(self.store)
+            return cached_or_now(self.store, reports.audit(request))
 
         return await self._read(read)
 
@@ -322,7 +326,7 @@ class Service:
         def read() -> RunDiff:
             from evenhand.serve import reports
 
-            return reports.diff(run_id, request).now(self.store)
+            return cached_or_now(self.store, reports.diff(run_id, request))
 
         return await self._read(read)
 

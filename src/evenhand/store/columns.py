@@ -5,9 +5,11 @@ battles, criteria, passes.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -33,8 +35,10 @@ from evenhand.store.records import (
     BattleColumns,
     BattleCount,
     CriterionColumns,
+    ItemColumns,
     OutcomeColumns,
     PassColumns,
+    whole_numbers,
 )
 from evenhand.store.rows import count_items, read_criteria
 from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts
@@ -146,6 +150,22 @@ _OUTCOMES = (
     .order_by(verdicts.c.number)
 )
 _NO_TAGS = "[]"
+_OF_RUN = (items.c.run_id == bindparam("run")) & items.c.number.between(
+    bindparam("first"), bindparam("last")
+)
+_ITEMS = (
+    select(
+        *(items.c.number, items.c.pair_id, items.c.prompt_key),
+        *(items.c.length_a, items.c.length_b, items.c.model_a, items.c.model_b),
+    )
+    .where(_OF_RUN)
+    .order_by(items.c.number)
+)
+_ITEM_IDS = (
+    select(items.c.key, items.c.full_key, items.c.prompt_key)
+    .where(_OF_RUN)
+    .order_by(items.c.number)
+)
 
 
 class ColumnStore(Database):
@@ -197,6 +217,29 @@ class ColumnStore(Database):
                     columns.flipped.extend(told[0])
                     columns.one_order.extend(told[1])
             return replace(columns, models=models.table)
+
+    def item_columns(self, run_id: int) -> ItemColumns:
+        with self._reading() as connection:
+            models = Coded()
+            columns = ItemColumns(())
+            for page in pages(connection, _ITEMS, run_id, {}):
+                number, pair_id, prompt_key, length_a, length_b, model_a, model_b = page
+                columns.number.extend(number)
+                columns.pair_id.extend(pair_id)
+                columns.prompt_key.extend(prompt_key)
+                columns.length_a.extend(length_a)
+                columns.length_b.extend(length_b)
+                columns.model_a.extend(map(models.__getitem__, model_a))
+                columns.model_b.extend(map(models.__getitem__, model_b))
+            return replace(columns, models=models.table)
+
+    def item_ids(self, run_id: int) -> array[int]:
+        """A number for each item's id and prompt, by item number; 0 where it has no id."""
+        numbers = whole_numbers()
+        with self._reading() as connection:
+            for keys, full_keys, prompts in pages(connection, _ITEM_IDS, run_id, {}):
+                numbers.extend(map(_id_digest, keys, full_keys, prompts))
+        return numbers
 
     def outcome_columns(self, run_id: int, judge_id: int) -> OutcomeColumns:
         with self._reading() as connection:
@@ -267,6 +310,13 @@ class ColumnStore(Database):
                 columns.winner.extend(map(WINNERS.__getitem__, winner))
                 columns.not_recorded.extend(each == NotRecorded.kind for each in reason)
             return columns
+
+
+def _id_digest(key: str, full_key: str | None, prompt: int) -> int:
+    if key.startswith("#"):  # `#7` is the seventh row of a file, and no id
+        return 0
+    digest = blake2b(f"{prompt} {full_key or key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 # Averaged orders have a winner where they chose differently: that is a flip all the same.

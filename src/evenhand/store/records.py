@@ -79,6 +79,20 @@ class BattleColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemColumns:
+    """A run's items by number, without their texts."""
+
+    models: Names
+    number: array[int] = field(default_factory=whole_numbers)
+    pair_id: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    length_a: array[int] = field(default_factory=codes)  # in characters
+    length_b: array[int] = field(default_factory=codes)
+    model_a: array[int] = field(default_factory=codes)
+    model_b: array[int] = field(default_factory=codes)
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeColumns:
     """One judge's verdicts on a run, by item number."""
 

@@ -57,8 +57,11 @@ _Key = tuple[int, str]
 class VoteStore(Database):
     """What people said of pairs."""
 
-    def voted_labels(self, run_id: int, numbers: Collection[int]) -> dict[int, Winner]:
-        """Of those of these items that have no label of the data, what most people say."""
+    def voted_labels(
+        self, run_id: int, numbers: Collection[int] | None = None
+    ) -> dict[int, Winner]:
+        """Of those of these items, or of all, that have no label of the data: what most people
+        say."""
         with self._reading() as connection:
             return voted_labels(connection, run_id, numbers)
 
@@ -375,18 +378,21 @@ def voted_for(run_id: int, winner: Winner | None = None) -> Select[Any]:
 
 
 def voted_labels(
-    connection: Connection, run_id: int, numbers: Collection[int]
+    connection: Connection, run_id: int, numbers: Collection[int] | None
 ) -> dict[int, Winner]:
-    """Of those of these items that have no label of the data, and one by votes."""
+    """Of those of these items, or of all, that have no label of the data, and one by votes."""
     labels: dict[int, Winner] = {}
-    for some in in_slices(sorted(set(numbers))):
-        query = (
-            select(items.c.number, *_COUNTS.values())
-            .join_from(items, votes, _VOTE.pair_id == items.c.pair_id)
-            .where(items.c.run_id == run_id, items.c.number.in_(some))
-            .where(items.c.label.is_(None), _IS_LABEL)
-            .group_by(items.c.number)
-        )
+    of_run = (
+        select(items.c.number, *_COUNTS.values())
+        .join_from(items, votes, _VOTE.pair_id == items.c.pair_id)
+        .where(items.c.run_id == run_id, items.c.label.is_(None), _IS_LABEL)
+        .group_by(items.c.number)
+    )
+    queries = [of_run]
+    if numbers is not None:
+        slices = in_slices(sorted(set(numbers)))
+        queries = [of_run.where(items.c.number.in_(some)) for some in slices]
+    for query in queries:
         for number, *counts in connection.execute(query):
             if counts.count(max(counts)) == 1:
                 labels[number] = tuple(_COUNTS)[counts.index(max(counts))]
