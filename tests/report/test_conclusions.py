@@ -238,6 +238,61 @@ def test_rows_of_one_prompt_are_clustered(store: Store) -> None:
     assert (rate.sign_test.by, rate.sign_test.wins_b, rate.sign_test.wins_a) == ("prompt", 10, 0)
 
 
+def test_tags_are_adjusted_for_all_that_were_looked_at_whoever_met(store: Store) -> None:
+    old_third = {"model_a": "old", "model_b": "third"}
+    make_run(
+        store,
+        "run",
+        [
+            *rows_of("B" * 6, OLD_NEW, tags=("x",), name="a"),
+            *rows_of("AAABBB", OLD_NEW, tags=("y",), name="b"),
+            *rows_of("B" * 6, old_third, tags=("x",), name="c"),
+            *rows_of("B" * 12, old_third, tags=("y",), name="d"),
+        ],
+    )
+    found = conclude(store, "run")
+    # Two-sided: 6 of 6 is 2 / 2^6, 12 of 12 is 2 / 2^12, 3 of 6 is 1. Holm takes the smallest four
+    # times, the next three times: 0.09375 for both tags that alone would be significant.
+    adjusted = {
+        (each.model, part.name): part.adjusted_p
+        for each in found.conclusions
+        for part in each.by_tag
+    }
+    assert adjusted == {
+        ("new", "x"): pytest.approx(3 * 2 / 2**6),
+        ("new", "y"): 1.0,
+        ("third", "x"): pytest.approx(3 * 2 / 2**6),
+        ("third", "y"): pytest.approx(4 * 2 / 2**12),
+    }
+    (said,) = [note for note in found.notes if "by tag" in note]
+    assert said == (
+        "4 rates by tag were looked at, and 3 of them alone would be significant at 5 %; adjusted "
+        "for looking at all (Holm), 1 is: y (third – old)"
+    )
+
+
+def test_many_parts_of_many_models_are_one_note(store: Store) -> None:
+    models = [f"m{number}" for number in range(11)]
+    rows = [
+        row
+        for number in range(1, 11)
+        for tag in ("x", "y")
+        for row in rows_of(
+            "B" * (20 if tag == "x" else 6),
+            {"model_a": "m0", "model_b": models[number]},
+            tags=(tag,),
+            name=f"{number}{tag}",
+        )
+    ]
+    make_run(store, "run", rows)
+    # 20 of 20 is 2 / 2^20, which stays below 0.05 twenty times over; 6 of 6 does not.
+    (said,) = [note for note in conclude(store, "run").notes if "by tag" in note]
+    assert said.startswith("20 rates by tag were looked at, and 20 of them alone")
+    assert "10 are: x (m1 – m0), " in said
+    assert said.count("x (") == 8
+    assert said.endswith(", …")
+
+
 def test_tags_overlap_and_each_has_its_own_rate(store: Store) -> None:
     rows = [
         *rows_of("B" * 6 + "A" * 2, tags=("math", "hard"), name="m"),

@@ -61,12 +61,14 @@ __all__ = [
 
 # Row means that differ by more are worth a word.
 _ESTIMANDS_DIFFER = 0.005
+_NAMED = 8  # parts, in one note
 
 
 class GroupRate(Model):
     """The win rate of a part: a criterion, or a tag.
 
-    `adjusted_p` is that of its sign test among all parts of its kind, by Holm's method (1979).
+    `adjusted_p` is that of its sign test among all parts of its kind, of all judges and models that
+    met in the run, by Holm's method (1979).
     """
 
     name: str
@@ -181,6 +183,7 @@ def conclude(
     for judge in judges:
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
         conclusions += reader.conclusions(parts=parts, kin=kin[judge.id], families=of_models)
+    conclusions = _adjusted(conclusions)
     measured = family_effects(
         store, run, judges, kin, models=models, families=of_models, level=level
     )
@@ -298,11 +301,11 @@ class _Reader:
                 win_rate=rate,
                 decision=decision,
                 account=account,
-                by_criterion=_family(
+                by_criterion=tuple(
                     self._part(part, rows.of(part.rows, flips=False), known)
                     for part in matchup.criteria
                 ),
-                by_tag=_family(
+                by_tag=tuple(
                     self._part(part, rows.of(part.rows), known)
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
@@ -376,14 +379,24 @@ def in_random_order(run: RunRecord) -> bool:
     return until_decided(run) is not None or "rank_adaptive" in run.plan
 
 
-def _family(parts: Iterable[GroupRate]) -> tuple[GroupRate, ...]:
-    """Each with its p-value adjusted for all of them: of twenty tags one is bound to stand out."""
-    groups = list(parts)
-    tests = [part.rate.sign_test for part in groups]
-    adjusted = holm_adjusted([test.p_value if test else None for test in tests])
-    return tuple(
-        part.model_copy(update={"adjusted_p": p}) for part, p in zip(groups, adjusted, strict=True)
-    )
+def _adjusted(conclusions: list[Conclusion]) -> list[Conclusion]:
+    """Each part with its p-value adjusted for all of its kind: of twenty tags one is bound to stand
+    out, and of twenty pairs of models with one tag as well."""
+    for kind in ("by_criterion", "by_tag"):
+        tests = [part.rate.sign_test for each in conclusions for part in getattr(each, kind)]
+        p_values = iter(holm_adjusted([test.p_value if test else None for test in tests]))
+        conclusions = [
+            each.model_copy(
+                update={
+                    kind: tuple(
+                        part.model_copy(update={"adjusted_p": next(p_values)})
+                        for part in getattr(each, kind)
+                    )
+                }
+            )
+            for each in conclusions
+        ]
+    return conclusions
 
 
 def _grown(
@@ -411,18 +424,28 @@ def _grown(
 
 
 def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
-    for each in conclusions:
-        for what, parts in (("report.criteria", each.by_criterion), ("report.tags", each.by_tag)):
-            tested = [part for part in parts if part.adjusted_p is not None]
-            alone = [p for p in tested if p.rate.sign_test and p.rate.sign_test.p_value < 0.05]
-            if len(tested) < 2 or not alone:
-                continue
-            significant = [part.name for part in tested if (part.adjusted_p or 1.0) < 0.05]
-            counts = {"n": len(tested), "alone": len(alone)}
-            if significant:
-                yield Message(f"{what}_significant", names=significant, **counts)
-            else:
-                yield Message(f"{what}_insignificant", **counts)
+    for what, kind in (("report.criteria", "by_criterion"), ("report.tags", "by_tag")):
+        tested = [
+            (part, each)
+            for each in conclusions
+            for part in getattr(each, kind)
+            if part.adjusted_p is not None
+        ]
+        alone = sum(part.rate.sign_test.p_value < 0.05 for part, _ in tested)
+        if len(tested) < 2 or not alone:
+            continue
+        tested.sort(key=lambda found: found[0].adjusted_p)
+        names = [
+            part.name if len(conclusions) == 1 else f"{part.name} ({' – '.join(each.names)})"
+            for part, each in tested
+            if part.adjusted_p < 0.05
+        ]
+        counts = {"n": len(tested), "alone": alone}
+        if names:
+            shown = [*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])]
+            yield Message(f"{what}_significant", names=shown, left=len(names), **counts)
+        else:
+            yield Message(f"{what}_insignificant", **counts)
 
 
 class RowFacts:
