@@ -108,7 +108,25 @@ class Served:
         return cpu_s(self.pid)
 
     def resident_mb(self) -> float:
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_MB
+        return _resident_mb(self.pid)
+
+    def resident_with_children_mb(self) -> float:
+        """And of the processes that compute its figures."""
+        of_threads = Path(f"/proc/{self.pid}/task").glob("*/children")
+        children = [int(each) for path in of_threads for each in _text(path).split()]
+        return self.resident_mb() + sum(map(_resident_mb, children))
+
+
+def _resident_mb(pid: int) -> float:
+    return int((_text(Path(f"/proc/{pid}/statm")).split() or "00")[1]) * _PAGE_MB
+
+
+def _text(path: Path) -> str:
+    """Of a process that may just have ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def cpu_s(pid: int) -> float:

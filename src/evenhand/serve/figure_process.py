@@ -68,7 +68,10 @@ def end_processes(store: Store) -> None:
 @contextmanager
 def _started(store: Store) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(  # noqa: S603 - this Python, and no shell
-        [sys.executable, "-P", "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-c", _BEGIN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the server, which ends it
     )
     with _registering:
         _running.setdefault(store, set()).add(process)

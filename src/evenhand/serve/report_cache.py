@@ -48,6 +48,9 @@ _AGAIN_AFTER_S = 10.0
 _AT_REST_AFTER_S = 2.0
 _AGAIN_AFTER_TIMES = 10.0
 _CLOSED_WITHIN_S = 2.0
+# Figures that stay in memory as objects, by their size as JSON, of which they take about twelve
+# times as much: those of a run with many models have megabytes.
+_READ_BYTES = 16_000_000
 _READ_AT_MOST = 64
 
 
@@ -162,11 +165,14 @@ class ReportCache:
         # which need not wait for a million verdicts.
         self._rooms = {small: asyncio.Semaphore(1) for small in (True, False)}
         self._begun: dict[ReportKey, tuple[asyncio.Task[None], float]] = {}
-        self._read: dict[ReportKey, tuple[float, Any]] = {}
+        self._read: dict[ReportKey, tuple[float, int, Any]] = {}
         self._ending = False
 
     async def get(self, figure: Figure[_T]) -> CachedFigure[_T]:
         """The newest there is; a newer one is begun where that is due."""
+        return self._as_of(*await self._newest(figure))
+
+    async def _newest(self, figure: Figure[_T]) -> tuple[_Cached[_T], str, CachedReport | None]:
         cached = await asyncio.to_thread(_Cached, self._store, figure)
         stamp, report = await asyncio.to_thread(cached.find)
         if report is None or report.stamp != stamp:
@@ -174,7 +180,7 @@ class ReportCache:
                 self._begin(cached)
             if await self._came(cached.key, small=cached.small):
                 stamp, report = await asyncio.to_thread(cached.find)
-        return self._as_of(cached, stamp, report)
+        return cached, stamp, report
 
     @staticmethod
     def _is_due(report: CachedReport | None, *, at_rest: bool, small: bool) -> bool:
@@ -207,17 +213,19 @@ class ReportCache:
 
     def _parsed(self, cached: _Cached[_T], report: CachedReport) -> _T | None:
         """Read once for each version of it: a ranking of many models is a long text."""
-        at, value = self._read.get(cached.key, (None, None))
-        if at == report.computed_at:
-            return value
-        try:
-            value = cached.model.model_validate_json(report.body or b"")
-        except ValidationError:
-            return None  # of another evenhand, whose stamp is another too
-        self._read.pop(cached.key, None)
-        while len(self._read) >= _READ_AT_MOST:
-            del self._read[next(iter(self._read))]
-        self._read[cached.key] = (report.computed_at or 0.0, value)
+        at, _, value = self._read.pop(cached.key, (None, 0, None))
+        body = report.body or b""
+        if at != report.computed_at:
+            try:
+                value = cached.model.model_validate_json(body)
+            except ValidationError:
+                return None  # of another evenhand, whose stamp is another too
+        self._read[cached.key] = (report.computed_at or 0.0, len(body), value)
+        while len(self._read) > 1 and (
+            len(self._read) > _READ_AT_MOST
+            or sum(size for _, size, _ in self._read.values()) > _READ_BYTES
+        ):
+            del self._read[next(iter(self._read))]  # the longest unread
         return value
 
     def _begin(self, cached: _Cached[Any]) -> None:
@@ -280,7 +288,7 @@ class ReportCache:
         """Compute them before anybody asks, one after the other."""
         for figure in figures:
             with contextlib.suppress(EvenhandError):
-                await self.get(figure)
+                await self._newest(figure)  # and nothing is read: nobody may ever ask
                 await asyncio.gather(
                     *(task for task, _ in self._begun.values()), return_exceptions=True
                 )

@@ -36,7 +36,7 @@ from evenhand.serve.logs import configure_logs, log
 from evenhand.serve.metrics import FOLDER_VARIABLE, forget_process
 from evenhand.serve.security.access import RateBuckets, SharedBuckets
 from evenhand.serve.security.connections import protocol_class
-from evenhand.serve.startup import importing
+from evenhand.serve.startup import importing, share_arenas
 
 _KEEP_ALIVE_S = 60
 _BACKLOG = 2048
@@ -98,6 +98,7 @@ def serve(
     """
     configure_logs(config)
     _take_more_files()
+    share_arenas()
     with importing():
         # Not above: what only checks, and starts others, needs none of it.
         from evenhand.serve.app import make_app

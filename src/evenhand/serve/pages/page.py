@@ -5,10 +5,12 @@ pages alone, small, and read into plain texts; errors as pages; our style sheets
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hmac
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote_to_bytes, urlencode
@@ -291,8 +293,19 @@ async def static_file(visit: Visit) -> Filled | Response:
     kind = _TYPES.get(name)  # by this list alone: a name is never a path
     if kind is None:
         raise NotFound(Message("serve.file_unknown"))
+    headers = {"Cache-Control": "max-age=300", "Vary": "Accept-Encoding"}
+    # Pages are never packed: their length would tell of a secret that stands beside a text of
+    # somebody else's. These files hold neither.
+    packed = "gzip" in visit.request.headers.get("accept-encoding", "")
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    return Response(_static(name, packed=packed), media_type=kind, headers=headers)
+
+
+@cache
+def _static(name: str, *, packed: bool) -> bytes:
     body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
-    return Response(body, media_type=kind, headers={"Cache-Control": "max-age=300"})
+    return gzip.compress(body, mtime=0) if packed else body
 
 
 STATIC_PAGES = (Page(path="/static/{name}", name="staticFile", work=static_file),)

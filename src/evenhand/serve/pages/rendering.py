@@ -5,6 +5,7 @@ Everything is escaped unless it was made here as HTML.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+_INDENTATION = re.compile(r"^ +", re.MULTILINE)
 
 
 class Wording:
@@ -296,10 +298,20 @@ def _told(value: float | None, digits: int) -> str:
     return "—" if value is None else f"{value + 0.0:.{digits}f}"
 
 
+class _Templates(PackageLoader):
+    """Without their indentation: it is a tenth of a page."""
+
+    def get_source(
+        self, environment: Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool] | None]:
+        source, path, is_current = super().get_source(environment, template)
+        return _INDENTATION.sub("", source), path, is_current
+
+
 @cache
 def environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("evenhand.serve.pages", "templates"),
+        loader=_Templates("evenhand.serve.pages", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
