@@ -53,6 +53,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
+        store.set_flag(1, 3, comment="<b>odd</b> wording")
+        store.set_flag(1, 60)
         found = conclude(store, "rich")
         write_html_report(store, found, directory / "rich-en.html")
         write_html_report(store, found, directory / "rich-zh.html", language="zh")
@@ -140,6 +142,21 @@ def test_pairs_are_filtered_searched_and_sorted_and_the_address_is_kept(
     expect(page.locator(ROWS).first).to_contain_text("What is 4 and 4?")
     page.locator("[data-sort=length]").click()
     expect(page.locator(ROWS).first).to_contain_text("What is 5 and 5?")
+
+
+def test_flagged_pairs_are_marked_and_filtered(look: Look, reports: Path) -> None:
+    """Two pairs, each with the verdicts of two judges."""
+    page = look(address(reports, "rich-en", "#pairs?flagged=true"))
+    expect(page.locator(f"{ROWS} .lead")).to_have_text(["3", "3", "60", "60"])
+    assert [each.get_attribute("title") for each in page.locator(f"{ROWS} .flagged").all()] == [
+        *("<b>odd</b> wording", "<b>odd</b> wording"),
+        *("Flagged", "Flagged"),
+    ]
+    expect(page.locator("#active")).to_contain_text("Flagged")
+    page.locator("#live tbody a").first.click()
+    expect(page.locator("#reader .note").first).to_have_text("⚑ <b>odd</b> wording")
+    page = look(address(reports, "rich-en", "#pairs?flagged=false"))
+    expect(page.locator("#found")).to_contain_text(str(2 * len(LETTERS) - 4))
 
 
 def test_keys_move_through_the_table_and_from_pair_to_pair(look: Look, reports: Path) -> None:

@@ -72,7 +72,7 @@ _READ_PLAINLY = 20
 # With more of them each one's own section would be a book; the table has them all.
 _WHOLE_AT_MOST = 12
 _SAID_LIVE = (
-    *("comparisons.", "file.live.", "filter.", "flag.", "outcome.", "page."),
+    *("comparisons.", "file.live.", "filter.", "flag.", "flag_pair.is", "outcome.", "page."),
     *("pair.", "pairs.", "sort.", "winner."),
 )
 

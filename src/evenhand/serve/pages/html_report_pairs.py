@@ -175,6 +175,7 @@ class ReportPair:
     begins: str
     length_a: int
     length_b: int
+    flag: str | None  # what somebody noted, which may be nothing; None: it is not flagged
     verdicts: tuple[ReportVerdict, ...]
     texts: dict[str, str]  # as far as they are in the file, for the search and to be read raw
     shown: ShownPair | None  # None once it is packed
@@ -252,7 +253,9 @@ class PairReader:
             JudgedItem(self._judges[each.row.judge_id], each.settled, each.passes, ())
             for each in whole
         )
-        report = whole_pair(self._run, ItemWhole(item, pair, judged))
+        flag = whole[0].flag
+        comment = None if flag is None else self._cut(flag.comment or "")
+        report = whole_pair(self._run, ItemWhole(item, pair, judged, flag))
         given = {
             "prompt": pair.prompt,
             "a": pair.response_a,
@@ -273,6 +276,7 @@ class PairReader:
             begins=" ".join(pair.prompt[: 2 * _BEGINNING].split())[:_BEGINNING],
             length_a=len(pair.response_a),
             length_b=len(pair.response_b),
+            flag=comment,
             verdicts=tuple(
                 self._verdict(each, marks[item.number, each.row.judge_id]) for each in whole
             ),
@@ -553,6 +557,7 @@ class PairData:
                 pair.begins,
                 pair.length_a,
                 pair.length_b,
+                pair.flag,
                 part,
                 place,
             ]

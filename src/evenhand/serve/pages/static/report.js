@@ -62,9 +62,9 @@
 
   const named = (at) => (at < 0 ? null : table.names[at]);
   const pairs = table.pairs.map(
-    ([number, id, label, voted, a, b, tags, begins, lengthA, lengthB, part, at]) =>
+    ([number, id, label, voted, a, b, tags, begins, lengthA, lengthB, flag, part, at]) =>
       ({ number, id, label, voted, a: named(a), b: named(b), tags: tags.map((each) => table.tags[each]),
-        begins, lengthA, lengthB, longer: lengthB - lengthA, part, at }));
+        begins, lengthA, lengthB, longer: lengthB - lengthA, flag, part, at }));
   const rows = table.rows.map(([pair, judge, ending, confidence, flags, breakdown, reason], place) => {
     const [outcome, winner] = table.endings[ending];
     return { pair: pairs[pair], judge: table.judges[judge], outcome, winner, confidence, flags, reason, place,
@@ -125,6 +125,7 @@
     noted: flagged("noted"),
     unread: flagged("unread"),
     abstained: flagged("abstained"),
+    flagged: (row, value) => (row.pair.flag !== null) === (value === "true"),
     orders: (row, value) => ORDERS[value].includes(row.orders),
     leans: (row, value) => ORDERS[value].includes(row.orders),
     longerWins: (row, value) => row.outcome === "win" && ofLonger(row.winner, row.pair, value === "true"),
@@ -309,7 +310,9 @@
       "labelled" in lines.dataset ? cell(say("pairs.label"), bare(!pair.label), pair.label ? winnerOf(pair.label) : "—") : null,
       table.judges.length > 1 ? cell(say("filter.judge"), {}, name(row.judge)) : null,
       cell(say("sort.length"), { class: "number" }, `${number(pair.lengthA)} / ${number(pair.lengthB)}`),
-      make("td", bare(!marks.length && !pair.tags.length, "marks-of"), make("span", { class: "marks" },
+      make("td", bare(!marks.length && !pair.tags.length && pair.flag === null, "marks-of"), make("span", { class: "marks" },
+        pair.flag === null ? null : make("span", { class: "flagged", role: "img", "aria-label": say("flag_pair.is"),
+          title: pair.flag || say("flag_pair.is") }, "⚑"),
         ...marks.map((each) => make("small", {}, say(`flag.${each}`))), ...tagsOf(pair).slice(0, 8))));
   }
 
