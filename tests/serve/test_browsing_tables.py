@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,12 +15,15 @@ from evenhand.errors import InputError, NotFound
 from evenhand.report.conclusions import conclude
 from evenhand.serve import report_cache, reports
 from evenhand.serve.config import ServerConfig
+from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.report_cache import CachedFigure
+from evenhand.serve.run_status import needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, RankRuns
 from evenhand.serve.verdicts import TableQuery
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
+from evenhand.store.verdict_index import Coverage
 from evenhand.store.verdict_table import CountUpTo
 from store_values import Begun, begin, item
 
@@ -224,6 +228,26 @@ async def test_a_run_that_ended_is_filled_and_worked_out_before_anybody_asks(pat
             await until(lambda: store.index_state(run_id).indexed == 30)
             await until(lambda: store.words_coverage(run_id).whole)
             await until(lambda: _kept_whats(store) >= {"totals", "report", "conclusions"})
+
+
+async def test_a_page_fills_what_it_can_finish_and_a_file_all_of_it(
+    path: Path,
+) -> None:
+    with open_store(path) as store:
+        run = str(finished(store).run_id)
+    async with served(path, background=False) as service:
+        browser = service.verdict_browser
+        filled = functools.partial(browser._fill, needed_run(service.store, run), words=True)
+        for _ in range(2):
+            part = filled(most_left=29)
+            assert (part.table, part.words) == (Coverage(0, 30), Coverage(0, 30))
+        assert len(list(browser.each(run, TableQuery()))) == 30
+    with open_store(path) as store:
+        store.update_run(int(run), state="running")
+        store.update_run(int(run), state="finished")  # another stamp, and nothing is left
+        assert fill_some(store, needed_run(store, run), words=True, within_s=0, most_left=0) == (
+            IndexCoverage(Coverage(30, 30), Coverage(0, 30))
+        )
 
 
 async def test_servers_of_one_store_fill_a_run_together(path: Path) -> None:

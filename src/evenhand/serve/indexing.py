@@ -48,12 +48,21 @@ class IndexCoverage:
     words: Coverage
 
 
-def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> IndexCoverage:
+def fill_some(
+    store: Store,
+    run: RunRecord,
+    *,
+    words: bool,
+    within_s: float,
+    most_left: int | None = None,
+) -> IndexCoverage:
     """As much as can be done in so little time, and a little in any case, for a page that waits; a
-    small run is done then."""
+    small run is done then. Of a run with more than `most_left` verdicts to go nothing: a page that
+    will not be whole need not wait either."""
     until = time.monotonic() + within_s
     stamp = stamp_of(store, run)
-    while not _is_indexed(store, run, stamp):
+    far = most_left is not None and _left(store, run, stamp) > most_left
+    while not far and not _is_indexed(store, run, stamp):
         indexed = store.index_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp)
         if not indexed or time.monotonic() > until:
             break
@@ -62,12 +71,19 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
     if state.stamp != stamp:
         total = max(total, count_judged(store, run))
     coverage = store.words_coverage(run.id)
+    if most_left is not None and coverage.total - coverage.done > most_left:
+        words = False
     while words and not coverage.whole:
         added = store.add_words(run.id, limit=_ITEMS_AT_ONCE)
         coverage = store.words_coverage(run.id)
         if not added or time.monotonic() > until:
             break
     return IndexCoverage(Coverage(state.indexed, total), coverage)
+
+
+def _left(store: Store, run: RunRecord, stamp: str) -> int:
+    state = store.index_state(run.id)
+    return 0 if state.stamp == stamp else count_judged(store, run) - state.indexed
 
 
 def _is_indexed(store: Store, run: RunRecord, stamp: str) -> bool:

@@ -133,8 +133,10 @@ class VerdictFilters(Model):
         return self
 
 
-# A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
+# A page waits so long for what is not indexed yet, where that is so little that it may be done by
+# then.
 _FILLED_WITHIN_S = 0.1
+_FILLED_AT_MOST = 5_000
 _MOST_LINES = 1000
 _READ_FOR_A_REASON = 100_000
 _REASON_CHARACTERS = 240
@@ -214,10 +216,11 @@ class VerdictBrowser:
         cursor: str | None,
         limit: int,
         numbers: tuple[int, ...] | None,
+        most_left: int | None = _FILLED_AT_MOST,
     ) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
         run, judges, names = self._run(run_id)
-        filled = self._fill(run, words=query.query is not None)
+        filled = self._fill(run, words=query.query is not None, most_left=most_left)
         page = self._store.browse(
             run.id,
             verdict_filter(query, judges, names, numbers=numbers),
@@ -270,8 +273,12 @@ class VerdictBrowser:
         """Fill what is missing for a moment, for a page whose figures come from it."""
         await asyncio.to_thread(lambda: self._fill(needed_run(self._store, run_id), words=False))
 
-    def _fill(self, run: RunRecord, *, words: bool) -> IndexCoverage:
-        filled = fill_some(self._store, run, words=words, within_s=_FILLED_WITHIN_S)
+    def _fill(
+        self, run: RunRecord, *, words: bool, most_left: int | None = _FILLED_AT_MOST
+    ) -> IndexCoverage:
+        filled = fill_some(
+            self._store, run, words=words, within_s=_FILLED_WITHIN_S, most_left=most_left
+        )
         if not (filled.table.whole and filled.words.whole):
             self._looked_at(run.id)
         return filled
@@ -279,7 +286,7 @@ class VerdictBrowser:
     def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
         """All of the table once it is indexed, a page in memory at a time; for a thread."""
         numbers = themed(self._store, needed_run(self._store, run_id), query)
-        while not self._page(run_id, query, None, 1, numbers).whole:
+        while not self._page(run_id, query, None, 1, numbers, most_left=None).whole:
             pass
         cursor: str | None = None
         while True:
@@ -326,7 +333,7 @@ class VerdictBrowser:
     ) -> tuple[RunRecord, VerdictFilter]:
         """Of whoever was sent the address of a pair, and has not been to the table."""
         run, judges, names = self._run(run_id)
-        fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
+        self._fill(run, words=query.query is not None)
         return run, verdict_filter(query, judges, names, numbers=numbers)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
