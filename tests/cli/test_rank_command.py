@@ -64,7 +64,7 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     assert "the rank ranges hold for all models together" in flat
     assert "note 1 of 11 verdicts (9.1 %) changed with the order of the responses" in flat
     at = next(n for n, line in enumerate(lines) if line.startswith("rank "))
-    assert lines[at - 1].split() == ["rank", "range", "not", "significantly"]
+    assert lines[at - 1].split() == ["rank", "range", "neighbours", "not"]
     assert lines[at].split()[1:4] == ["(95", "%)", "model"]
     for row, line in zip(wanted.models, lines[at + 1 : at + 4], strict=True):
         assert row.low is not None

@@ -137,6 +137,7 @@ def test_run_is_shown_with_its_plan_outcomes_and_reasons(command: Command, store
     ran = command("runs", "show", "first", *HERE)
     assert (ran.code, ran.err) == (0, "")
     said = " ".join(ran.out.split())
+    assert " won " not in said  # a win rate is what `report` says
     for part in (
         "run first finished",
         "sources pairs.jsonl",
@@ -147,7 +148,6 @@ def test_run_is_shown_with_its_plan_outcomes_and_reasons(command: Command, store
         "asked en-reasoned-1, en, reasoned, 2 samples an order, reconciled by agreement",
         "settings temperature 0",
         "A wins 2, B wins 1, ties 1, inconsistent 1, invalid 2, pending 1",
-        "A won 66.7 % of 3 decided pairs (95 % interval 20.8 to 93.9 %)",
         "passes 14, unread 2, failed 2, reused 0",
         "tokens not known, cost not known: $3.00 without 2 of 14 passes",
         "time 1 min 15 s",
@@ -157,22 +157,13 @@ def test_run_is_shown_with_its_plan_outcomes_and_reasons(command: Command, store
         assert part in said
 
 
-def test_run_where_nothing_was_won_says_that_data_is_missing(
-    command: Command, store: Store
-) -> None:
-    make_run(store, "ties", [ROWS[3]])
-    assert "not enough data" in command("runs", "show", "ties", *HERE).out
-    (judge,) = command("runs", "show", "ties", *HERE, "--json").json["judges"]
-    assert (judge["shareA"], judge["shareB"], judge["ties"]) == (None, None, 1)
-
-
 def test_run_as_json_has_every_number(command: Command, judged: Store) -> None:
     report = command("runs", "show", "first", *HERE, "--json").json
     assert (report["pairs"], report["skippedRows"], len(report["skipped"])) == (8, 2, 2)
     (judge,) = report["judges"]
     assert (judge["winsA"], judge["invalid"], judge["failedPasses"]) == (2, 2, 2)
     assert (judge["spent"]["costUsd"], judge["spent"]["knownCostUsd"]) == (None, 3.0)
-    assert judge["shareA"]["of"] == 3
+    assert not [name for name in judge if "share" in name]  # win rates are the report's
 
 
 @pytest.mark.parametrize(

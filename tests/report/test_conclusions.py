@@ -18,6 +18,7 @@ from evenhand import RunOptions
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.report.conclusions import Conclusion, conclude
+from evenhand.report.gate import gate_run
 from evenhand.runs.options import UntilDecided
 from evenhand.stats.always_valid import always_valid_interval
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
@@ -236,6 +237,76 @@ def test_rows_of_one_prompt_are_clustered(store: Store) -> None:
     assert rate.sign_test is not None
     # every prompt has two wins to one
     assert (rate.sign_test.by, rate.sign_test.wins_b, rate.sign_test.wins_a) == ("prompt", 10, 0)
+
+
+def labelled(said: str, labels: str) -> list[Row]:
+    rows = rows_of(said, OLD_NEW)
+    named = {"A": "A", "B": "B"}
+    return [
+        replace(row, label=named.get(label))  # type: ignore[arg-type]
+        for row, label in zip(rows, labels, strict=True)
+    ]
+
+
+def test_a_judge_that_labels_show_to_be_a_coin_concludes_nothing(store: Store) -> None:
+    # 119 of 150 for B, and by the labels 74 of the 150 are right: Wilson's interval for 74 of 150
+    # with z = 1.96 is (74 + 1.92) / 153.84 ± 1.96 sqrt(74 · 76 / 150 + 0.96) / 153.84.
+    centre, half = 75.92 / 153.84, 1.96 * math.sqrt(74 * 76 / 150 + 0.96) / 153.84
+    said = "B" * 119 + "A" * 31
+    flipped = {"A": "B", "B": "A"}
+    labels = said[:74] + "".join(flipped[each] for each in said[74:])
+    make_run(store, "run", labelled(said, labels))
+    (found,) = conclude(store, "run").conclusions
+    assert found.labels is not None
+    assert (found.labels.right, found.labels.wrong) == (74, 76)
+    assert (found.labels.low, found.labels.high) == pytest.approx(
+        (centre - half, centre + half), abs=1e-3
+    )
+    assert found.sentence.startswith(
+        "No conclusion on new against old: by labels the judge is right in 49 % (41 to 57) of 150 "
+        "pairs that it decided, hardly better than a coin. Both orders agreed"
+    )
+    (check,) = gate_run(store, "run").checks
+    assert check.ruling == "undecided"
+    assert "is above 0.5; but by labels the judge is right in 49 % (41 to 57) of 150" in check.line
+
+
+def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(store: Store) -> None:
+    # 14 of 20 by the sign test: p = 0.115, so that it is better than a coin is not shown; up to
+    # 85 % (Wilson) is open.
+    said = "B" * 20
+    make_run(store, "run", labelled(said, "B" * 14 + "A" * 6))
+    (found,) = conclude(store, "run").conclusions
+    assert found.sentence.startswith("new is better than old: 100 %")
+    assert found.sentence.endswith(
+        "By labels it is right in 70 % (48 to 85) of 20 pairs that it decided, so that it is "
+        "better than a coin is not shown."
+    )
+    (check,) = gate_run(store, "run").checks
+    assert check.ruling == "pass"
+    # 15 of 20 shows it (p = 0.041), and 13 of 19 labels are too few to speak of.
+    for name, labels in (("shown", "B" * 15 + "A" * 5), ("few", "B" * 13 + "A" * 6 + ".")):
+        make_run(store, name, labelled(said, labels), judges=(name,))
+        (found,) = conclude(store, name).conclusions
+        assert "By labels" not in found.sentence
+
+
+def test_a_few_ties_among_winners_are_not_what_is_in_doubt(store: Store) -> None:
+    make_run(store, "one tie", rows_of("B" * 10 + "A" * 9 + "T"))
+    (found,) = conclude(store, "one tie").conclusions
+    assert found.win_rate.doubts == ()
+    assert found.sentence.startswith("No difference shown between B and A: B at 52 % (")
+    make_run(store, "ties", rows_of("T" * 10 + "B" * 9))
+    (found,) = conclude(store, "ties").conclusions
+    assert found.win_rate.doubts == ("ties",)
+
+
+def test_winners_of_the_whole_run_speak_for_its_ties(store: Store) -> None:
+    old_third = {"model_a": "old", "model_b": "third"}
+    rows = [*rows_of("B" * 12 + "A" * 8, OLD_NEW, name="a"), *rows_of("T" * 10, old_third)]
+    make_run(store, "run", rows)
+    _, tied = conclude(store, "run").conclusions
+    assert (tied.model, tied.win_rate.doubts, tied.win_rate.rate) == ("third", (), 0.5)
 
 
 def test_tags_are_adjusted_for_all_that_were_looked_at_whoever_met(store: Store) -> None:

@@ -512,9 +512,34 @@ def test_nobody_leads_by_a_judge_that_takes_the_first_response(
     else:
         assert (ranked.one_order, ranked.flipped) == (0, 60)
         assert claim == (
-            "No one is said to lead: the judge followed the position in 60 of the 60 verdicts that "
-            "name a winner in either order."
+            "No one is said to lead: the judge changed its mind with the order in 60 of the 60 "
+            "verdicts that name a winner in either order, so position or noise decides."
         )
+
+
+def test_nobody_leads_where_a_remnant_was_read(store: Store) -> None:
+    """18 of 300 verdicts are more than 5 %, 15 are not."""
+    for name, lost in (("many", 18), ("few", 15)):
+        rows = [
+            replace(each, said="nothing" if number < lost else "A")
+            for number, each in enumerate(three_models("A", 100))
+        ]
+        make(store, name, rows)
+    claim, *_ = sum_up_ranking(rank_runs(store, ["many"]))
+    assert claim == (
+        "No one is said to lead: 18 of 300 verdicts are invalid, and could change who does."
+    )
+    claim, *_ = sum_up_ranking(rank_runs(store, ["few"]))
+    assert claim.code == "ranking.leads"
+
+
+def test_nobody_leads_by_fewer_prompts_than_a_win_rate_needs(store: Store) -> None:
+    for prompts in (4, 5):
+        make(store, f"{prompts}", three_models("A", prompts))
+    claim, *_ = sum_up_ranking(rank_runs(store, ["4"]))
+    assert claim == "No one is said to lead: 4 prompts, and at least 5 are needed."
+    claim, *_ = sum_up_ranking(rank_runs(store, ["5"]))
+    assert claim.code != "ranking.few_prompts"
 
 
 def test_a_lead_holds_where_orders_that_disagree_count_as_half(store: Store) -> None:

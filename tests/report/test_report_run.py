@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC
 
-import pytest
-
 from evenhand.contract import Usage
 from evenhand.report.run import JudgeReport, list_runs, report_run
-from evenhand.stats.proportions import Share
 from evenhand.store import SkippedRow, Store
 from stored_runs import ROWS, SKIPPED, Row, fails, make_run, says
 
@@ -37,25 +34,6 @@ def test_judge_is_reported_with_its_outcomes_and_passes(store: Store) -> None:
     assert (judge.unread_passes, judge.failed_passes) == (2, 2)
     assert (judge.prompt_version, judge.locale, judge.mode) == ("en-reasoned-1", "en", "reasoned")
     assert judge.settings == {"temperature": 0}
-
-
-def test_share_is_of_the_decided_pairs_with_its_interval(store: Store) -> None:
-    make_run(store, "first", ROWS)
-    judge = only_judge(store, "first")
-    # Wilson for 2 of 3 with z = 1.959964: centre (2/3 + z²/6) / (1 + z²/3) = 0.573084,
-    # half z·sqrt(2/27 + z²/36) / (1 + z²/3) = 0.365424
-    assert judge.share_a is not None
-    assert (judge.share_a.part, judge.share_a.of) == (2, 3)
-    assert (judge.share_a.low, judge.share_a.high) == pytest.approx((0.207660, 0.938508), abs=1e-6)
-    assert judge.share_b is not None
-    assert judge.share_b.low == pytest.approx(1 - judge.share_a.high)
-
-
-def test_nothing_won_is_no_share_and_not_a_share_of_zero(store: Store) -> None:
-    make_run(store, "ties", [ROWS[3], ROWS[4]])
-    judge = only_judge(store, "ties")
-    assert (judge.share_a, judge.share_b) == (None, None)
-    assert Share.of_counts(0, 0) is None
 
 
 def test_sum_with_an_unknown_part_is_not_known(store: Store) -> None:

@@ -243,7 +243,7 @@ async def test_a_page_fills_what_it_can_finish_and_a_file_all_of_it(
             assert (part.table, part.words) == (Coverage(0, 30), Coverage(0, 30))
         assert len(list(browser.each(run, TableQuery()))) == 30
     with open_store(path) as store:
-        store.update_run(int(run), state="running")
+        store.update_run(int(run), state="judging")
         store.update_run(int(run), state="finished")  # another stamp, and nothing is left
         assert fill_some(store, needed_run(store, run), words=True, within_s=0, most_left=0) == (
             IndexCoverage(Coverage(30, 30), Coverage(0, 30))

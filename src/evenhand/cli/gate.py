@@ -152,8 +152,10 @@ def _named_once(name: str | None, *, latest: bool) -> None:
 def show_gate(console: Console, ruled: GateReport) -> None:
     from rich.text import Text
 
+    several = len({check.judge for check in ruled.checks}) > 1
     for check in ruled.checks:
-        console.print(Text(one_line(check.sentence)), soft_wrap=True)
+        by = f"{check.judge}: " if several else ""
+        console.print(Text(one_line(f"{by}{check.sentence}")), soft_wrap=True)
     lines = [(check.ruling, check.line) for check in ruled.checks]
     for ruling, line in lines or [(ruled.ruling, ruled.reason or "")]:
         # A line of a log stays a line.

@@ -356,7 +356,7 @@ def _leaderboard(ranking: Ranking, *, at_most: int) -> Table:
     noted = any(row.note for row in ranking.models)
     ranges = [f"rank range\n({_percent(ranking.level)})"] if sure else []
     headings = ["rank", *ranges, "model", "score"]
-    headings += ["interval", "games", "not significantly\ndifferent from"] if sure else ["games"]
+    headings += ["interval", "games", "neighbours not\nsignificantly different"] if sure else ["games"]
     table = table_of(*[*headings, *(["note"] if noted else [])], left=("model", "note"))
     alike = _alike(ranking)
     for row in ranking.models[:at_most]:

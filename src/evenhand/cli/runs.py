@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         RunReport,
         RunUsage,
     )
-    from evenhand.stats.proportions import Share
 
 
 runs = typer.Typer(cls=CommandTree, invoke_without_command=True, rich_markup_mode=None)
@@ -304,7 +303,6 @@ def _say_what_is_missing(exported: Exported) -> None:
 # Runs as a person reads them: a list of them, and one with all its numbers.
 
 _COUNTS = ("pairs", "judged", "A wins", "B wins", "ties", "inconsistent", "invalid", "pending")
-_NOT_ENOUGH = "not enough data: no pair was won"
 
 
 def moment(when: datetime) -> str:
@@ -426,8 +424,6 @@ def _show_judge(console: Console, judge: JudgeReport) -> None:
         ("asked", _asked(judge)),
         ("settings", ", ".join(_settings(judge.settings)) or "none"),
         ("verdicts", _verdicts(judge)),
-        ("A won", _share(judge.share_a)),
-        ("B won", _share(judge.share_b)),
         ("passes", _passes(judge)),
         ("took", _spent(judge.spent)),
     )
@@ -456,16 +452,6 @@ def _verdicts(judge: JudgeReport) -> str:
         f"A wins {number(judge.wins_a)}, B wins {number(judge.wins_b)}, "
         f"ties {number(judge.ties)}, inconsistent {number(judge.inconsistent)}, "
         f"invalid {number(judge.invalid)}, pending {number(judge.pending)}"
-    )
-
-
-def _share(share: Share | None) -> str:
-    if share is None:
-        return _NOT_ENOUGH
-    pairs = counted(share.of, "decided pair")
-    return (
-        f"{100 * share.value:.1f} % of {pairs} "
-        f"(95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %)"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from evenhand.contract.codes import INVALID, TIE, WIN_B
+from evenhand.contract.codes import INVALID, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_message
@@ -40,6 +40,7 @@ from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.always_valid import always_valid_p
 from evenhand.stats.intervals import holm_adjusted, sign_test_p
 from evenhand.stats.outcomes import confidence_level
+from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
 from evenhand.stats.rates.position_bias import SPLIT, PositionBias, position_bias
 from evenhand.stats.rates.win_rate import FEWEST_DECIDED, Circumstances, Ties
@@ -62,6 +63,7 @@ __all__ = [
 # Row means that differ by more are worth a word.
 _ESTIMANDS_DIFFER = 0.005
 _NAMED = 8  # parts, in one note
+_HARDLY_BETTER = 0.6
 
 
 class GroupRate(Model):
@@ -74,6 +76,50 @@ class GroupRate(Model):
     name: str
     rate: SideRate
     adjusted_p: float | None = None
+
+
+class LabelRecord(Model):
+    """Of a judge's wins in every run of the store, how many name the winner that a label or a vote
+    does, and how many the other one; the 95 % interval of its share by Wilson (1927)."""
+
+    right: int
+    wrong: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, store: Store, judge: JudgeRecord) -> LabelRecord | None:
+        right, wrong = store.right_and_wrong(judge.id)
+        ends = wilson_interval(right, right + wrong)
+        return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
+
+    @property
+    def tells_apart(self) -> bool:
+        """They show that it is right more often than a coin."""
+        return self.right > self.wrong and sign_test_p(self.right, self.wrong) < 0.05
+
+    @property
+    def is_no_better(self) -> bool:
+        """They rule out that it is right in 60 % of what it decides."""
+        return self.right + self.wrong >= FEWEST_DECIDED and self.high < _HARDLY_BETTER
+
+    @property
+    def values(self) -> dict[str, float]:
+        n = self.right + self.wrong
+        return {"n": n, "share": self.right / n, "low": self.low, "high": self.high}
+
+    def amend(self, messages: Iterable[Message], names: tuple[str, str]) -> Iterator[Message]:
+        """What a conclusion says, with how far its judge can be trusted by them."""
+        claim, *trust = messages
+        if self.is_no_better and claim.code.startswith("conclusion."):
+            yield Message("no_conclusion.labels", model=names[0], against=names[1], **self.values)
+        else:
+            yield claim
+        yield from trust
+        if self.right + self.wrong >= FEWEST_DECIDED and not (
+            self.tells_apart or self.is_no_better
+        ):
+            yield Message("trust.labels_open", **self.values)
 
 
 class Conclusion(Model):
@@ -96,6 +142,7 @@ class Conclusion(Model):
     by_tag: tuple[GroupRate, ...]
     length: LengthEffect
     position: PositionBias
+    labels: LabelRecord | None = None
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
     messages: tuple[Message, ...] = ()
     sentence: str = ""  # the messages in English
@@ -269,28 +316,28 @@ class _Reader:
             if alpha != test["alpha"]:
                 at_level = self._decision(alpha=alpha, seed=test["seed"])
             account = decision and decision.account(asked=self._asked())
+        labels = LabelRecord.of(self._store, self._judge)
         met = list(matchups(columns, criteria, self._survey))
         difficulty = _difficulty(columns) if len(met) > 1 else None
         rows = RowFacts(columns, self._limits)
         for matchup in met:
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
-            known = self._circumstances(columns, matchup, rows)
+            known = self._circumstances(matchup, rows, labels)
             rate = side_rate(
                 matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
             )
             position = _position(columns, matchup, level=wanted.level)
             called = (names[0] or wanted.side, names[1] or ("B" if wanted.side == "A" else "A"))
-            messages = tuple(
-                conclusion_messages(
-                    rate,
-                    called,
-                    pairs=matchup.pairs,
-                    one_order=rows.in_one_order(matchup),
-                    position=position,
-                    limits=self._limits,
-                    same_family=shared_message(kin, names, families),
-                )
+            said = conclusion_messages(
+                rate,
+                called,
+                pairs=matchup.pairs,
+                one_order=rows.in_one_order(matchup),
+                position=position,
+                limits=self._limits,
+                same_family=shared_message(kin, names, families),
             )
+            messages = tuple(said if labels is None else labels.amend(said, called))
             yield Conclusion(
                 judge=self._judge.name,
                 side=wanted.side,
@@ -311,6 +358,7 @@ class _Reader:
                 ),
                 length=_length(columns, matchup, wanted, difficulty),
                 position=position,
+                labels=labels,
                 skipped=known.absent,
                 messages=messages,
                 sentence=render(messages),
@@ -323,23 +371,19 @@ class _Reader:
         return GroupRate(name=part.name, rate=rate)
 
     def _circumstances(
-        self, columns: OutcomeColumns, matchup: Matchup, rows: RowFacts
+        self, matchup: Matchup, rows: RowFacts, labels: LabelRecord | None
     ) -> Circumstances:
         pending = 0
         if not self._wanted.planned and not in_random_order(self._run):
             pending = matchup.pairs - matchup.rows.size
         known = rows.of(matchup.rows)
-        twice = matchup.outcomes <= WIN_B  # a winner that both orders named
-        for others in (known.flipped, known.drawn):
-            twice = twice if others is None else twice & ~others
-        decided = int(twice.sum())
         return replace(
             known,
             absent=self._skipped(matchup),
             pending=pending,
-            discriminates=decided < FEWEST_DECIDED
-            and bool((matchup.outcomes == TIE).any())
-            and judged_right(self._store, self._judge),
+            # Elsewhere in the run, or by labels: then a tie here is no shrug.
+            discriminates=rows.decided_twice >= FEWEST_DECIDED
+            or (labels is not None and labels.tells_apart),
         )
 
     def _skipped(self, matchup: Matchup) -> int:
@@ -366,12 +410,6 @@ class _Reader:
         """Prompts that were asked about, where each prompt has one row."""
         tally = self._store.tally(self._run.id, self._judge.id)
         return tally.judged if tally.pairs == self._survey.prompts else None
-
-
-def judged_right(store: Store, judge: JudgeRecord) -> bool:
-    """Labels and votes, of this run or another, show that the judge tells responses apart."""
-    right, wrong = store.right_and_wrong(judge.id)
-    return right > wrong and sign_test_p(right, wrong) < 0.05
 
 
 def in_random_order(run: RunRecord) -> bool:
@@ -424,6 +462,9 @@ def _grown(
 
 
 def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
+    """Significant is what its interval says too, which holds for what the judge did not decide."""
+    judges = len({each.judge for each in conclusions})
+    met = len({each.names for each in conclusions})
     for what, kind in (("report.criteria", "by_criterion"), ("report.tags", "by_tag")):
         tested = [
             (part, each)
@@ -431,21 +472,26 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]
-        alone = sum(part.rate.sign_test.p_value < 0.05 for part, _ in tested)
+        clear = [found for found in tested if _leaves_half_out(found[0].rate)]
+        alone = sum(part.rate.sign_test.p_value < 0.05 for part, _ in clear)
         if len(tested) < 2 or not alone:
             continue
-        tested.sort(key=lambda found: found[0].adjusted_p)
-        names = [
-            part.name if len(conclusions) == 1 else f"{part.name} ({' – '.join(each.names)})"
-            for part, each in tested
-            if part.adjusted_p < 0.05
-        ]
+        clear.sort(key=lambda found: found[0].adjusted_p)
+        names = []
+        for part, each in clear:
+            if part.adjusted_p < 0.05:
+                of = [each.judge] * (judges > 1) + [" – ".join(each.names)] * (met > 1)
+                names.append(f"{part.name} ({', '.join(of)})" if of else part.name)
         counts = {"n": len(tested), "alone": alone}
         if names:
             shown = [*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])]
             yield Message(f"{what}_significant", names=shown, left=len(names), **counts)
         else:
             yield Message(f"{what}_insignificant", **counts)
+
+
+def _leaves_half_out(rate: SideRate) -> bool:
+    return rate.low is not None and rate.high is not None and not rate.low <= 0.5 <= rate.high
 
 
 class RowFacts:
@@ -462,6 +508,11 @@ class RowFacts:
         if self._drawn.size:
             self._one_order &= ~self._drawn
         self._limits = limits
+        won = np.asarray(columns.outcome) <= WIN_B
+        for others in (self._flipped, self._drawn):
+            won = won & ~others if others.size else won
+        # Prompts with a winner that both orders named.
+        self.decided_twice = np.unique(np.asarray(columns.prompt_key)[won]).size
 
     def in_one_order(self, matchup: Matchup) -> int:
         if not self._one_order.size:

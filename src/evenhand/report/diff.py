@@ -17,7 +17,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.verdict import flip_or_none, rename
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence, render
-from evenhand.report.conclusions import RowFacts, in_random_order, judged_right, until_decided
+from evenhand.report.conclusions import LabelRecord, RowFacts, in_random_order, until_decided
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
 from evenhand.report.win_rates import ConclusionLimits, exchange
@@ -161,7 +161,8 @@ class _Side:
         self, store: Store, rows: NDArray[np.intp], limits: ConclusionLimits
     ) -> Circumstances:
         known = RowFacts(self.columns, limits).of(rows)
-        return replace(known, discriminates=judged_right(store, self.judge))
+        labels = LabelRecord.of(store, self.judge)
+        return replace(known, discriminates=labels is not None and labels.tells_apart)
 
 
 @of_run

@@ -162,10 +162,11 @@ class _Rule:
 
     def check(self, conclusion: Conclusion) -> GateCheck:
         rate, counts = conclusion.win_rate, conclusion.win_rate.counts
-        too_many = self._too_inconsistent(conclusion)
-        ruling: Ruling = "undecided" if too_many else _ruling(rate.low, rate.high, self._threshold)
+        against = [*self._too_inconsistent(conclusion), *_no_better(conclusion)]
+        by_rate = _ruling(rate.low, rate.high, self._threshold)
+        ruling: Ruling = "undecided" if against else by_rate
         sides = " against ".join(conclusion.names)
-        said = {"sides": sides, "why": self._why(conclusion, ruling)}
+        said = {"sides": sides, "why": self._why(conclusion, by_rate)}
         if len(self._of.judges) > 1:
             why = Message("gate.by_judge", judge=conclusion.judge, **said)
         else:
@@ -196,7 +197,7 @@ class _Rule:
             worst_case=rate.worst_case,
             doubts=rate.doubts,
             sentence=conclusion.sentence,
-            line=chained([why, *too_many, *self._facts(conclusion)]),
+            line=chained([why, *against, *self._facts(conclusion, ruling)]),
         )
 
     def _too_inconsistent(self, conclusion: Conclusion) -> list[Message]:
@@ -220,10 +221,13 @@ class _Rule:
             threshold=threshold,
         )
 
-    def _facts(self, conclusion: Conclusion) -> Iterator[Message]:
-        """All four outcomes, what is missing, and what that could change."""
+    def _facts(self, conclusion: Conclusion, ruling: Ruling) -> Iterator[Message]:
+        """All four outcomes, what is missing, and what that could change. That position or ties may
+        decide is told where they did: a ruling holds for all that is in doubt."""
         rate = conclusion.win_rate
         for doubt in rate.doubts:
+            if ruling != "undecided" and doubt in ("position", "ties"):
+                continue
             both = rate.counts.valid - rate.one_order - rate.drawn_order
             counted = {"one_order": rate.one_order, "decided": rate.decided, "both": both}
             yield Message(f"gate.doubt_{doubt}", **counted)
@@ -252,6 +256,13 @@ class _Rule:
             yield Message("gate.decided")
         else:
             yield Message("gate.not_finished", pending=conclusion.pending, n=conclusion.pairs)
+
+
+def _no_better(conclusion: Conclusion) -> Iterator[Message]:
+    """Labels say that what this judge prefers tells nothing."""
+    labels = conclusion.labels
+    if labels is not None and labels.is_no_better:
+        yield Message("gate.no_better", **labels.values)
 
 
 def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:

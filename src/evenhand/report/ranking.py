@@ -27,6 +27,7 @@ from evenhand.report.ranked_verdicts import (
     read_tagged,
     read_verdicts,
 )
+from evenhand.stats.clusters import FEWEST_PROMPTS
 from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
@@ -38,6 +39,7 @@ _PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
 # The share of verdicts that changed with the order from which a ranking says what it does.
 _MANY_FLIPPED = 0.05
 _MANY_IN_ONE_ORDER = 0.05
+_MANY_INVALID = 0.05  # of all verdicts: they could change who leads
 
 Inconsistent = Literal["half", "excluded"]
 
@@ -128,6 +130,12 @@ def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
     follows = ranked.inconsistent == "half" and 2 * flipped >= decided > 0
     if follows and (claim.code not in _LEADING or flipped > counts.inconsistent):
         return (Message("ranking.position", part=flipped, n=decided),)
+    # By the rules that a win rate goes by.
+    prompts, every = ranking.cluster_count, counts.valid + counts.invalid
+    if ranking.intervals is not None and ranking.clusters == "prompt" and prompts < FEWEST_PROMPTS:
+        return (Message("ranking.few_prompts", n=prompts, needed=FEWEST_PROMPTS), *trust)
+    if claim.code in _LEADING and counts.invalid > _MANY_INVALID * every:
+        return (Message("ranking.missing", part=counts.invalid, n=every), *trust)
     return (claim, *trust)
 
 

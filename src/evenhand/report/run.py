@@ -11,7 +11,6 @@ from evenhand.contract.model import Model
 from evenhand.errors import StoreBusy, StoreError
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
-from evenhand.stats.proportions import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
 from evenhand.store.answers import NOTHING_SPENT, AnswerSpending
 from evenhand.store.batches import BatchRecord
@@ -143,8 +142,6 @@ class JudgeReport(Model):
     inconsistent: int
     invalid: int
     pending: int
-    share_a: Share | None
-    share_b: Share | None
     unread_passes: int
     failed_passes: int
     reused_passes: int
@@ -199,7 +196,6 @@ def report_run(store: Store, name: str) -> RunReport:
 
 
 def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> JudgeReport:
-    decided = tally.wins_a + tally.wins_b
     return JudgeReport.of_parts(
         judge,
         tally,
@@ -207,8 +203,6 @@ def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> Jud
         samples=deciding.get("samples"),
         reconcile=deciding.get("reconcile"),
         settings=dict(judge.settings),
-        share_a=Share.of_counts(tally.wins_a, decided),
-        share_b=Share.of_counts(tally.wins_b, decided),
         spent=RunUsage.of(tally.used),
     )
 

@@ -148,6 +148,7 @@ def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Con
         model=Conclusions,
         compute=partial(_conclusions, families=own_families(), options=given),
         parameters=given | _of_families(),
+        depends_on="votes",
     )
 
 

@@ -145,13 +145,8 @@ def _picture(value: object, language: Language) -> str | None:
 
 
 def _extra(value: Any) -> Any:
-    """What a template needs and the value has not: shares of a run's counts, a word on an audit."""
-    kind = type(value).__name__
-    if kind == "RunSummary":
-        from evenhand.stats.proportions import Share
-
-        return [Share.of_counts(each.wins_b, each.wins_a + each.wins_b) for each in value.judges]
-    if kind == "Audit":
+    """What a template needs and the value has not: a word on an audit."""
+    if type(value).__name__ == "Audit":
         from evenhand.trust.findings import assess_audit
 
         return assess_audit(value)

@@ -134,6 +134,9 @@ async def _listed(visit: Visit) -> dict[str, Any]:
     }
 
 
+_AGAINST = ("position_alarm", "labels_open")  # what a claim must not be read without
+
+
 def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     """What its sentence claims, in a line: by the claim alone, or why there is none."""
     claim = conclusion.messages[0].code if conclusion.messages else ""
@@ -142,7 +145,10 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
         ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
         values |= {name: f"{100 * (end or 0):.0f}" for name, end in ends.items()}
-        return say(f"glance.{claim.removeprefix('conclusion.')}", **values)
+        said = [say(f"glance.{claim.removeprefix('conclusion.')}", **values)]
+        codes = " ".join(each.code for each in conclusion.messages)
+        said += [say(f"glance.{each}") for each in _AGAINST if f"trust.{each}" in codes]
+        return Markup(" · ").join(said)
     why = claim.removeprefix("no_conclusion.")
     return say(f"glance.{why}" if say.knows(f"glance.{why}") else "glance.nothing", **values)
 

@@ -428,7 +428,8 @@ class _Ends:
             end = self._both_orders_end(low, counting.scores(flip=None, unknown=fill), fill)
         if self._ties == "half" and self._table.ties and not self._discriminates():
             few = self._table.drawn and self._table.with_any(_TWICE) < 2 * FEWEST_DECIDED
-            self._doubts["drawn_order" if few else "ties"] = None
+            if few or self._table.ties >= self._table.decided:  # fewer count, and are not the point
+                self._doubts["drawn_order" if few else "ties"] = None
             end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
         return end
 
