@@ -149,6 +149,16 @@ def test_what_is_pending_is_counted_and_not_compared(store: Store) -> None:
     assert "Pairs are pending" in found.sentence
 
 
+def test_a_run_that_grows_while_it_is_compared_is_compared_as_far_as_it_was(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged_run(store, "before", {"one": "A" * 20})
+    judged_run(store, "after", {"two": "B" * 20})
+    counted = Store.count_items
+    monkeypatch.setattr(Store, "count_items", lambda *given: counted(*given) - 5)
+    assert diff_runs(store, "before", "after").change.pairs == 20
+
+
 def test_labels_tell_how_agreement_changed(store: Store) -> None:
     # By the labels 46 + 40 were right before; then the last ten As of the first are too.
     labels = "A" * 46 + "B" * 54

@@ -19,7 +19,7 @@ from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, RankRuns
+from evenhand.serve.values import AuditRun, DiffRuns, RankRuns
 from evenhand.serve.verdicts import TableQuery
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
@@ -228,6 +228,45 @@ async def test_a_run_that_ended_is_filled_and_worked_out_before_anybody_asks(pat
             await until(lambda: store.index_state(run_id).indexed == 30)
             await until(lambda: store.words_coverage(run_id).whole)
             await until(lambda: _kept_whats(store) >= {"totals", "report", "conclusions"})
+
+
+async def test_conclusions_are_old_once_another_run_of_their_judge_has_labels(path: Path) -> None:
+    with open_store(path) as store:
+        first = finished(store, name="first")
+        figures: list[Any] = [reports.conclusions("1"), reports.diff("1", DiffRuns(against="1"))]
+        kept = [report_cache._Cached(store, each).find()[0] for each in figures]
+        other = begin(store, item("z"), name="other", judge="another judge")
+        store.update_run(other.run_id, intake_done=True, state="finished")
+        assert [report_cache._Cached(store, each).find()[0] for each in figures] == kept
+        finished(store, name="second")
+        now = [report_cache._Cached(store, each).find()[0] for each in figures]
+        assert [old != new for old, new in zip(kept, now, strict=True)] == [True, True]
+        assert first.run_id == 1
+
+
+async def test_a_server_that_ends_leaves_its_figures_to_the_next(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(path) as store:
+        finished(store)
+        begun = asyncio.Event()
+        monkeypatch.setattr(report_cache, "_CLOSED_WITHIN_S", 0.05)
+
+        async def never(_: object) -> None:
+            begun.set()
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(report_cache, "_in_thread", never)
+        cache = report_cache.ReportCache(store)
+        assert (await cache.get(reports.conclusions("1"))).computing
+        await begun.wait()
+        key = report_cache._Cached(store, reports.conclusions("1")).key
+        leased = store.report_cache.find(key)
+        assert leased is not None
+        assert leased.leased
+        await cache.close()
+        free = store.report_cache.find(key)
+        assert free is None or not free.leased
 
 
 async def test_a_page_fills_what_it_can_finish_and_a_file_all_of_it(

@@ -113,9 +113,12 @@ def test_a_mistake_of_ours_comes_back_with_its_traceback(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_the_system_ends_leaves_the_server_and_says_so(store: Store) -> None:
-    with pytest.raises(ServerBusy, match=r"ended with code -9; the server may be short of memory"):
+def test_a_process_that_the_system_ends_leaves_the_server_and_says_so(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ServerBusy, match=r"was killed, perhaps for want of memory; try again"):
         compute_apart(store, with_compute(is_killed))
+    assert "ended with code -9" in caplog.text
     assert compute_apart(store, with_compute(prints)).startswith(b"{")
 
 
@@ -125,6 +128,30 @@ def test_a_process_that_does_not_begin_says_so_too(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(sys, "path", [*sys.path, "x" * 1_000_000])  # more than a pipe holds
     with pytest.raises(ServerBusy, match="ended with code 1"):
+        compute_apart(store, reports.run_report("1"))
+
+
+def test_where_no_process_can_be_started_the_server_says_so_or_computes_itself(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(ServerBusy, match="ended with code 2; try again later"):
+        compute_apart(store, reports.run_report("1"))
+    assert "no process could be started" in caplog.text
+    assert figure_process.can_start()
+    monkeypatch.setattr(report_cache, "LARGE", 0)
+    for name, value in (("executable", ""), ("executable", None), ("frozen", True)):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, name, value, raising=False)
+            assert not figure_process.can_start()
+            assert cached_or_now(store, reports.run_report("1")).run == "one"
+
+
+def test_another_version_on_the_disk_computes_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure_process, "__version__", "0.0.1")
+    with pytest.raises(ServerBusy, match=r"was upgraded from 0\.0\.1 to .*; restart it"):
         compute_apart(store, reports.run_report("1"))
 
 
@@ -178,13 +205,14 @@ def test_large_runs_and_they_alone_are_computed_apart(
         return compute_apart(store, figure)
 
     monkeypatch.setattr(report_cache, "compute_apart", noted)
-    here = cached_or_now(store, reports.totals("1"))
+    here = cached_or_now(store, reports.votes("1"))
     assert asked == []
     monkeypatch.setattr(report_cache, "LARGE", 23)
-    assert cached_or_now(store, reports.totals("1")) == here
-    assert asked == ["totals"]
-    cached_or_now(store, reports.totals("2"))
-    assert asked == ["totals"]
+    assert cached_or_now(store, reports.votes("1")) == here
+    assert asked == ["people's votes"]
+    cached_or_now(store, reports.votes("2"))
+    cached_or_now(store, reports.totals("1"))  # the database counts
+    assert asked == ["people's votes"]
 
 
 async def test_the_cache_keeps_what_the_process_came_to(
@@ -199,7 +227,7 @@ async def test_the_cache_keeps_what_the_process_came_to(
         failed = await cache.get(with_compute(is_killed))
         assert failed.error is not None
         assert failed.error.retryable
-        assert "short of memory" in failed.error.message
+        assert "want of memory" in failed.error.message
     finally:
         await cache.close()
 

@@ -242,3 +242,21 @@ def test_a_table_reads_without_javascript(visitor: Visitor, run: str) -> None:
     (form,) = page.all("form", role="search")
     assert (form.attributes["method"], form.attributes["action"]) == ("get", f"{run}/pairs")
     assert [each.attributes["src"] for each in page.all("script")] == ["/static/evenhand.js"]
+
+
+def test_style_sheets_are_packed_for_those_who_take_it(visitor: Visitor) -> None:
+    plain = visitor.ask("/static/evenhand.css", **{"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    for given, packed in (
+        ("gzip, br", True),
+        ("br;q=1.0, GZIP;q=0.5", True),
+        ("gzip;q=0", False),
+        ("gzip;q=0.0, br", False),
+        ("", False),
+    ):
+        answer = visitor.ask("/static/evenhand.css", **{"Accept-Encoding": given})
+        assert (answer.headers.get("content-encoding") == "gzip") is packed, given
+        assert answer.headers["vary"] == "Accept-Encoding"
+        assert answer.text == plain.text
+    page = visitor.ask("/", **{"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in page.headers  # it holds a secret beside texts of others

@@ -132,3 +132,24 @@ def test_a_pair_that_comes_again_after_its_run_was_deleted_is_new(store: Store) 
     assert work.passes == {}
     store.write([NewPass(work.pair_id, again.judge_id, again.run_id, read_pass("original"))], [])
     assert sizes(store)["passes"] == 1
+
+
+@pytest.mark.parametrize("way", ["forget", "delete"])
+def test_figures_of_other_runs_that_may_quote_a_run_go_with_its_texts(
+    store: Store, way: str
+) -> None:
+    own, other = (begin(store, item(name), name=name) for name in ("own", "other"))
+    kept = store.report_cache
+    keys = {
+        what: ReportKey.of(other.run_id, what, {"runs": [other.run_id, own.run_id]})
+        for what in ("diff", "audit", "ranking", "conclusions")
+    }
+    for key in keys.values():
+        assert kept.take(key, "me")
+        kept.put(key, "me", b'{"prompt":"a secret"}', stamp="now", took_s=1.0)
+    if way == "forget":
+        store.forget_texts("own")
+    else:
+        store.delete_run("own")
+    left = {what for what, key in keys.items() if kept.find(key) is not None}
+    assert left == {"conclusions"}

@@ -356,7 +356,8 @@ def _leaderboard(ranking: Ranking, *, at_most: int) -> Table:
     noted = any(row.note for row in ranking.models)
     ranges = [f"rank range\n({_percent(ranking.level)})"] if sure else []
     headings = ["rank", *ranges, "model", "score"]
-    headings += ["interval", "games", "neighbours not\nsignificantly different"] if sure else ["games"]
+    unlike = ["interval", "games", "neighbours not\nsignificantly different"]
+    headings += unlike if sure else ["games"]
     table = table_of(*[*headings, *(["note"] if noted else [])], left=("model", "note"))
     alike = _alike(ranking)
     for row in ranking.models[:at_most]:

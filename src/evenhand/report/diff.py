@@ -296,9 +296,9 @@ class _Judged:
 
 def _rows_at(side: _Side, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
     """Of the verdicts on these pairs; -1 where there is none."""
-    rows = np.full(side.pairs + 1, -1, dtype=np.intp)
-    rows[np.asarray(side.columns.number)] = np.arange(len(side.columns.number))
-    return rows[numbers]
+    judged = np.append(np.asarray(side.columns.number), 0)  # they rise, and none is 0
+    at = np.searchsorted(judged[:-1], numbers)
+    return np.where(judged[at] == numbers, at, -1)
 
 
 def _names(one: _Side, two: _Side, judged: _Judged) -> tuple[str, str]:
@@ -327,10 +327,11 @@ def _agreement(
     right, labelled, by_people = [], [], []
     for side, rows in zip(sides, judged.rows, strict=True):
         labels = np.asarray(side.columns.label, dtype=np.int8)[rows].copy()
-        votes = np.full(side.pairs + 1, NO_WINNER, dtype=np.int8)
-        for number, winner in store.voted_labels(side.run.id).items():
-            votes[number] = WINNERS.index(winner)
-        voted = votes[np.asarray(side.columns.number)[rows]]
+        votes = store.voted_labels(side.run.id)
+        numbers = np.asarray(side.columns.number)[rows]
+        voted = np.full(rows.size, NO_WINNER, dtype=np.int8)
+        for place in np.flatnonzero(np.isin(numbers, list(votes))):
+            voted[place] = WINNERS.index(votes[int(numbers[place])])
         people = (labels == NO_WINNER) & (voted != NO_WINNER)
         labels[people] = voted[people]
         outcomes = np.asarray(side.columns.outcome, dtype=np.int8)[rows]

@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
+from evenhand import __version__
 from evenhand.errors import EvenhandError, ServerBusy
 from evenhand.messages import Message
+from evenhand.serve.logs import log
 
 if TYPE_CHECKING:
     from evenhand.serve.report_cache import Figure
@@ -32,6 +34,8 @@ _BEGIN = (
 )
 _NICE = 5  # behind pages and judging
 _AGAIN_AFTER_S = 60
+_KILLED = (-9, 137)  # as the system does for want of memory
+_AT_ONCE = threading.BoundedSemaphore(2)
 
 _running: WeakKeyDictionary[Store, set[subprocess.Popen[bytes]]] = WeakKeyDictionary()
 _registering = threading.Lock()
@@ -41,15 +45,25 @@ class FigureBug(Exception):
     """Something was raised there that is no error of ours: its traceback, as text."""
 
 
+def can_start() -> bool:
+    """Whether there is a Python to start: not in a program that was frozen into one file."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
 def compute_apart(store: Store, figure: Figure[Any]) -> bytes:
     """The figure as JSON; raises what computing it raised. For a thread."""
-    with _started(store) as process:
-        request = pickle.dumps(sys.path) + pickle.dumps(
-            (store.address_with_secrets or store.address, figure)
-        )
-        answer, code = _exchange(process, request)
-    if code != 0:
-        message = Message("serve.figure_process_ended", what=figure.what, code=code)
+    address = store.address_with_secrets or store.address
+    request = pickle.dumps(sys.path) + pickle.dumps((__version__, address, figure))
+    try:
+        with _AT_ONCE, _started(store) as process:
+            answer, code = _exchange(process, request)
+    except OSError as error:  # no memory or no process is left to start one with
+        log.warning("no process could be started to compute %s: %s", figure.what, error)
+        answer, code = b"", error.errno or 1
+    if code != 0 or not answer:
+        log.warning("the process that computed %s ended with code %s", figure.what, code)
+        killed = "killed" if code in _KILLED else "ended"
+        message = Message(f"serve.figure_process_{killed}", what=figure.what, code=code)
         raise ServerBusy(message, retry_after_s=_AGAIN_AFTER_S)
     computed = pickle.loads(answer)  # noqa: S301 - by a process of ours
     if isinstance(computed, Exception):
@@ -104,9 +118,13 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints is no part of the answer
     with contextlib.suppress(AttributeError, OSError):  # Windows has no such thing
         os.nice(_NICE)
-    address, figure = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the server
+    version, address, figure = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the server
     threading.Thread(target=_end_with_server, daemon=True).start()
-    answer = pickle.dumps(_computed(address, figure))
+    if version == __version__:
+        answer = pickle.dumps(_computed(address, figure))
+    else:
+        upgraded = Message("serve.upgraded_meanwhile", version=version, now=__version__)
+        answer = pickle.dumps(ServerBusy(upgraded, retry_after_s=_AGAIN_AFTER_S))
     with answers:
         answers.write(answer)
     os._exit(0)  # what it holds need not be taken apart

@@ -23,7 +23,7 @@ from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.messages import WHOLE, Message
-from evenhand.serve.figure_process import compute_apart, end_processes
+from evenhand.serve.figure_process import can_start, compute_apart, end_processes
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, needed_run, stamp_of
 from evenhand.serve.values import error_body
@@ -32,16 +32,18 @@ from evenhand.store.report_cache import LEASED_S, CachedReport, ReportKey
 
 _T = TypeVar("_T", bound=Model)
 _R = TypeVar("_R")
-# What a figure's stamp follows: the verdicts alone, people's votes too, or how far the index is.
-DependsOn = Literal["verdicts", "votes", "index"]
+# What a figure's stamp follows: the verdicts alone, people's votes too, those and the judges' other
+# runs, or how far the index is.
+DependsOn = Literal["verdicts", "votes", "labels", "index"]
 
 # A page waits so long for a figure that is being worked out. Those of small runs come by then;
 # for others it waits only in the moment after they were begun, lest every look takes as long.
 _AWAITED_S = 0.15
 _SMALL_AWAITED_S = 0.25
 _SMALL = 2_000
-# A process takes a second to begin; what is computed in the server's own would hold up pages.
-LARGE = 20_000
+# A process takes a second to begin. What is computed in the server's own holds up pages: of so many
+# pairs, for up to two seconds.
+LARGE = 100_000
 # A run that goes on changes all the time; its figures are worked out again after so long, and
 # never so often that they would take more than a tenth of a processor.
 _AGAIN_AFTER_S = 10.0
@@ -85,6 +87,7 @@ class Figure(Generic[_T]):
     compute: Callable[[Store, Sequence[RunRecord]], _T]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     depends_on: DependsOn = "verdicts"
+    light: bool = False  # the database does nearly all of it
 
     def now(self, store: Store) -> _T:
         """Computed in this process."""
@@ -108,15 +111,17 @@ class _Cached(Generic[_T]):
         self.at_rest = is_at_rest(self._runs[0])
         items = sum(map(store.count_items, ids))
         self.small = items <= _SMALL
-        self._apart = items > LARGE
+        self._apart = items > LARGE and not figure.light and can_start()
 
     def find(self) -> tuple[str, CachedReport | None]:
         """The stamp of the runs as they are now, and what is cached, at whatever stamp."""
         store = self._store
         now = [store.run_at(run.id) or run for run in self._runs]
         parts = [__version__, *(stamp_of(store, run) for run in now)]
-        if self._figure.depends_on == "votes":
+        if self._figure.depends_on in ("votes", "labels"):
             parts.append(store.report_cache.votes_stamp())
+        if self._figure.depends_on == "labels":
+            parts += [store.judges_runs_stamp(run.id) for run in now]
         if self._figure.depends_on == "index":
             parts.append(str(store.index_state(self._runs[0].id).indexed))
         return "; ".join(parts), store.report_cache.find(self.key)
@@ -148,11 +153,21 @@ class _Cached(Generic[_T]):
 def cached_or_now(store: Store, figure: Figure[_T]) -> _T:
     """For threads: what is cached of the runs as they are, else computed and not kept."""
     cached = _Cached(store, figure)
+    found = _current(cached)
+    return cached.now() if found is None else found
+
+
+def if_cached(store: Store, figure: Figure[_T]) -> _T | None:
+    """For threads that should not wait."""
+    return _current(_Cached(store, figure))
+
+
+def _current(cached: _Cached[_T]) -> _T | None:
     stamp, report = cached.find()
     if report is not None and report.stamp == stamp and report.body and not report.failed:
         with contextlib.suppress(ValidationError):
-            return figure.model.model_validate_json(report.body)
-    return cached.now()
+            return cached.model.model_validate_json(report.body)
+    return None
 
 
 class ReportCache:
@@ -271,6 +286,10 @@ class ReportCache:
                     took_s=took_s,
                     failed=failed is not None,
                 )
+            except asyncio.CancelledError:  # the server ends: the next one need not wait
+                with contextlib.suppress(EvenhandError):
+                    kept.let_go(key, self._owner)
+                raise
             except EvenhandError as error:
                 log.warning("figures wait for the store: %s", error.message)
             except Exception:

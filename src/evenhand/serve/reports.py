@@ -148,7 +148,7 @@ def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Con
         model=Conclusions,
         compute=partial(_conclusions, families=own_families(), options=given),
         parameters=given | _of_families(),
-        depends_on="votes",
+        depends_on="labels",
     )
 
 
@@ -232,7 +232,7 @@ def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
         model=RunDiff,
         compute=partial(_diff, request=request),
         parameters=request.model_dump(mode="json", exclude={"against"}),
-        depends_on="votes",
+        depends_on="labels",
     )
 
 
@@ -310,7 +310,12 @@ def _votes(store: Store, runs: Sequence[RunRecord]) -> VotesSummary:
 
 def totals(run_id: str) -> Figure[RunTotals]:
     return Figure(
-        what="totals", runs=(run_id,), model=RunTotals, compute=_totals, depends_on="index"
+        what="totals",
+        runs=(run_id,),
+        model=RunTotals,
+        compute=_totals,
+        depends_on="index",
+        light=True,
     )
 
 

@@ -292,7 +292,9 @@ class Service:
                 full=full,
             )
 
-        return await asyncio.to_thread(read)
+        # A theme may have to be found first, which takes a processor.
+        themed = filters is not None and filters.theme is not None
+        return await (self._read(read) if themed else asyncio.to_thread(read))
 
     async def report(self, run_id: str, options: ReportOptions | None = None) -> Report:
         def read() -> Report:

@@ -141,6 +141,7 @@ _MOST_LINES = 1000
 _READ_FOR_A_REASON = 100_000
 _REASON_CHARACTERS = 240
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
+_MOST_IN_CURSOR = 2**31 - 1  # of a column of a table
 _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
 
@@ -452,6 +453,8 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
     match = _CURSOR.fullmatch(cursor)
     # Confidence alone may be missing, and it alone is no whole number.
     if match is None or (sort != "confidence" and not (match[2] or "").lstrip("-").isdigit()):
+        raise _no_cursor(cursor)
+    if max(abs(float(each)) for each in match.groups()[1:] if each) > _MOST_IN_CURSOR:
         raise _no_cursor(cursor)
     key: float | None = None
     if match[2]:

@@ -15,6 +15,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError
 from evenhand.serve.indexing import fill_some
+from evenhand.serve.report_cache import LARGE, if_cached
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.verdicts import TableQuery, client_names, themed, verdict_filter
 from evenhand.store import RunRecord, Store
@@ -94,6 +95,8 @@ def _each(store: Store, run: RunRecord) -> Iterator[ViewInRun]:
             name=view.name, saved_at=view.saved_at, filters=query.in_address(), left_out=left_out
         )
         searchable = query.query is None or coverage.words.whole
+        if query.theme is not None and coverage.table.whole:
+            searchable = searchable and _has_themes(store, run)
         if coverage.table.whole and searchable and time.monotonic() < until:
             wanted = verdict_filter(query, judges, names, numbers=themed(store, run, query))
             found = store.browse(run.id, wanted, limit=1).count
@@ -125,3 +128,10 @@ def _query(filters: Mapping[str, Any]) -> TableQuery | None:
         return TableQuery.model_validate(filters)
     except (ValidationError, InputError):
         return None
+
+
+def _has_themes(store: Store, run: RunRecord) -> bool:
+    """Whether they are there: of a large run they take seconds to find."""
+    from evenhand.serve.reports import themes
+
+    return store.count_items(run.id) <= LARGE or if_cached(store, themes(str(run.id))) is not None

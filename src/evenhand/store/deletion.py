@@ -28,6 +28,7 @@ from evenhand.store.address import FileAddress
 from evenhand.store.answers import keys_before, prepares
 from evenhand.store.database import Database
 from evenhand.store.full_text import drop_words, forget_words
+from evenhand.store.report_cache import drop_joint_figures
 from evenhand.store.rows import OF_ITEM, in_slices, pair_of
 from evenhand.store.runs import judges_of_run, needed_run
 from evenhand.store.schema import (
@@ -120,6 +121,7 @@ class DeletionStore(Database):
 
 
 def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None:
+    drop_joint_figures(connection)
     its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     dropped_judges = [
         row.judge_id
@@ -231,6 +233,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(pair_flags).where(its_flags).values(comment=None))
     for table in (report_cache, batch_requests, saved_views, job_prompts):
         connection.execute(delete(table).where(table.c.run_id == run_id))
+    drop_joint_figures(connection)
     drop_words(connection, own)
     # The error that stopped a run may quote an answer.
     its_error = select(jobs.c.error).where(jobs.c.run_id == run_id, jobs.c.error.is_not(None))

@@ -158,3 +158,12 @@ def _drop_oldest(connection: Connection, run_id: int) -> None:
         connection.execute(
             delete(report_cache).where(column.run_id == run_id, column.asked_at <= bound)
         )
+
+
+# They are kept with the first of their runs, and may quote the others.
+_OF_SEVERAL_RUNS = ("diff", "audit", "ranking", "probes")
+
+
+def drop_joint_figures(connection: Connection) -> None:
+    """Before a run's texts go: whoever wants such a figure has it computed again."""
+    connection.execute(delete(report_cache).where(report_cache.c.what.in_(_OF_SEVERAL_RUNS)))

@@ -170,6 +170,18 @@ class RunStore(Database):
             if rows:
                 connection.execute(insert(run_judges), rows)
 
+    def judges_runs_stamp(self, run_id: int) -> str:
+        """Changes when a run of one of this run's judges comes to rest: its labels speak of them
+        here too."""
+        own = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+        theirs = select(run_judges.c.run_id).where(run_judges.c.judge_id.in_(own))
+        query = select(func.count(), func.max(runs.c.updated_at)).where(
+            runs.c.id.in_(theirs), runs.c.state.in_(("finished", "stopped"))
+        )
+        with self._reading() as connection:
+            count, newest = connection.execute(query).one()
+        return f"{count} {newest}"
+
     def run_judges(self, run_id: int) -> list[JudgeRecord]:
         with self._reading() as connection:
             return judges_of_run(connection, run_id)

@@ -210,7 +210,7 @@ class TableStore(Database):
             if found.count.more:
                 places, reached = search.walked(order, start, limit)
             else:
-                ahead = found.before[::-1] if backwards else found.after(start)
+                ahead = found.before[::-1] if backwards else found.after
                 places = search.places_at(ahead[:limit])
                 reached = places[-1] if places and len(ahead) > limit else None
             came_from = places[0] if places and start is not None else None
@@ -248,7 +248,7 @@ class TableStore(Database):
             numbers = list(dict.fromkeys(each for each, _ in found.keys))
             return Neighbours(
                 _other((each for each, _ in reversed(found.before)), number),
-                _other((each for each, _ in found.after(place)), number),
+                _other((each for each, _ in found.after), number),
                 (numbers.index(number) + 1, len(numbers)) if number in numbers else None,
             )
 
@@ -331,18 +331,13 @@ _Key = tuple[int, int]  # of a verdict: its item's number, and its judge
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """All that meets the conditions, in the table's order, unless there is more; those `before` the
-    place that was asked for."""
+    """All that meets the conditions, in the table's order, unless there is more; those `before` and
+    `after` the place that was asked for."""
 
     keys: list[_Key]
     before: list[_Key]
+    after: list[_Key]
     count: CountUpTo
-
-    def after(self, place: TablePlace | None) -> list[_Key]:
-        """From that place on, without what stands there."""
-        ahead = self.keys[len(self.before) :]
-        stands = place is not None and ahead[:1] == [(place.number, place.judge_id)]
-        return ahead[1:] if stands else ahead
 
 
 class _Order:
@@ -426,42 +421,51 @@ class _Search:
             # Of more than these nobody knows how many meet the other conditions: some will do.
             looked_at = sorted(numbers)[: _LOOKED_AT if many else None]
             query = query.where(among(_INDEX.number, self._connection, looked_at))
-        keys, before = self._packed(query.limit(most + 1), descending, place)
+        keys, before, upto = self._packed(query.limit(most + 1), descending, place)
         more = many or len(keys) > most
         count = most if self._unconditional and many else min(len(keys), most)
-        return _Gathered(keys, keys[:before], CountUpTo(count, more=more))
+        return _Gathered(keys, keys[:before], keys[upto:], CountUpTo(count, more=more))
 
     def _packed(
         self, query: Select[Any], descending: bool, place: TablePlace | None
-    ) -> tuple[list[_Key], int]:
-        """In order, and how many of them come before the place. Without a key, which confidence
-        alone may lack, they come last in both directions."""
+    ) -> tuple[list[_Key], int, int]:
+        """In order, how many of them come before the place, and how many up to it. Without a key,
+        which confidence alone may lack, they come last in both directions."""
         found = query.subquery()
         key, number, judge_id = found.c
         keyed = key.is_not(None)
         order = [key.is_(None), *(each.desc() if descending else each for each in found.c)]
         before: ColumnElement[bool] = false()
+        upto: ColumnElement[bool] = false()
         if place is not None:
-            own = (number, judge_id) if place.key is None else (key, number, judge_id)
-            at = tuple(place)[-len(own) :]
-            passed = tuple_(*own) > at if descending else tuple_(*own) < at
-            before = or_(keyed, passed) if place.key is None else and_(keyed, passed)
+            own = tuple_(*((number, judge_id) if place.key is None else (key, number, judge_id)))
+            at = tuple(place)[-(2 if place.key is None else 3) :]
+            passed, reached = (own > at, own >= at) if descending else (own < at, own <= at)
+            if place.key is None:
+                before, upto = or_(keyed, passed), or_(keyed, reached)
+            else:
+                before, upto = and_(keyed, passed), and_(keyed, reached)
         if self._connection.dialect.name == "postgresql":
             line = func.concat(number, " ", judge_id)
             lines = func.string_agg(line, aggregate_order_by(literal(" "), *order))
-            packed = select(lines, func.count().filter(before))
+            packed = select(lines, func.count().filter(before), func.count().filter(upto))
         else:
-            ranked = select(number, judge_id, before.label("before")).order_by(*order).subquery()
+            told = (number, judge_id, before.label("before"), upto.label("upto"))
+            ranked = select(*told).order_by(*order).subquery()
             numbers = func.printf("%d %d", ranked.c.number, ranked.c.judge_id)
-            packed = select(func.group_concat(numbers, " "), func.count().filter(ranked.c.before))
-        text, passed_over = self._connection.execute(packed).one()
+            packed = select(
+                func.group_concat(numbers, " "),
+                func.count().filter(ranked.c.before),
+                func.count().filter(ranked.c.upto),
+            )
+        text, *passed_over = self._connection.execute(packed).one()
         values = list(map(int, (text or "").split()))
-        return list(zip(values[::2], values[1::2], strict=True)), passed_over
+        return list(zip(values[::2], values[1::2], strict=True)), passed_over[0], passed_over[1]
 
     def places_at(self, keys: Sequence[_Key]) -> list[TablePlace]:
         there = among(_INDEX.number, self._connection, [number for number, _ in keys])
         found = {place[1:]: place for place in self._read(self._any.where(there))}
-        return [found[key] for key in keys]
+        return [found[key] for key in keys if key in found]  # one may be judged anew meanwhile
 
     def _few(self, most: int) -> list[int] | None:
         """The items that have the words, or the tag where it is a rare one; None where that would
@@ -556,6 +560,8 @@ def _rows(
         for row in connection.execute(query).mappings():
             rows[row["number"], row["judge_id"]] = row
     for place in places:
+        if (place.number, place.judge_id) not in rows:  # judged anew meanwhile
+            continue
         row = rows[place.number, place.judge_id]
         outcome, winner = ENDINGS[row["ending"]]
         flags = row["flags"]

@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import hmac
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -288,6 +289,9 @@ _TYPES = {
 }
 
 
+_TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", re.IGNORECASE)
+
+
 async def static_file(visit: Visit) -> Filled | Response:
     name = visit.request.path_params["name"]
     kind = _TYPES.get(name)  # by this list alone: a name is never a path
@@ -296,7 +300,7 @@ async def static_file(visit: Visit) -> Filled | Response:
     headers = {"Cache-Control": "max-age=300", "Vary": "Accept-Encoding"}
     # Pages are never packed: their length would tell of a secret that stands beside a text of
     # somebody else's. These files hold neither.
-    packed = "gzip" in visit.request.headers.get("accept-encoding", "")
+    packed = bool(_TAKES_GZIP.search(visit.request.headers.get("accept-encoding", "")))
     if packed:
         headers["Content-Encoding"] = "gzip"
     return Response(_static(name, packed=packed), media_type=kind, headers=headers)

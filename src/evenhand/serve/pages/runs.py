@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
-from evenhand.messages import Message
+from evenhand.messages import Message, percent_number
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.ranking import RunRanking, sum_up_ranking
 from evenhand.serve.http.problems import Problem, problem_of
@@ -144,7 +144,7 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     values = {"model": conclusion.names[0], "against": conclusion.names[1]}
     if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
         ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
-        values |= {name: f"{100 * (end or 0):.0f}" for name, end in ends.items()}
+        values |= {name: percent_number(end or 0) for name, end in ends.items()}
         said = [say(f"glance.{claim.removeprefix('conclusion.')}", **values)]
         codes = " ".join(each.code for each in conclusion.messages)
         said += [say(f"glance.{each}") for each in _AGAINST if f"trust.{each}" in codes]
