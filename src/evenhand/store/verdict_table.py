@@ -272,8 +272,9 @@ class TableStore(Database):
             found = search.gathered(descending, place)
             if found.count.more:
                 back = _Order(sort, descending=descending, backwards=True)
-                before, _ = search.walked(back, place, limit // 2)
-                return before[-1] if len(before) == limit // 2 else None
+                half = max(1, limit // 2)
+                before, _ = search.walked(back, place, half)
+                return before[-1] if len(before) == half else None
             numbers = [each for each, _ in found.keys]
             at = numbers.index(number) if number in numbers else len(found.before)
             start = min(at, len(numbers) - 1) // limit * limit
