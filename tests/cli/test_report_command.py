@@ -167,9 +167,11 @@ def test_several_judges_and_models_are_a_table(command: Command, store: Store) -
     assert "3 models in 2 matchups, judged by strict, kind; 18 pairs of 18 prompts" in ran.out
     assert "evenhand rank league ranks them" in ran.out
     assert ran.out.count("sign test") == 4
+    assert "more are in the table" not in ran.out
     more = [replace(row, key=f"x{row.key}", model_b="fourth") for row in rows("A")]
     make_run(store, "larger", [*made, *more], judges=("strict", "kind"))
     larger = command("report", "larger", *HERE).out
+    assert "2 more are in the table below." in larger  # three matchups, two judges
     assert "sign test" not in larger
     assert "are in --json" in larger
 

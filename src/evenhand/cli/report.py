@@ -174,6 +174,9 @@ def show_report(console: Console, report: Conclusions) -> None:
     for each in report.conclusions[:_WHOLE_AT_MOST]:
         by = f" ({each.judge})" if len(report.judges) > 1 else ""
         show_hanging(console, Text(""), Text(one_line(each.sentence + by), "bold"))
+    if len(report.conclusions) > _WHOLE_AT_MOST:
+        more = number(len(report.conclusions) - _WHOLE_AT_MOST)
+        show_hanging(console, Text(""), Text(f"{more} more are in the table below."))
     facts = [("compared", _compared(report))]
     if not report.conclusions:
         what = "pairs" if report.judges else "judges"
