@@ -517,6 +517,22 @@ def test_nobody_leads_by_a_judge_that_takes_the_first_response(
         )
 
 
+def test_nobody_leads_by_a_judge_that_labels_show_to_be_a_coin(store: Store) -> None:
+    rows = [
+        replace(each.row, label="A" if number % 2 else "B")
+        for number, each in enumerate(three_models("A", 100))
+    ]
+    make_run(store, "coin", rows)
+    ranked = rank_runs(store, ["coin"])
+    assert ranked.labels is not None
+    assert (ranked.labels.right, ranked.labels.wrong) == (150, 150)
+    # Wilson's interval for 150 of 300: 0.5 ± 1.96 / 2 / sqrt(300 + 1.96²), or 44.4 to 55.6
+    assert [*sum_up_ranking(ranked)] == [
+        "No one is said to lead: by labels the judge is right in 50 % (44 to 56) of 300 pairs that "
+        "it decided, hardly better than a coin."
+    ]
+
+
 def test_nobody_leads_where_a_remnant_was_read(store: Store) -> None:
     """18 of 300 verdicts are more than 5 %, 15 are not."""
     for name, lost in (("many", 18), ("few", 15)):

@@ -88,8 +88,10 @@ class LabelRecord(Model):
     high: float
 
     @classmethod
-    def of(cls, store: Store, judge: JudgeRecord) -> LabelRecord | None:
-        right, wrong = store.right_and_wrong(judge.id)
+    def of(cls, store: Store, *judges: JudgeRecord) -> LabelRecord | None:
+        """Of all of them together."""
+        counts = [store.right_and_wrong(each) for each in {judge.id for judge in judges}]
+        right, wrong = (sum(column) for column in zip(*counts, strict=True))
         ends = wilson_interval(right, right + wrong)
         return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
 

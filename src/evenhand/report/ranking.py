@@ -17,6 +17,7 @@ from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
+from evenhand.report.conclusions import LabelRecord
 from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
@@ -106,6 +107,7 @@ class RunRanking(Model):
     inconsistent: Inconsistent = "half"
     flipped: int = 0  # valid verdicts that changed with the order, inconsistent or averaged
     one_order: int = 0  # valid verdicts asked in one order that nobody drew
+    labels: LabelRecord | None = None  # of all judges together
     notes: tuple[Sentence, ...]
 
 
@@ -123,6 +125,8 @@ def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
     trust = (Message("ranking.flips", **values),) if flipped else ()
     if ranked.one_order > _MANY_IN_ONE_ORDER * counts.valid:
         return (Message("ranking.one_order", part=ranked.one_order, n=counts.valid), *trust)
+    if ranked.labels is not None and ranked.labels.is_no_better:
+        return (Message("ranking.labels", **ranked.labels.values), *trust)
     claim = _leader(ranking)
     # As with two models: a judge that follows the position makes all models alike, and averages of
     # choices that contradict each other may be all position.
@@ -221,6 +225,7 @@ def rank_runs(
         inconsistent=options.inconsistent,
         flipped=flipped,
         one_order=one_order,
+        labels=LabelRecord.of(store, *(each for judged in judged_runs for each in judged.judges)),
         notes=(
             *_notes(judged_runs, read, judge=judge),
             *((Message("report.ranked_in_one_order", n=one_order),) if one_order else ()),

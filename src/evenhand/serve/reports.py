@@ -166,6 +166,7 @@ def ranking(request: RankRuns) -> Figure[RunRanking]:
         model=RunRanking,
         compute=partial(_ranking, families=own_families(), request=request),
         parameters=request.model_dump(mode="json", exclude={"runs"}) | _of_families(),
+        depends_on="labels",
     )
 
 
