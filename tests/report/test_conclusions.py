@@ -19,8 +19,10 @@ from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import gate_run
+from evenhand.report.win_rates import LabelRecord
 from evenhand.runs.options import UntilDecided
 from evenhand.stats.always_valid import always_valid_interval
+from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
 from evenhand.store import Store, open_store
 from parts import examples
@@ -289,6 +291,23 @@ def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(stor
         make_run(store, name, labelled(said, labels), judges=(name,))
         (found,) = conclude(store, name).conclusions
         assert "By labels" not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (5_800, 4_200, ""),  # better than a coin (57.0 to 59.0), by people who differ themselves
+        (5_200, 4_800, "no better"),  # and here too, but by nothing that decides (51.0 to 53.0)
+        (74, 76, "no better"),  # 41.5 to 57.3, and 60 % is ruled out
+        (25, 25, "open"),  # 36.6 to 63.4
+        (12, 7, ""),  # too few to speak of
+    ],
+)
+def test_how_far_labels_speak_for_a_judge(right: int, wrong: int, says: str) -> None:
+    ends = wilson_interval(right, right + wrong)
+    assert ends is not None
+    record = LabelRecord(right=right, wrong=wrong, low=ends[0], high=ends[1])
+    assert (record.is_no_better, record.is_open) == (says == "no better", says == "open")
 
 
 def test_a_few_ties_among_winners_are_not_what_is_in_doubt(store: Store) -> None:

@@ -24,6 +24,7 @@ from evenhand.report.families import (
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import (
     ConclusionLimits,
+    LabelRecord,
     Matchup,
     OutcomeGroup,
     RateOptions,
@@ -38,9 +39,8 @@ from evenhand.report.win_rates import (
 )
 from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.always_valid import always_valid_p
-from evenhand.stats.intervals import holm_adjusted, sign_test_p
+from evenhand.stats.intervals import holm_adjusted
 from evenhand.stats.outcomes import confidence_level
-from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
 from evenhand.stats.rates.position_bias import SPLIT, PositionBias, position_bias
 from evenhand.stats.rates.win_rate import FEWEST_DECIDED, Circumstances, Ties
@@ -63,7 +63,6 @@ __all__ = [
 # Row means that differ by more are worth a word.
 _ESTIMANDS_DIFFER = 0.005
 _NAMED = 8  # parts, in one note
-_HARDLY_BETTER = 0.6
 
 
 class GroupRate(Model):
@@ -76,52 +75,6 @@ class GroupRate(Model):
     name: str
     rate: SideRate
     adjusted_p: float | None = None
-
-
-class LabelRecord(Model):
-    """Of a judge's wins in every run of the store, how many name the winner that a label or a vote
-    does, and how many the other one; the 95 % interval of its share by Wilson (1927)."""
-
-    right: int
-    wrong: int
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, store: Store, *judges: JudgeRecord) -> LabelRecord | None:
-        """Of all of them together."""
-        counts = [store.right_and_wrong(each) for each in {judge.id for judge in judges}]
-        right, wrong = (sum(column) for column in zip(*counts, strict=True))
-        ends = wilson_interval(right, right + wrong)
-        return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
-
-    @property
-    def tells_apart(self) -> bool:
-        """They show that it is right more often than a coin."""
-        return self.right > self.wrong and sign_test_p(self.right, self.wrong) < 0.05
-
-    @property
-    def is_no_better(self) -> bool:
-        """They rule out that it is right in 60 % of what it decides."""
-        return self.right + self.wrong >= FEWEST_DECIDED and self.high < _HARDLY_BETTER
-
-    @property
-    def values(self) -> dict[str, float]:
-        n = self.right + self.wrong
-        return {"n": n, "share": self.right / n, "low": self.low, "high": self.high}
-
-    def amend(self, messages: Iterable[Message], names: tuple[str, str]) -> Iterator[Message]:
-        """What a conclusion says, with how far its judge can be trusted by them."""
-        claim, *trust = messages
-        if self.is_no_better and claim.code.startswith("conclusion."):
-            yield Message("no_conclusion.labels", model=names[0], against=names[1], **self.values)
-        else:
-            yield claim
-        yield from trust
-        if self.right + self.wrong >= FEWEST_DECIDED and not (
-            self.tells_apart or self.is_no_better
-        ):
-            yield Message("trust.labels_open", **self.values)
 
 
 class Conclusion(Model):
@@ -330,16 +283,18 @@ class _Reader:
             )
             position = _position(columns, matchup, level=wanted.level)
             called = (names[0] or wanted.side, names[1] or ("B" if wanted.side == "A" else "A"))
-            said = conclusion_messages(
-                rate,
-                called,
-                pairs=matchup.pairs,
-                one_order=rows.in_one_order(matchup),
-                position=position,
-                limits=self._limits,
-                same_family=shared_message(kin, names, families),
+            messages = tuple(
+                conclusion_messages(
+                    rate,
+                    called,
+                    pairs=matchup.pairs,
+                    one_order=rows.in_one_order(matchup),
+                    position=position,
+                    limits=self._limits,
+                    labels=labels,
+                    same_family=shared_message(kin, names, families),
+                )
             )
-            messages = tuple(said if labels is None else labels.amend(said, called))
             yield Conclusion(
                 judge=self._judge.name,
                 side=wanted.side,

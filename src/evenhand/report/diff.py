@@ -17,10 +17,10 @@ from evenhand.contract.model import Model
 from evenhand.contract.verdict import flip_or_none, rename
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence, render
-from evenhand.report.conclusions import LabelRecord, RowFacts, in_random_order, until_decided
+from evenhand.report.conclusions import RowFacts, in_random_order, until_decided
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
-from evenhand.report.win_rates import ConclusionLimits, exchange
+from evenhand.report.win_rates import ConclusionLimits, LabelRecord, exchange
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.outcomes import confidence_level

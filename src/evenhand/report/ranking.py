@@ -17,7 +17,6 @@ from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
-from evenhand.report.conclusions import LabelRecord
 from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
@@ -28,6 +27,7 @@ from evenhand.report.ranked_verdicts import (
     read_tagged,
     read_verdicts,
 )
+from evenhand.report.win_rates import LabelRecord
 from evenhand.stats.clusters import FEWEST_PROMPTS
 from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo

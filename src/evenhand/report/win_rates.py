@@ -17,8 +17,11 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
+from evenhand.stats.intervals import sign_test_p
+from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import (
+    FEWEST_DECIDED,
     Circumstances,
     TestedMean,
     Ties,
@@ -26,7 +29,7 @@ from evenhand.stats.rates.win_rate import (
     win_rate,
 )
 from evenhand.stats.stopping.sequential import SequentialDecision
-from evenhand.store import CriterionColumns, OutcomeColumns
+from evenhand.store import CriterionColumns, JudgeRecord, OutcomeColumns, Store
 from evenhand.store.runs import Survey
 
 Codes = NDArray[np.int8]
@@ -280,6 +283,51 @@ class ConclusionLimits(Model):
         return self
 
 
+# What labels have to rule out before they say that a judge is hardly better than a coin; the second
+# where they do not show that it is better at all.
+_HARDLY_BETTER, _PERHAPS_BETTER = 0.55, 0.6
+
+
+class LabelRecord(Model):
+    """Of a judge's wins in every run of the store, how many name the winner that a label or a vote
+    does, and how many the other one; the 95 % interval of its share by Wilson (1927)."""
+
+    right: int
+    wrong: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, store: Store, *judges: JudgeRecord) -> LabelRecord | None:
+        """Of all of them together."""
+        counts = [store.right_and_wrong(each) for each in {judge.id for judge in judges}]
+        right, wrong = (sum(column) for column in zip(*counts, strict=True))
+        ends = wilson_interval(right, right + wrong)
+        return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
+
+    @property
+    def tells_apart(self) -> bool:
+        """They show that it is right more often than a coin."""
+        return self.right > self.wrong and sign_test_p(self.right, self.wrong) < 0.05
+
+    @property
+    def is_no_better(self) -> bool:
+        """They show that it is hardly better than one."""
+        bound = _HARDLY_BETTER if self.tells_apart else _PERHAPS_BETTER
+        return self.right + self.wrong >= FEWEST_DECIDED and self.high < bound
+
+    @property
+    def values(self) -> dict[str, float]:
+        n = self.right + self.wrong
+        return {"n": n, "share": self.right / n, "low": self.low, "high": self.high}
+
+    @property
+    def is_open(self) -> bool:
+        """Enough of them to say that they do not show it either way."""
+        enough = self.right + self.wrong >= FEWEST_DECIDED
+        return enough and not self.tells_apart and not self.is_no_better
+
+
 def conclusion_messages(
     rate: SideRate,
     names: tuple[str, str],
@@ -288,6 +336,7 @@ def conclusion_messages(
     one_order: int,
     position: PositionBias,
     limits: ConclusionLimits,
+    labels: LabelRecord | None,
     same_family: Message | None = None,
 ) -> Iterator[Message]:
     """What is claimed, from how many prompts, how sure, and how far the judge can be trusted."""
@@ -298,6 +347,8 @@ def conclusion_messages(
     low, high = rate.low, rate.high
     if rate.doubts and low is not None and high is not None and low <= 0.5 <= high:
         yield _doubt(rate, called, pairs=pairs, both=both, position=position)
+    elif low is not None and labels is not None and labels.is_no_better:
+        yield Message("no_conclusion.labels", **called, **labels.values)
     else:
         yield claim_message(rate, names)
         if limits.smallest_effect is not None and low is not None and high is not None:
@@ -310,6 +361,8 @@ def conclusion_messages(
         yield _trust(rate, position, pairs=both)
     if position.alarm is not None:
         yield _position_alarm(position, position.alarm)
+    if labels is not None and labels.is_open:
+        yield Message("trust.labels_open", **labels.values)
     if same_family is not None:
         yield same_family
 
