@@ -72,7 +72,8 @@ class EvenhandError(Exception):
         self.metadata: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is, for another process: what made it is not there to make it again."""
+        """As it is, for another process: what made it is not there to make it again. (copyreg's
+        stub lacks this, which pickle documents.)"""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def reword(self, message: str) -> None:
