@@ -362,7 +362,14 @@ async def test_what_is_prepared_is_written_once_for_all_workers(
 ) -> None:
     """Six prompts and five models: 60 pairs in 120 passes, 6 + 6 + 30 texts. Shards of 16 pairs cut
     the ten pairs of a prompt in two."""
-    server, told = start_server(slowly_written), list[Progress]()
+    told = list[Progress]()
+
+    def until_told(request: SeenRequest) -> Slow:
+        """Progress is told four times a second: an analysis takes longer until calls were told."""
+        held = artefact_in(request.prompt) == "analysis" and not any(each.calls for each in told)
+        return Slow(0.3 if held else 0.005, chat_reply(answer_to(request.prompt)))
+
+    server = start_server(until_told)
     two = {"config": PREPARED, "ray_workers": 2, "concurrency": 6}
     summary = await judged(
         server, pairings(6, 5), fresh_database, monkeypatch, on_progress=told.append, **two
