@@ -179,22 +179,36 @@ def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:
     assert (found.labels, found.by_people, found.change.value) == (20, 20, 1.0)
 
 
-def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> None:
-    def rows(winner: str, models: tuple[str, str], text: str) -> list[Row]:
-        named = {"model_a": models[0], "model_b": models[1]}
-        pairs = [{"response_a": f"{text} {n}", "response_b": text} for n in range(30)]
-        return [
-            Row(f"q{n}", says(winner), pair=pair, **named)  # type: ignore[arg-type]
-            for n, pair in enumerate(pairs)
-        ]
+def between(winner: str, models: tuple[str, str], text: str) -> list[Row]:
+    """Thirty pairs with ids, whose responses are others for each `text`."""
+    named = {"model_a": models[0], "model_b": models[1]}
+    pairs = [{"response_a": f"{text} {n}", "response_b": text} for n in range(30)]
+    return [
+        Row(f"q{n}", says(winner), pair=pair, **named)  # type: ignore[arg-type]
+        for n, pair in enumerate(pairs)
+    ]
 
-    make_run(store, "before", rows("A", ("old", "new"), "monday"))
-    make_run(store, "after", rows("B", ("new", "old"), "tuesday"))
+
+def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> None:
+    make_run(store, "before", between("A", ("old", "new"), "monday"))
+    make_run(store, "after", between("B", ("new", "old"), "tuesday"))
     found = diff_runs(store, "before", "after", DiffOptions(from_outcome="A", limit=1))
     # The old one won every time, as A and then as B.
     assert (found.matched.id, found.change.changed, found.names) == (30, 0, ("old", "new"))
     assert (found.flipped[0].second.winner, found.flipped_in_all) == ("A", 30)
     assert "A and B have changed places in 30 pairs" in found.notes[1]
+
+
+@pytest.mark.parametrize(("models", "winner"), [(("base", "v2"), "B"), (("v2", "base"), "A")])
+def test_another_version_is_named_and_its_baseline_is_found_on_either_side(
+    store: Store, models: tuple[str, str], winner: str
+) -> None:
+    make_run(store, "monday", between("A", ("base", "v1"), "monday"))
+    make_run(store, "tuesday", between(winner, models, "tuesday"))
+    found = diff_runs(store, "monday", "tuesday")
+    # The baseline won every time, and then never.
+    assert (found.change.towards_b, found.change.towards_a, found.names) == (30, 0, ("A", "B"))
+    assert found.notes[-1] == "B is v1 in run monday and v2 in run tuesday"
 
 
 def test_responses_that_have_not_moved_are_not_turned_by_their_models(store: Store) -> None:

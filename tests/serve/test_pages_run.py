@@ -9,8 +9,10 @@ import pytest
 from scipy.stats import binomtest
 
 from browser_site import JUDGES, KnowingJudge, answers_by_model
+from evenhand.store import open_store
 from html_reading import Html
 from http_service import StartService, start_service
+from judged_runs import judged_run
 from page_visits import Visitor, count_of, seen, serving
 from run_data import adds_up, sums
 from servers import Reply, SeenRequest, Slow
@@ -49,10 +51,47 @@ def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
     assert "finished" in row.text
     assert "30 pairs" in row.text
     assert "60 / 60" not in row.text  # of what is finished nothing is left to count
-    # A is right in 20 of 30 pairs, by each of the two judges.
-    assert "A won 40" in row.text
+    # A is right in 20 of 30 pairs, by each of the two judges; all figures are of the first.
+    assert "A won 20" in row.text
+    assert "30 of 30" in row.text
     assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in row.text
+    assert "by good; none of 2 judges shows one to be better" in row.text
     assert run in page.links
+
+
+def test_where_judges_say_otherwise_the_list_and_the_run_tell_of_it(visitor: Visitor) -> None:
+    with open_store(visitor.service.config.store) as store:
+        judged_run(store, "Split", {"one": "B" * 40, "two": "A" * 40, "three": "AB" * 20})
+        judged_run(store, "Same", {"one": "B" * 40, "four": "B" * 40})
+    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    split, same = (
+        next(each.text for each in page.all("tr") if name in each.text)
+        for name in ("Split", "Same")
+    )
+    assert "B is better: 100 %" in split
+    assert "B won 40" in split
+    assert "by one; 2 of 3 judges do not say so" in split
+    assert "by one; all 2 judges say so" in same
+    run = next(each for each in page.all("a") if each.text == "Split").attributes["href"]
+    page = visitor.wait(run, lambda page: "being worked out" not in page.text)
+    (told,) = page.all("p", class_="warns")
+    assert told.text == "Other judges of the same pairs do not say so:"
+    said = [each.text.split("(")[0] for each in page.all("li") if ": " in each.text]
+    assert said[0] == "two: \u2068B\u2069 is worse than \u2068A\u2069: 0 % "
+    assert said[1].startswith("three: No difference shown between")
+
+
+def test_labels_that_come_later_change_what_the_list_says(visitor: Visitor) -> None:
+    def told() -> str:
+        page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+        return next(each.text for each in page.all("tr") if "Unlabelled" in each.text)
+
+    with open_store(visitor.service.config.store) as store:
+        judged_run(store, "Unlabelled", {"coin": "B" * 40})
+    assert "B is better" in told()
+    with open_store(visitor.service.config.store) as store:
+        judged_run(store, "Labelled", {"coin": "AB" * 100}, labels="AABB" * 50)
+    assert "by labels the judge is hardly better than a coin" in told()
 
 
 def test_the_win_rate_stands_with_its_interval(visitor: Visitor, run: str) -> None:

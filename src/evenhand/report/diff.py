@@ -203,7 +203,8 @@ def diff_runs(
         always_valid=any(until_decided(each.run) is not None for each in sides),
     )
     agreement = _agreement(store, sides, judged, prompts, asked.level)
-    names = _names(one, two, judged)
+    models = _models(one, judged, 0), _models(two, judged, 1)
+    names = _names(*models)
     messages = tuple(_messages(change, sides, names[1], agreement))
     chosen = judged.chosen(asked)
     shown = chosen[judged.matches.first[chosen] > asked.after]
@@ -223,7 +224,7 @@ def diff_runs(
         level=asked.level,
         messages=messages,
         sentence=render(messages),
-        notes=tuple(_notes(matched, pending, sides, judged)),
+        notes=tuple(_notes(matched, pending, sides, judged, models)),
     )
 
 
@@ -301,19 +302,27 @@ def _rows_at(side: _Side, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.where(judged[at] == numbers, at, -1)
 
 
-def _names(one: _Side, two: _Side, judged: _Judged) -> tuple[str, str]:
-    """What A and B are called, where both runs say the same of every pair."""
+_Models = tuple[str | None, str | None]
+
+
+def _models(side: _Side, judged: _Judged, which: Literal[0, 1]) -> _Models | None:
+    """Of A and B as the first run has them; None where they are others from pair to pair."""
     names: dict[str, int] = {}
-    first, second = (
-        models_of(side.columns, names, rows)
-        for side, rows in zip((one, two), judged.rows, strict=True)
-    )
-    second = np.where(judged.matches.exchanged, second[::-1], second)
-    met = np.unique(np.concatenate([first, second], axis=1), axis=1)
+    models = models_of(side.columns, names, judged.rows[which])
+    if which == 1:
+        models = np.where(judged.matches.exchanged, models[::-1], models)
+    met = np.unique(models, axis=1)
     if met.shape[1] > 1:
+        return None
+    called = [*names, None]
+    return called[int(met[0, 0])], called[int(met[1, 0])]
+
+
+def _names(first: _Models | None, second: _Models | None) -> tuple[str, str]:
+    """What A and B are called, where both runs say the same of every pair."""
+    if first is None or first != second:
         return "A", "B"
-    called = [*names, None][int(met[0, 0])], [*names, None][int(met[1, 0])]
-    return called[0] or "A", called[1] or "B"
+    return first[0] or "A", first[1] or "B"
 
 
 def _agreement(
@@ -414,7 +423,11 @@ def _called(side: _Side, sides: tuple[_Side, _Side]) -> str:
 
 
 def _notes(
-    matched: Matches, pending: int, sides: tuple[_Side, _Side], judged: _Judged
+    matched: Matches,
+    pending: int,
+    sides: tuple[_Side, _Side],
+    judged: _Judged,
+    models: tuple[_Models | None, _Models | None],
 ) -> Iterator[Sentence]:
     one, two = sides
     counts = _counted(matched, one, two)
@@ -436,8 +449,14 @@ def _notes(
     turned = int(judged.matches.exchanged.sum())
     if turned:
         yield Message("diff.exchanged", n=turned)
-    if np.unique(models_of(one.columns, {}, judged.rows[0]), axis=1).shape[1] > 1:
+    first, second = models
+    if first is None or second is None:
         yield Message("diff.several_models")
+        return
+    runs = {"first": one.run.name, "second": two.run.name}
+    for label, before, after in zip("AB", first, second, strict=True):
+        if before != after and before is not None and after is not None:
+            yield Message("diff.other_model", label=label, before=before, after=after, **runs)
 
 
 def _flipped(

@@ -154,8 +154,10 @@ def _models_exchanged(
     names: dict[str, int] = {}
     model_a, model_b = models_of(one, names, np.arange(partner.size))
     their_a, their_b = models_of(two, names, partner)
-    both = (model_a >= 0) & (model_b >= 0) & (model_a != model_b)
-    exchanged: NDArray[np.bool_] = both & (model_a == their_b) & (model_b == their_a)
+    named = (model_a >= 0) & (model_b >= 0) & (their_a >= 0) & (their_b >= 0)
+    stays = (model_a == their_a) | (model_b == their_b)
+    # One is enough: a new version may stand where its baseline stood.
+    exchanged: NDArray[np.bool_] = named & ~stays & ((model_a == their_b) | (model_b == their_a))
     return exchanged
 
 

@@ -170,14 +170,16 @@ class RunStore(Database):
             if rows:
                 connection.execute(insert(run_judges), rows)
 
-    def judges_runs_stamp(self, run_id: int) -> str:
+    def judges_runs_stamp(self, run_id: int | None = None) -> str:
         """Changes when a run of one of this run's judges comes to rest: its labels speak of them
-        here too."""
-        own = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-        theirs = select(run_judges.c.run_id).where(run_judges.c.judge_id.in_(own))
+        here too. Without a run, when any does."""
         query = select(func.count(), func.max(runs.c.updated_at)).where(
-            runs.c.id.in_(theirs), runs.c.state.in_(("finished", "stopped"))
+            runs.c.state.in_(("finished", "stopped"))
         )
+        if run_id is not None:
+            own = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+            theirs = select(run_judges.c.run_id).where(run_judges.c.judge_id.in_(own))
+            query = query.where(runs.c.id.in_(theirs))
         with self._reading() as connection:
             count, newest = connection.execute(query).one()
         return f"{count} {newest}"

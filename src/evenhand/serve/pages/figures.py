@@ -184,16 +184,38 @@ def _counts(counts: OutcomeCounts) -> tuple[tuple[Kind, int], ...]:
 @dataclass(frozen=True, slots=True)
 class ShownConclusion:
     """`seen` and `themes`, where A and B are the same two in every pair: what else the judge's
-    verdicts show."""
+    verdicts show. `otherwise` are other judges' of the same two that claim something else."""
 
     own: Conclusion
+    otherwise: tuple[Conclusion, ...]
     checks: tuple[TrustCheck, ...]
     seen: JudgeOverview | None
     themes: Themes | None
 
 
+def by_others(chosen: Conclusion, found: Conclusions) -> tuple[list[Conclusion], list[Conclusion]]:
+    """What the other judges conclude of the same two, and of these what claims something else."""
+    two = chosen.model, chosen.against
+    others = [
+        each
+        for each in found.conclusions
+        if each.judge != chosen.judge and (each.model, each.against) == two
+    ]
+    return others, [each for each in others if claim_of(each) != claim_of(chosen)]
+
+
+def claim_of(conclusion: Conclusion) -> str | None:
+    """None where neither is said to be better."""
+    code = conclusion.messages[0].code if conclusion.messages else ""
+    return code if code in ("conclusion.better", "conclusion.worse") else None
+
+
 def show_conclusion(
-    chosen: Conclusion, overview: RunOverview | None, themes: Iterable[Themes], links: RunLinks
+    chosen: Conclusion,
+    found: Conclusions,
+    overview: RunOverview | None,
+    themes: Iterable[Themes],
+    links: RunLinks,
 ) -> ShownConclusion:
     by_judge = {each.judge: each for each in overview.judges} if overview else {}
     seen = by_judge.get(chosen.judge) if links.one_contest else None
@@ -207,6 +229,7 @@ def show_conclusion(
     said = [each for each in themes if each.judge == offered and links.one_contest]
     return ShownConclusion(
         own=chosen,
+        otherwise=tuple(by_others(chosen, found)[1]),
         checks=tuple(trust_checks(chosen, labels[0] if labels else None)),
         seen=seen,
         themes=next((each for each in said if _says_why(each)), None),

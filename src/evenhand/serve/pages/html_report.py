@@ -131,7 +131,7 @@ def _figures(
         "links": links,
         "themes": themes if choice.all else (),
         "shown": [
-            show_conclusion(each, seen, themes, links)
+            show_conclusion(each, conclusions, seen, themes, links)
             for each in conclusions.conclusions[:_WHOLE_AT_MOST]
         ],
         "ranked": _ranking(store, conclusions),

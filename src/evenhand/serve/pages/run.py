@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.conclusions import Conclusions
 from evenhand.report.ranking import sum_up_ranking
 from evenhand.report.run import RunReport
 from evenhand.serve import reports
@@ -63,9 +63,12 @@ async def show_run(visit: Visit) -> Filled | Response:
         ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
         kept.append(ranked)
     ranking = ranked.value.ranking if ranked is not None and ranked.value is not None else None
-    chosen = None
-    if ranking is None and status.done:  # before that there is nothing but zeros to show
-        chosen = _chosen(conclusions.value, query.comparison or 1)
+    shown, found = None, conclusions.value
+    # Before a pair is done there is nothing but zeros to show.
+    if ranking is None and status.done and found is not None and found.conclusions:
+        chosen = found.conclusions[min(query.comparison or 1, len(found.conclusions)) - 1]
+        said = themes.value.judges if themes.value else ()
+        shown = show_conclusion(chosen, found, overview.value, said, links)
     return Filled(
         "run.html",
         {
@@ -77,17 +80,13 @@ async def show_run(visit: Visit) -> Filled | Response:
             "board": None if ranking is None else board_of(ranking, most=_MODELS_ON_TOP),
             "leads": sum_up_ranking(ranked.value) if ranked is not None and ranked.value else (),
             "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
-            "shown": None
-            if chosen is None
-            else show_conclusion(
-                chosen, overview.value, themes.value.judges if themes.value else (), links
-            ),
-            "several": several_models(conclusions.value),
+            "shown": shown,
+            "several": several_models(found),
             "links": links,
             "waiting": any(each.waiting for each in kept)
             or (totals.value is not None and not totals.value.whole),
             "shown_at_most": SHOWN_AT_MOST,
-            **_compared(conclusions.value, query),
+            **_compared(found, query),
             "options": dict(options),
         },
     )
@@ -109,12 +108,6 @@ def _compared(found: Conclusions | None, query: RunQuery) -> dict[str, Any]:
 async def show_progress(visit: Visit) -> Filled | Response:
     """How it stands alone, for the page that is open."""
     return Filled("_run_progress.html", {"run": await visit.service.run(visit.run_id)})
-
-
-def _chosen(conclusions: Conclusions | None, number: int) -> Conclusion | None:
-    if conclusions is None or not conclusions.conclusions:
-        return None
-    return conclusions.conclusions[min(number, len(conclusions.conclusions)) - 1]
 
 
 def _links(

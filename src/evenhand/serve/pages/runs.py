@@ -20,7 +20,7 @@ from evenhand.report.ranking import RunRanking, sum_up_ranking
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.pages.figures import several_models
+from evenhand.serve.pages.figures import by_others, claim_of, several_models
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.report_cache import CachedFigure
@@ -31,7 +31,6 @@ from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RankRuns, RunStatus, StartRun, read_value
 
 _ROWS = 50
-_RATES_SHOWN = 1
 _KEPT_GLANCES = 500
 _SIDE_FIELDS = ("modelA", "modelB", "systemA", "systemB", "templateA", "templateB")
 _FIELDS = frozenset(
@@ -57,17 +56,27 @@ _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """The first win rate of a run; `more` are not shown. `models` have names; of three or more
-    `leads` says who does. `orders` of all comparisons: how many pairs they agree on, and of how
-    many. `settled`: it stays as it is."""
+    """Of two models, what is `shown` of the first judge, as every figure of the row then is; of
+    `judges` on the same two, `otherwise` claim something else. `models` have names; of three or
+    more `leads` says who does. `orders`: how many pairs they agree on, and of how many. `settled`:
+    it stays as it is."""
 
-    rates: tuple[Conclusion, ...] = ()
-    more: int = 0
+    shown: Conclusion | None = None
+    comparisons: int = 0
+    judges: int = 1
+    otherwise: int = 0
     models: int = 0
     leads: tuple[Message, ...] = ()
     orders: tuple[int, int] = (0, 0)
     follows_position: bool = False
     settled: bool = True
+
+    @property
+    def agreement(self) -> str:
+        """Of the judges, in a word of `runs`."""
+        if self.otherwise:
+            return "otherwise"
+        return "agree" if self.shown is not None and claim_of(self.shown) else "none_better"
 
     @classmethod
     def of(
@@ -77,18 +86,20 @@ class Glance:
         if kept.value is None:
             return cls(settled=settled)
         found = kept.value.conclusions
-        shown = found[:_RATES_SHOWN]
-        agreed = [each.position.consistency for each in found]
+        models = len({name for each in found for name in (each.model, each.against)} - {None})
+        told = found if models > 2 else found[:1]
+        agreed = [each.position.consistency for each in told]
+        others, otherwise = by_others(found[0], kept.value) if found else ([], [])
         return cls(
-            # Their parts would be most of them, and are not shown here.
-            rates=tuple(
-                each.model_copy(update={"by_criterion": (), "by_tag": ()}) for each in shown
-            ),
-            more=len(found) - len(shown),
-            models=len({name for each in found for name in (each.model, each.against)} - {None}),
+            # Its parts would be most of it, and are not shown here.
+            shown=found[0].model_copy(update={"by_criterion": (), "by_tag": ()}) if found else None,
+            comparisons=len(found),
+            judges=len(others) + 1,
+            otherwise=len(otherwise),
+            models=models,
             leads=sum_up_ranking(ranked.value)[:1] if ranked and ranked.value else (),
             orders=(sum(each.part for each in agreed), sum(each.of for each in agreed)),
-            follows_position=any(each.win_rate.doubts[:1] == ("position",) for each in found),
+            follows_position=any(each.win_rate.doubts[:1] == ("position",) for each in told),
             settled=settled,
         )
 
@@ -107,7 +118,7 @@ class RunListItem:
 
 
 # Of each service, what its runs at rest came to: a list of fifty would ask the store for each.
-_seen: WeakKeyDictionary[Service, dict[tuple[str, datetime], Glance]] = WeakKeyDictionary()
+_seen: WeakKeyDictionary[Service, dict[tuple[str, datetime, str], Glance]] = WeakKeyDictionary()
 
 
 async def list_runs(visit: Visit) -> Filled | Response:
@@ -122,7 +133,8 @@ async def list_progress(visit: Visit) -> Filled | Response:
 async def _listed(visit: Visit) -> dict[str, Any]:
     after = visit.request.query_params.get("after") or None
     page = await visit.service.runs(after=after, limit=_ROWS)
-    lines = await asyncio.gather(*(_line(visit.service, status) for status in page.runs))
+    labels = await asyncio.to_thread(_labels_stamp, visit.service)
+    lines = await asyncio.gather(*(_line(visit.service, status, labels) for status in page.runs))
     live = any(line.live for line in lines)
     say = Wording(visit.language)
     return {
@@ -153,11 +165,17 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     return say(f"glance.{why}" if say.knows(f"glance.{why}") else "glance.nothing", **values)
 
 
-async def _line(service: Service, status: RunStatus) -> RunListItem:
+def _labels_stamp(service: Service) -> str:
+    """Labels and votes on any run speak of its judges in others too."""
+    store = service.store
+    return f"{store.report_cache.votes_stamp()} {store.judges_runs_stamp()}"
+
+
+async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem:
     if not status.at_rest or not status.done:
         return RunListItem(status, None)
     seen = _seen.setdefault(service, {})
-    key = status.id, status.updated_at
+    key = status.id, status.updated_at, labels
     glance = seen.get(key)
     if glance is None:
         try:
