@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from browser_site import Site
 from evenhand.serve.pages.vote import NAME_COOKIE
@@ -334,3 +334,13 @@ def settled(page: Page) -> None:
           return picture.decode();
         }))"""
     )
+
+
+def marks_seen(box: Locator) -> bool:
+    """Whether what differs can be told from what does not."""
+    seen = box.locator("mark").evaluate_all(
+        "marks => marks.map((each) => getComputedStyle(each).backgroundColor)"
+    )
+    assert seen
+    assert len(set(seen)) <= 2  # A's colour and B's
+    return "rgba(0, 0, 0, 0)" not in seen

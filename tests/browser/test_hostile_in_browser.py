@@ -42,7 +42,7 @@ def poke(page: Page) -> None:
 
 @pytest.mark.parametrize(("number", "attack"), NUMBERED)
 def test_pair_shows_it_as_text(number: int, attack: Attack, look: Look, site: Site) -> None:
-    page = look(f"{site.run('hostile')}/pairs/{number}?view=raw&marks=off", PHONE)
+    page = look(f"{site.run('hostile')}/pairs/{number}?view=raw", PHONE)
     told = page.locator(".side-A pre.response").text_content()
     assert told is not None
     assert told.strip("\n") == f"{attack.text}\n\nA of {attack.name}"

@@ -9,7 +9,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser_site import Site, answers_by_model
-from real_browser import PHONE, PLAIN, Look, Surroundings, accessibility_faults, keep_screenshot
+from real_browser import (
+    PHONE,
+    PLAIN,
+    Look,
+    Surroundings,
+    accessibility_faults,
+    keep_screenshot,
+    marks_seen,
+)
 
 ROWS = "table[data-keys] tbody tr"
 # Each pair is judged by both judges, and a page of the table has 50 rows.
@@ -29,6 +37,18 @@ def test_table_is_filtered_by_outcome_and_its_address_can_be_shared(look: Look, 
     assert query_of(page)["outcome"] == ["inconsistent"]
     again = look(page.url)
     assert again.locator(ROWS).all_inner_texts() == page.locator(ROWS).all_inner_texts()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_differences_are_marked_where_most_words_are_shared_and_anyway(
+    look: Look, site: Site, script: bool
+) -> None:
+    page = look(f"{site.run()}/pairs/1", Surroundings(script=script))
+    pair, box = page.locator(".both"), page.locator(".marking input")
+    expect(page.locator(".both .quiet").last).to_contain_text("of their words")
+    assert marks_seen(pair) == box.is_checked()
+    box.click()
+    assert marks_seen(pair) == box.is_checked()
 
 
 @pytest.mark.parametrize("words", ["freezer bread", "密度", "LIBRATION"])

@@ -21,6 +21,7 @@ from real_browser import (
     Surroundings,
     accessibility_faults,
     keep_screenshot,
+    marks_seen,
     wider_than_the_window,
 )
 from stored_runs import says
@@ -204,14 +205,17 @@ def test_pair_shows_what_differs_rendered_or_raw(look: Look, reports: Path) -> N
     reader = page.locator("article.reader")
     expect(reader.locator(".markdown strong")).to_have_text("10")
     # "It is 10." and "The sum is **10**.": two of four words are in both, too few to mark others.
-    expect(reader.locator("mark")).to_have_count(0)
     expect(reader).to_contain_text("share 50 % of their words")
+    assert not marks_seen(reader)
+    reader.get_by_label("Mark differences anyway").check()
+    assert marks_seen(reader)
     reader.locator("summary", has_text="Raw answers").first.click()
     answer = reader.locator("details.fold details").first
     answer.locator("summary").click()
     expect(answer.locator("pre")).to_contain_text('"winner": "B"')  # to the letter
     reader.get_by_text("Show raw").click()
     expect(reader.locator(".side-B pre")).to_contain_text("The sum is **10**.")
+    expect(reader.locator(".marking")).to_have_count(0)  # here raw texts have no marks
     page.keyboard.press("j")
     expect(reader.locator("#pair-title")).to_contain_text("q6")
     expect(reader.locator(".side-B pre")).to_be_visible()  # as it was chosen

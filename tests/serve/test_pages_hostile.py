@@ -73,19 +73,18 @@ def raw_texts(page: Html) -> list[str]:
 @each_case("name", NAMES)
 def test_in_prompts_and_responses_it_is_text(name: str, visitor: Visitor, run: str) -> None:
     row = row_of(BY_NAME[name])
-    page = visitor.see(f"{run}/pairs/{number_of(name)}?view=raw&marks=off")
+    page = visitor.see(f"{run}/pairs/{number_of(name)}?view=raw")
     assert raw_texts(page) == [row[field] for field in FIELDS]
 
 
 @each_case("name", NAMES)
 def test_rendered_as_markdown_it_does_nothing(name: str, visitor: Visitor, run: str) -> None:
-    for marks in ("on", "off"):
-        page = visitor.see(f"{run}/pairs/{number_of(name)}?marks={marks}")
-        texts = page.all("div", class_="markdown")
-        assert texts
-        for each in page.elements:
-            if texts[0] in each.within:
-                assert each.attributes.keys() <= {"href", "rel", "target", "class", "tabindex"}
+    page = visitor.see(f"{run}/pairs/{number_of(name)}")
+    texts = page.all("div", class_="markdown")
+    assert texts
+    for each in page.elements:
+        if texts[0] in each.within:
+            assert each.attributes.keys() <= {"href", "rel", "target", "class", "tabindex"}
 
 
 @each_case("name", NAMES)

@@ -53,7 +53,7 @@ def responses(page: Html) -> list[Element]:
 def test_the_beginning_of_a_response_is_shown_whatever_its_length(
     visitor: Visitor, name: str
 ) -> None:
-    page = visitor.see(f"/runs/1/pairs/{NUMBERS[name]}?marks=off&view=raw")
+    page = visitor.see(f"/runs/1/pairs/{NUMBERS[name]}?view=raw")
     for shown, text in zip(responses(page), TEXTS[name], strict=True):
         # Of the white space at both ends, and of breaks, the reading of a page keeps nothing.
         assert shown.text.split() == text[:MOST_SHOWN].split()

@@ -71,8 +71,10 @@ def test_words_that_differ_are_marked_and_need_not_be(visitor: Visitor, run: str
     page = visitor.see(f"{run}/pairs/1")
     assert [each.text for each in page.all("mark")] == ["2", "3"]
     # It, is, by and counting are in both, and one word of five is not.
-    assert "80 % of the words are in both" in page.text
-    assert visitor.see(f"{run}/pairs/1?marks=off").all("mark") == []
+    assert "The responses share 80 % of their words." in page.text
+    (marking,) = page.all("label", class_="marking")
+    (box,) = [each for each in page.all("input") if marking in each.within]
+    assert (marking.text, "checked" in box.attributes) == ("Mark differences", True)
 
 
 def test_markdown_is_rendered_or_shown_as_it_is(visitor: Visitor, run: str) -> None:
@@ -87,7 +89,7 @@ def test_markdown_is_rendered_or_shown_as_it_is(visitor: Visitor, run: str) -> N
 
 
 def test_raw_texts_are_verbatim(visitor: Visitor, run: str) -> None:
-    page = visitor.see(f"{run}/pairs/4?view=raw&marks=off")
+    page = visitor.see(f"{run}/pairs/4?view=raw")
     shown = ["".join(each.texts) for each in page.all("pre", class_="response")]
     # A browser leaves out the first line's end of a pre.
     assert shown[-2:] == ["\n" + MARKDOWN["response_a"], "\n" + MARKDOWN["response_b"]]

@@ -47,13 +47,13 @@ def test_chinese_is_compared_sign_by_sign() -> None:
     assert differing(found.b[0]) == ["不"]
 
 
-def test_marks_stand_only_where_most_words_are_in_both() -> None:
+def test_marks_are_worth_showing_only_where_most_words_are_in_both() -> None:
     """Three words of five are 0.6 in common, four are 0.8."""
-    apart = show_responses("a b c d e", "a b c x y", rendered=False, marks="where it helps")
-    assert (apart.alike, apart.marked) == (0.6, False)
-    assert "<mark>" not in apart.a.html + apart.b.html
-    close = show_responses("a b c d e", "a b c d x", rendered=False, marks="where it helps")
-    assert (close.alike, close.marked) == (0.8, True)
+    apart = show_responses("a b c d e", "a b c x y", rendered=False)
+    assert (apart.alike, apart.worth_marking) == (0.6, False)
+    assert "<mark>x y</mark>" in apart.b.html
+    close = show_responses("a b c d e", "a b c d x", rendered=False)
+    assert (close.alike, close.worth_marking) == (0.8, True)
     assert "<mark>x</mark>" in close.b.html
 
 
@@ -68,12 +68,10 @@ def test_texts_that_repeat_themselves_are_compared_too() -> None:
     assert {span.text for span in found.b[0] if span.differs} == {"median"}
 
 
-def test_marks_can_be_asked_for_and_left_out() -> None:
-    anyway = show_responses("alpha beta", "one two", rendered=True, marks="always")
-    assert (anyway.alike, anyway.marked) == (0.0, True)
-    assert "<mark>alpha beta</mark>" in anyway.a.html
-    never = show_responses("same text", "same text", rendered=True, marks="never")
-    assert (never.alike, never.marked) == (None, False)
+def test_responses_need_not_be_compared() -> None:
+    alone = show_responses("some text", "some other text", rendered=True, compare=False)
+    assert (alone.alike, alone.worth_marking) == (None, False)
+    assert "<mark>" not in alone.a.html + alone.b.html
 
 
 def test_texts_that_are_too_long_are_not_compared() -> None:

@@ -24,7 +24,7 @@ from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import FILTER_WORDS, LEANING
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording, address
-from evenhand.serve.pages.texts import Marks, ShownPair, show_pair_texts
+from evenhand.serve.pages.texts import ShownPair, show_pair_texts
 from evenhand.serve.prompt_texts import SentMessage, sent_prompt
 from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import is_number, needed_run
@@ -223,11 +223,9 @@ TABLE_PAGES = (
 )
 
 
-_BESIDE = BESIDE | {"view", "marks"}
+_BESIDE = BESIDE | {"view"}
 _MOST_VOTES = 200
 _SENT_AT_MOST = 100_000
-
-_MARKS: dict[str, Marks] = {"on": "always", "off": "never"}
 
 
 async def show_pair(visit: Visit) -> Filled | Response:
@@ -288,12 +286,12 @@ async def find_pair(visit: Visit) -> Filled | Response:
 async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     query = table_query(visit, beside=_BESIDE)
     asked = visit.request.query_params
-    raw, marks = asked.get("view") == "raw", _MARKS.get(asked.get("marks", ""), "where it helps")
+    raw = asked.get("view") == "raw"
     run, number = await asyncio.to_thread(_place, visit)
     service = visit.service
     status, (shown, sent), offers, (previous, following, standing) = await asyncio.gather(
         service.run(str(run.id)),
-        asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
+        asyncio.to_thread(_read, service.store, run, number, raw=raw),
         asyncio.to_thread(service.judges.offered_or_named),
         service.verdict_browser.neighbours(str(run.id), query, number),
     )
@@ -318,7 +316,6 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             ],
             "offers": offers,
             "raw": raw,
-            "marks": marks,
             "table": table,
             "standing": standing,
             "here": to(number),
@@ -333,7 +330,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
 def _address_of(visit: Visit, run: RunRecord, number: int, query: TableQuery, act: str = "") -> str:
     """Of a pair as this visit sees it: in the same table, shown in the same way."""
     asked = visit.request.query_params
-    kept = {name: asked[name] for name in ("view", "marks", "beside") if asked.get(name)}
+    kept = {name: asked[name] for name in ("view", "beside") if asked.get(name)}
     return address(f"/runs/{run.id}/pairs/{number}{act}", **query.in_address(), **kept)
 
 
@@ -378,7 +375,7 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
 
 
 def _read(
-    store: Store, run: RunRecord, number: int, *, raw: bool, marks: Marks
+    store: Store, run: RunRecord, number: int, *, raw: bool
 ) -> tuple[ShownPair, list[tuple[tuple[ShownMessage, ...], str]]]:
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
@@ -386,7 +383,7 @@ def _read(
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     report = whole_pair(run, whole, families=own_families())
-    shown = show_pair_texts(report, votes, rendered=not raw, marks=marks)
+    shown = show_pair_texts(report, votes, rendered=not raw)
     return shown, _sent(store, run, whole)
 
 

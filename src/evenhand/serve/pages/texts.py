@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -405,19 +405,18 @@ class ShownText:
     length: int
 
 
-Marks = Literal["where it helps", "always", "never"]
-
-
 @dataclass(frozen=True, slots=True)
 class ShownResponses:
-    """`alike` is the share of words that both have; None where they were not compared, since nobody
-    wants it or since they are `too_long`. `marked`: what differs is."""
+    """`alike` is the share of words that both have; None where they were not compared: then nothing
+    is marked. Else what differs is, and the page shows it or not."""
 
     a: ShownText
     b: ShownText
     alike: float | None
-    marked: bool
-    too_long: bool = False
+
+    @property
+    def worth_marking(self) -> bool:
+        return self.alike is not None and self.alike > WORTH_MARKING
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +436,6 @@ def show_pair_texts(
     votes: Sequence[ItemVote] = (),
     *,
     rendered: bool = True,
-    marks: Marks = "where it helps",
 ) -> ShownPair:
     pair = report.pair
     return ShownPair(
@@ -446,7 +444,7 @@ def show_pair_texts(
         prompt=show_text(pair.prompt, rendered=rendered),
         context=None if pair.context is None else show_text(pair.context, rendered=rendered),
         reference=None if pair.reference is None else show_text(pair.reference, rendered=rendered),
-        responses=show_responses(pair.response_a, pair.response_b, rendered=rendered, marks=marks),
+        responses=show_responses(pair.response_a, pair.response_b, rendered=rendered),
     )
 
 
@@ -456,31 +454,23 @@ def show_text(text: str, *, rendered: bool) -> ShownText:
     return _raw(text, None)
 
 
-def show_responses(a: str, b: str, *, rendered: bool, marks: Marks) -> ShownResponses:
-    """What differs is marked where the two have most of their words in common, or as it is said."""
+def show_responses(a: str, b: str, *, rendered: bool, compare: bool = True) -> ShownResponses:
     as_documents = rendered and is_renderable(a) and is_renderable(b)
     first, second = (Document(a), Document(b)) if as_documents else (None, None)
     parts = (first.parts, second.parts) if first and second else ([a], [b])
-    found = None if marks == "never" else compare_parts(*parts)
+    found = compare_parts(*parts) if compare else None
     alike = None if found is None else found.alike
-    too_long = found is None and marks != "never"
-    if found is not None and marks == "where it helps" and found.alike <= WORTH_MARKING:
-        found = None
     if first and second:
         own, other = (None, None) if found is None else (found.a, found.b)
         return ShownResponses(
             ShownText(first.html(own), raw=False, cut=0, length=len(a)),
             ShownText(second.html(other), raw=False, cut=0, length=len(b)),
             alike,
-            found is not None,
-            too_long,
         )
     return ShownResponses(
         _raw(a, found.a[0] if found else None),
         _raw(b, found.b[0] if found else None),
         alike,
-        found is not None,
-        too_long,
     )
 
 

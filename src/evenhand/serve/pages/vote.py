@@ -91,7 +91,7 @@ def _told_to(visit: Visit, error: NotFound) -> NotFound:
 
 
 def _shown(pair: Pair, *, rendered: bool) -> dict[str, Any]:
-    both = show_responses(pair.response_a, pair.response_b, rendered=rendered, marks="never")
+    both = show_responses(pair.response_a, pair.response_b, rendered=rendered, compare=False)
     texts = {"prompt": pair.prompt, "context": pair.context, "reference": pair.reference}
     return {
         **{

@@ -355,13 +355,13 @@
     const boxes = [...box.querySelectorAll(".asked .response"), ...box.querySelectorAll(".side .response")];
     [...names, "a", "b"].forEach((key, at) =>
       boxes[at].replaceWith(make("pre", { class: "response", dir: "auto", tabindex: "0" }, texts[key])));
+    box.querySelector(".marking")?.remove();
   }
 
   async function showPair(pair, query, mine) {
     const whole = (await part(pair.part))[pair.at];
     if (mine !== turn) return;
     const raw = query.get("view") === "raw";
-    const marks = query.get("marks") !== "off";
     const order = [...new Set(shown.map((row) => row.pair))];
     const at = order.indexOf(pair);
     const step = (to, rel, key, sign, word) => (to && at >= 0
@@ -372,9 +372,7 @@
     const again = reader.hidden || reader.dataset.pair !== String(pair.number);
     reader.dataset.pair = String(pair.number);
     const body = built(whole.html);
-    const marked = body.querySelector("mark");
     if (raw) asWritten(body, whole.texts);
-    if (!marks) body.querySelectorAll("mark").forEach((each) => each.replaceWith(...each.childNodes));
     reader.replaceChildren(
       make("div", { class: "bar" },
         make("span", { class: "step" }, step(order[at - 1], "prev", "k", "‹", "pair.previous"), title,
@@ -382,8 +380,7 @@
         pair.label ? make("span", { class: "label-of" }, `${say("pairs.label")} `, winnerOf(pair.label)) : null,
         ...tagsOf(pair),
         change({ view: raw ? "" : "raw" }, raw ? "pair.rendered" : "pair.raw"),
-        marked ? change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked") : null,
-        make("a", { class: "end", "data-key": "u Escape", href: addressOf(query, { pair: "", view: "", marks: "" }) },
+        make("a", { class: "end", "data-key": "u Escape", href: addressOf(query, { pair: "", view: "" }) },
           `${say("pair.table")} `, make("kbd", {}, "u"))),
       body);
     turnTo(reader);
@@ -402,7 +399,7 @@
     const query = asked();
     const wantsPair = query.get("pair");
     const filters = new URLSearchParams(query);
-    for (const key of ["pair", "view", "marks"]) filters.delete(key);
+    for (const key of ["pair", "view"]) filters.delete(key);
     for (const each of controls) {
       if (each === document.activeElement) continue;
       if (each.type === "checkbox") each.checked = query.get(each.name) === "true";
