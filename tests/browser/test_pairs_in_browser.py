@@ -51,6 +51,15 @@ def test_differences_are_marked_where_most_words_are_shared_and_anyway(
     assert marks_seen(pair) == box.is_checked()
 
 
+@pytest.mark.parametrize("which", ["rich", "hostile"])  # of many flags, and of tags of any length
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_rows_have_two_lines(which: str, language: str, look: Look, site: Site) -> None:
+    page = look(f"{site.run(which)}/pairs", replace(PLAIN, language=language))
+    heights = page.locator(ROWS).evaluate_all("rows => rows.map((each) => each.offsetHeight)")
+    assert heights
+    assert max(heights) <= 72  # two lines of 26 pixels, and what is around them
+
+
 @pytest.mark.parametrize("words", ["freezer bread", "密度", "LIBRATION"])
 def test_words_that_are_typed_find_their_pairs(words: str, look: Look, site: Site) -> None:
     """Of the topic that holds them: six pairs of models, judged twice."""

@@ -205,6 +205,10 @@ def test_a_run_goes_on_under_the_readers_eyes(start_service: StartService) -> No
     assert page.by_id("progress").attributes["data-live"] == f"{run}/progress"
     assert page.all("meta", **{"http-equiv": "refresh"})[0].within[-1].tag == "noscript"
     assert "0 of 4 judged" in page.text
+    # Of nothing there are no figures, no notes and no tables, but they come by themselves.
+    figures = page.by_id("figures")
+    assert figures.text == "There is nothing to conclude from yet."
+    assert figures.attributes["data-live"] == run
     news = Html(visitor.ask(f"{run}/progress").text)
     assert "data-live" in news.by_id("progress").attributes
     table = visitor.see("/").one("table")

@@ -5,7 +5,6 @@ and the pairs that changed with both reasons.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -73,6 +72,7 @@ async def show_comparison(visit: Visit) -> Filled | Response:
         | {
             "kept": kept,
             "told_briefly": () if kept.value is None else _briefly(kept.value),
+            "judges": {} if kept.value is None else _short_names(kept.value),
             "before": before,
             "now": now,
             "first_sentence": first_sentence,
@@ -81,22 +81,25 @@ async def show_comparison(visit: Visit) -> Filled | Response:
     )
 
 
-def _briefly(found: RunDiff) -> tuple[Message, ...]:
-    """Judges by their short names, as the rest of the page calls them, unless those are alike."""
+def _short_names(found: RunDiff) -> dict[str, str]:
+    """What the page calls the judges: by their short names, unless those are alike."""
     judges = found.first.judge, found.second.judge
     short = {each: short_judge(each) for each in judges}
-    if len(set(short.values())) < len(set(judges)):
-        short = {}
+    return short if len(set(short.values())) == len(short) else {each: each for each in judges}
+
+
+def _briefly(found: RunDiff) -> tuple[Message, ...]:
+    short = _short_names(found)
     return tuple(
         Message.of(
-            each.code, {name: _shortened(value, short) for name, value in each.values.items()}
+            each.code,
+            {
+                name: short.get(value, value) if type(value) is str else value
+                for name, value in each.values.items()
+            },
         )
         for each in found.messages
     )
-
-
-def _shortened(value: Any, short: Mapping[str, str]) -> Any:
-    return short.get(value, value) if type(value) is str else value
 
 
 PAGES = (Page(path="/compare", name="comparePage", work=show_comparison, place="compare"),)

@@ -44,6 +44,8 @@ class RunQuery(ReportOptions):
 async def show_run(visit: Visit) -> Filled | Response:
     query = read_query(visit.given(), RunQuery)
     status = await visit.service.run(visit.run_id)
+    if not status.done and not status.at_rest:  # no figure is worth a look, nor the work
+        return Filled("run.html", {"run": status, "begun": False, "waiting": True})
     cache = visit.service.report_cache
     options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
     await visit.service.verdict_browser.prepare(status.id)
@@ -73,6 +75,7 @@ async def show_run(visit: Visit) -> Filled | Response:
         "run.html",
         {
             "run": status,
+            "begun": True,
             "conclusions": conclusions,
             "totals": totals,
             "report": report,

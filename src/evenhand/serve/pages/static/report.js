@@ -307,13 +307,14 @@
         ...(models > 1 && pair.a !== null && pair.b !== null ? [name(pair.a), ` ${say("comparisons.against")} `, name(pair.b), " · "] : []),
         name(row.reason))),
       cell(say("sort.confidence"), bare(row.confidence === null, "number"), row.confidence === null ? "—" : row.confidence.toFixed(2)),
-      "labelled" in lines.dataset ? cell(say("pairs.label"), bare(!pair.label), pair.label ? winnerOf(pair.label) : "—") : null,
+      "labelled" in lines.dataset ? cell(say("pairs.label"), bare(!pair.label, "label-of"), pair.label ? winnerOf(pair.label) : "—") : null,
       table.judges.length > 1 ? cell(say("filter.judge"), {}, name(row.judge)) : null,
       cell(say("sort.length"), { class: "number" }, `${number(pair.lengthA)} / ${number(pair.lengthB)}`),
-      make("td", bare(!marks.length && !pair.tags.length && pair.flag === null, "marks-of"), make("span", { class: "marks" },
+      make("td", bare(!marks.length && !pair.tags.length && pair.flag === null, "marks-of"), make("span", { class: "marks" }, make("span", {},
         pair.flag === null ? null : make("span", { class: "flagged", role: "img", "aria-label": say("flag_pair.is"),
           title: pair.flag || say("flag_pair.is") }, "⚑"),
-        ...marks.map((each) => make("small", {}, say(`flag.${each}`))), ...tagsOf(pair).slice(0, 8))));
+        ...marks.map((each) => make("small", {}, say(`flag.${each}`)))), make("span", {}, ...tagsOf(pair).slice(0, 3),
+        pair.tags.length > 3 ? make("small", { title: pair.tags.slice(3).join(", ") }, `+${pair.tags.length - 3}`) : null))));
   }
 
   function showList(query) {
