@@ -211,6 +211,18 @@ def test_another_version_is_named_and_its_baseline_is_found_on_either_side(
     assert found.notes[-1] == "B is v1 in run monday and v2 in run tuesday"
 
 
+def test_where_b_is_no_one_model_nobody_is_said_to_be_favoured(store: Store) -> None:
+    models = [("x", "y"), ("y", "x")] * 20
+    judged_run(store, "before", {"one": "A" * 40}, models=models)
+    judged_run(store, "after", {"two": "B" * 40}, models=models)
+    found = diff_runs(store, "before", "after")
+    assert found.sentence == (
+        "40 of 40 pairs came out otherwise by two than by one. Whom that favours is not said, "
+        "since A and B are not the same two models in every pair: evenhand rank tells how models "
+        "fare."
+    )
+
+
 def test_responses_that_have_not_moved_are_not_turned_by_their_models(store: Store) -> None:
     judged_run(store, "before", {"one": "A" * 30}, models=[("old", "new")] * 30)
     judged_run(store, "after", {"two": "B" * 30}, models=[("new", "old")] * 30)

@@ -205,7 +205,8 @@ def diff_runs(
     agreement = _agreement(store, sides, judged, prompts, asked.level)
     models = _models(one, judged, 0), _models(two, judged, 1)
     names = _names(*models)
-    messages = tuple(_messages(change, sides, names[1], agreement))
+    model = None if None in models else names[1]
+    messages = tuple(_messages(change, sides, model, agreement))
     chosen = judged.chosen(asked)
     shown = chosen[judged.matches.first[chosen] > asked.after]
     page = [int(place) for place in shown[: asked.limit]]
@@ -366,18 +367,21 @@ def _agreement(
 def _messages(
     change: OutcomeChange,
     sides: tuple[_Side, _Side],
-    model: str,
+    model: str | None,
     agreement: AgreementChange | None,
 ) -> Iterator[Message]:
+    """`model` is B's, or None where B is now this one and now that one."""
     one, two = (_called(each, sides) for each in sides)
     called = {"first": one, "second": two, "model": model}
+    few = {"first": one, "second": two}
     low, high, difference = change.low, change.high, change.difference
     if difference is None or low is None or high is None:
-        few = {"first": one, "second": two}
         if change.valid < FEWEST_PAIRS:
             yield Message("diff.few_pairs", **few, n=change.valid, needed=FEWEST_PAIRS)
         else:
             yield Message("diff.few_prompts", **few, n=change.prompts, needed=FEWEST_PROMPTS)
+    elif model is None:
+        yield Message("diff.several_models", **few, changed=change.changed, n=change.pairs)
     else:
         shown = low > 0 or high < 0
         code = ("more" if low > 0 else "less") if shown else "no_difference"
@@ -451,7 +455,6 @@ def _notes(
         yield Message("diff.exchanged", n=turned)
     first, second = models
     if first is None or second is None:
-        yield Message("diff.several_models")
         return
     runs = {"first": one.run.name, "second": two.run.name}
     for label, before, after in zip("AB", first, second, strict=True):
