@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import evenhand
 from evenhand import RunOptions
@@ -308,6 +310,31 @@ def test_how_far_labels_speak_for_a_judge(right: int, wrong: int, says: str) -> 
     assert ends is not None
     record = LabelRecord(right=right, wrong=wrong, low=ends[0], high=ends[1])
     assert (record.is_no_better, record.is_open) == (says == "no better", says == "open")
+
+
+@pytest.mark.parametrize(
+    (
+        "labels",
+        "at_most",
+    ),  # of a judge that is right on 65 %, on 60 %; and of a coin, to two places
+    [(20, (0.61, 2.2, 13.16)), (100, (0.15, 2.8, 53.98)), (300, (0.01, 2.7, 94.06))],
+)
+def test_how_often_labels_hold_a_judge_back(
+    labels: int, at_most: tuple[float, float, float]
+) -> None:
+    """By the binomial distribution, of every count that may come."""
+    held = []
+    for right in range(labels + 1):
+        ends = wilson_interval(right, labels)
+        assert ends is not None
+        record = LabelRecord(right=right, wrong=labels - right, low=ends[0], high=ends[1])
+        held.append(record.is_no_better)
+    chances = [
+        100 * binom.pmf(np.arange(labels + 1), labels, p)[held].sum() for p in (0.65, 0.6, 0.5)
+    ]
+    assert chances[0] <= at_most[0]
+    assert chances[1] <= at_most[1]
+    assert chances[2] == pytest.approx(at_most[2], abs=0.005)
 
 
 def test_a_few_ties_among_winners_are_not_what_is_in_doubt(store: Store) -> None:
