@@ -17,11 +17,12 @@ from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
-from evenhand.serve.verdicts import TableQuery
+from evenhand.serve.verdicts import PairTable, TableQuery
 from evenhand.stats.ranking.result import RankedModel
 
 _FILTERS = set(RankFilters.model_fields)
 _MOST_TAGS = 8
+_COUNTED_AT_ONCE = 4  # runs: others want the store too
 
 
 def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery) -> str:
@@ -120,13 +121,18 @@ async def list_behind(visit: Visit) -> Filled | Response:
     query = read_query(visit.given(), BehindQuery)
     service = visit.service
     asked = TableQuery.model_validate(query.model_dump(exclude={"run"}))
-    links = []
-    for name in dict.fromkeys(query.run):
+    room = asyncio.Semaphore(_COUNTED_AT_ONCE)
+
+    async def counted(name: str) -> tuple[RunStatus, PairTable, str] | None:
         status = await service.run(name)
         if query.judge is not None and query.judge not in status.judges:
-            continue  # it counts where there is such a judge
-        table = await service.verdict_browser.page(status.id, asked, limit=1)
-        links.append((status, table, address(f"/runs/{status.id}/pairs", **asked.in_address())))
+            return None  # it counts where there is such a judge
+        async with room:
+            table = await service.verdict_browser.page(status.id, asked, limit=1)
+        return status, table, address(f"/runs/{status.id}/pairs", **asked.in_address())
+
+    each_run = await asyncio.gather(*map(counted, dict.fromkeys(query.run)))
+    links = [each for each in each_run if each is not None]
     indexing = any(not table.whole for _, table, _ in links)
     return Filled("ranking_pairs.html", {"query": query, "found": links, "indexing": indexing})
 
