@@ -53,7 +53,7 @@ _CLOSED_WITHIN_S = 2.0
 # Figures that stay in memory as objects, by their size as JSON, of which they take about twelve
 # times as much: those of a run with many models have megabytes.
 _READ_BYTES = 16_000_000
-_READ_AT_MOST = 64
+_READ_AT_MOST = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +236,12 @@ class ReportCache:
             except ValidationError:
                 return None  # of another evenhand, whose stamp is another too
         self._read[cached.key] = (report.computed_at or 0.0, len(body), value)
-        while len(self._read) > 1 and (
-            len(self._read) > _READ_AT_MOST
-            or sum(size for _, size, _ in self._read.values()) > _READ_BYTES
-        ):
+        if len(self._read) > _READ_AT_MOST:
             del self._read[next(iter(self._read))]  # the longest unread
+        # One of megabytes makes room for another, and not forty that are read all the time.
+        while sum(size for _, size, _ in self._read.values()) > _READ_BYTES and len(self._read) > 1:
+            *others, _ = self._read
+            del self._read[max(others, key=lambda key: self._read[key][1])]
         return value
 
     def _begin(self, cached: _Cached[Any]) -> None:
