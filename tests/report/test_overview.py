@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evenhand.report.conclusions import conclude
-from evenhand.report.overview import RunOverview, as_markdown, overview
+from evenhand.report.overview import RunOverview, as_markdown, overview, trust_checks
 from evenhand.serve.verdicts import VerdictFilters, verdict_filter
 from evenhand.store import Store
 from scripted import answer_json
@@ -89,30 +89,26 @@ def test_each_cell_of_the_heat_map_counts_what_its_filter_shows(store: Store) ->
 
 def test_each_check_counts_what_its_filter_shows(store: Store) -> None:
     run_id, found = of_rows(store, rows())
-    (checks,) = found.judges[0].checks
-    assert [check.name for check in checks] == [
-        *("orders_agree", "position_lean", "longer_wins", "label_agreement"),
-    ]
-    for check in checks:
+    checks = found.judges[0].checks
+    assert [check.name for check in checks] == ["orders_agree", "position_lean", "label_agreement"]
+    (concluded,) = conclude(store, "run").conclusions
+    of_conclusion = list(trust_checks(concluded, checks[-1].share))
+    assert [check for check in of_conclusion if check.name != "longer_wins"] == list(checks)
+    for check in of_conclusion:
         assert shown(store, run_id, check.filters) == check.share.part, check.name
 
 
 def test_a_judge_that_follows_the_position_fails_the_checks_of_order(store: Store) -> None:
     made = [Row(f"q{n}", follows_place, label="A") for n in range(40)]
     _, found = of_rows(store, made)
-    fails = {check.name: check.fails for check in found.judges[0].checks[0]}
-    # It has no verdict that could be right, and the responses are equally long.
-    assert fails == {
-        "orders_agree": True,
-        "position_lean": True,
-        "longer_wins": None,
-        "label_agreement": True,
-    }
+    fails = {check.name: check.fails for check in found.judges[0].checks}
+    # It has no verdict that could be right.
+    assert fails == {"orders_agree": True, "position_lean": True, "label_agreement": True}
 
 
 def test_a_judge_that_is_right_passes(store: Store) -> None:
     _, found = of_rows(store, [Row(f"q{n}", says("A"), label="A") for n in range(40)])
-    fails = {check.name: check.fails for check in found.judges[0].checks[0]}
+    fails = {check.name: check.fails for check in found.judges[0].checks}
     assert (fails["orders_agree"], fails["position_lean"], fails["label_agreement"]) == (
         False,
         False,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.contract.codes import INVALID, WIN_B
 from evenhand.contract.model import Model
@@ -281,7 +282,7 @@ class _Reader:
             rate = side_rate(
                 matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
             )
-            position = _position(columns, matchup, level=wanted.level)
+            position = measure_position(columns, matchup.rows, level=wanted.level)
             called = (names[0] or wanted.side, names[1] or ("B" if wanted.side == "A" else "A"))
             messages = tuple(
                 conclusion_messages(
@@ -523,17 +524,20 @@ def _length(
     )
 
 
-def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> PositionBias:
+def measure_position(
+    columns: OutcomeColumns, rows: NDArray[np.intp] | None = None, *, level: float
+) -> PositionBias:
+    """Of all rows, or of these."""
     # Places are those of the data's rows, whichever model stands there. A pair that was asked in
     # one drawn order has no second one that could have gone unread.
-    rows, prompts = matchup.rows, matchup.prompts
+    if rows is None:
+        rows = np.arange(len(columns.number))
     if columns.drawn_order:
-        twice = np.asarray(columns.drawn_order)[rows] == 0
-        rows, prompts = rows[twice], prompts[twice]
+        rows = rows[np.asarray(columns.drawn_order)[rows] == 0]
     return position_bias(
         np.asarray(columns.first_winner)[rows],
         np.asarray(columns.second_winner)[rows],
-        prompts=prompts,
+        prompts=np.asarray(columns.prompt_key)[rows],
         level=level,
     )
 

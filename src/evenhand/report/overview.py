@@ -18,9 +18,10 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A
 from evenhand.contract.model import Model
 from evenhand.errors import visible
 from evenhand.messages import Language, Message, Sentence, render
-from evenhand.report.conclusions import Conclusion, conclude
+from evenhand.report.conclusions import Conclusion, measure_position
 from evenhand.report.lookup import find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
+from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.store import CriterionColumns, JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.store.faults import of_run
 
@@ -74,7 +75,7 @@ class JudgeOverview(Model):
     confidence: tuple[OutcomeBar, ...]
     length: tuple[OutcomeBar, ...]
     cells: tuple[HeatCell, ...]
-    checks: tuple[tuple[TrustCheck, ...], ...]  # of each conclusion of this judge
+    checks: tuple[TrustCheck, ...]  # on all its pairs, whichever models met
 
 
 class RunOverview(Model):
@@ -85,27 +86,20 @@ class RunOverview(Model):
 @of_run
 def overview(store: Store, name: str, *, level: float = 0.95) -> RunOverview:
     run = find_run(store, name)
-    concluded = conclude(store, name, level=level, parts=False).conclusions
     return RunOverview(
         run=run.name,
-        judges=tuple(
-            _of_judge(store, run, judge, [each for each in concluded if each.judge == judge.name])
-            for judge in store.run_judges(run.id)
-        ),
+        judges=tuple(_of_judge(store, run, each, level) for each in store.run_judges(run.id)),
     )
 
 
-def _of_judge(
-    store: Store, run: RunRecord, judge: JudgeRecord, concluded: list[Conclusion]
-) -> JudgeOverview:
+def _of_judge(store: Store, run: RunRecord, judge: JudgeRecord, level: float) -> JudgeOverview:
     columns = store.outcome_columns(run.id, judge.id)
-    agreement = _agreement(columns, concluded[0].win_rate.level if concluded else 0.95)
     return JudgeOverview(
         judge=judge.name,
         confidence=tuple(confidence_bars(columns)),
         length=tuple(length_bars(columns)),
         cells=tuple(heat_cells(columns, store.criterion_columns(run.id, judge.id))),
-        checks=tuple(tuple(trust_checks(each, agreement)) for each in concluded),
+        checks=tuple(_checks_of_judge(columns, level)),
     )
 
 
@@ -203,14 +197,37 @@ def _agreement(columns: OutcomeColumns, level: float) -> EstimatedShare | None:
     return share_of_rows(right, prompts, level=level, unit="labelled pair")
 
 
+def _checks_of_judge(columns: OutcomeColumns, level: float) -> Iterator[TrustCheck]:
+    position = measure_position(columns, level=level)
+    agree = position.consistency
+    decided = np.isin(columns.outcome, (WIN_A, WIN_B, INCONSISTENT)).sum()
+    yield from _checks_of_order(position, follows=2 * (agree.of - agree.part) >= decided > 0)
+    if (labels := _agreement(columns, level)) is not None:
+        yield _check_of_labels(labels)
+
+
 def trust_checks(conclusion: Conclusion, agreement: EstimatedShare | None) -> Iterator[TrustCheck]:
     """By the rules that the conclusion goes by; labels are those of all the judge's pairs. Where a
     run has several models, a filter needs those of the conclusion too."""
-    position, rate = conclusion.position, conclusion.win_rate
+    yield from _checks_of_order(
+        conclusion.position, follows="position" in conclusion.win_rate.doubts
+    )
+    yield TrustCheck(
+        name="longer_wins",
+        share=conclusion.length.longer_wins,
+        fails=_length_undoes(conclusion),
+        rule=Message("report.rule_longer_wins"),
+        filters={"longerWins": True},
+    )
+    if agreement is not None:
+        yield _check_of_labels(agreement)
+
+
+def _checks_of_order(position: PositionBias, *, follows: bool) -> Iterator[TrustCheck]:
     yield TrustCheck(
         name="orders_agree",
         share=position.consistency,
-        fails=None if not position.pairs else "position" in rate.doubts,
+        fails=follows if position.pairs else None,
         rule=Message("report.rule_orders_agree"),
         filters={"orders": "agree"},
     )
@@ -221,21 +238,16 @@ def trust_checks(conclusion: Conclusion, agreement: EstimatedShare | None) -> It
         rule=Message("report.rule_position_lean"),
         filters={"leans": "first"},
     )
-    yield TrustCheck(
-        name="longer_wins",
-        share=conclusion.length.longer_wins,
-        fails=_length_undoes(conclusion),
-        rule=Message("report.rule_longer_wins"),
-        filters={"longerWins": True},
+
+
+def _check_of_labels(agreement: EstimatedShare) -> TrustCheck:
+    return TrustCheck(
+        name="label_agreement",
+        share=agreement,
+        fails=None if agreement.low is None else agreement.low <= 0.5,
+        rule=Message("report.rule_label_agreement"),
+        filters={"disagrees": False},
     )
-    if agreement is not None:
-        yield TrustCheck(
-            name="label_agreement",
-            share=agreement,
-            fails=None if agreement.low is None else agreement.low <= 0.5,
-            rule=Message("report.rule_label_agreement"),
-            filters={"disagrees": False},
-        )
 
 
 def _length_undoes(conclusion: Conclusion) -> bool | None:

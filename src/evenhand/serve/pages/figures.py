@@ -219,12 +219,8 @@ def show_conclusion(
 ) -> ShownConclusion:
     by_judge = {each.judge: each for each in overview.judges} if overview else {}
     seen = by_judge.get(chosen.judge) if links.one_contest else None
-    labels = [
-        check.share
-        for checks in (seen.checks if seen else ())
-        for check in checks
-        if check.name == "label_agreement"
-    ]
+    checks = seen.checks if seen else ()
+    labels = [check.share for check in checks if check.name == "label_agreement"]
     offered = links.offered.get(chosen.judge, chosen.judge)
     said = [each for each in themes if each.judge == offered and links.one_contest]
     return ShownConclusion(

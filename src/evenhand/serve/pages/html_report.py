@@ -124,7 +124,7 @@ def _figures(
     links = RunLinks(None, one_contest=len(choice.contests) < 2, offered={}, held=choice.all)
     alike = links.one_contest and conclusions.conclusions
     themes = find_themes(store, run.name) if alike else ()
-    seen = overview(store, run.name) if alike else None
+    seen = overview(store, run.name) if conclusions.conclusions else None
     manifest = manifest_of(store, run.name)
     return {
         "found": conclusions,
@@ -135,6 +135,7 @@ def _figures(
             for each in conclusions.conclusions[:_WHOLE_AT_MOST]
         ],
         "ranked": _ranking(store, conclusions),
+        "trust": seen.judges if seen is not None else (),
         "pairs_of": lambda model, against=None: links.pairs(
             model=model, against=against, ending="valid", named=None if against else "two"
         ),

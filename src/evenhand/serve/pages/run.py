@@ -81,6 +81,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "report": report,
             "ranking": ranking,
             "board": None if ranking is None else board_of(ranking, most=_MODELS_ON_TOP),
+            "trust": overview.value.judges if ranking is not None and overview.value else (),
             "leads": sum_up_ranking(ranked.value) if ranked is not None and ranked.value else (),
             "pairs_of": lambda model: links.pairs(model=model, ending="valid", named="two"),
             "shown": shown,
