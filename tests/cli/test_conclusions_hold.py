@@ -114,7 +114,8 @@ def test_ties_count_where_the_judge_tells_responses_apart(command: Command, stor
     assert gate(command, "few", "--min-win-rate", "0.45").code == 6
     known = rows("AB" * 10)
     labelled = [replace(row, label="A" if n % 2 == 0 else "B") for n, row in enumerate(known)]
-    make_run(store, "audited", labelled)
+    audited = make_run(store, "audited", labelled)
+    store.update_run(audited, state="finished")
     assert gate(command, "few", "--min-win-rate", "0.45").code == 0
 
 

@@ -19,6 +19,7 @@ import evenhand
 from evenhand import RunOptions
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
+from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import gate_run
 from evenhand.report.win_rates import LabelRecord
@@ -335,6 +336,19 @@ def test_how_often_labels_hold_a_judge_back(
     assert chances[0] <= at_most[0]
     assert chances[1] <= at_most[1]
     assert chances[2] == pytest.approx(at_most[2], abs=0.005)
+
+
+def test_no_tag_is_significant_by_a_judge_that_labels_speak_against(store: Store) -> None:
+    def rows(labels: str) -> list[Row]:
+        return [
+            Row(f"q{n}", says("B"), label=labels[n % 2], tags=(f"t{n % 2}",))  # type: ignore[arg-type]
+            for n in range(200)
+        ]
+
+    for name, labels, noted in (("right", "BB", True), ("coin", "AB", False)):
+        make_run(store, name, rows(labels), judges=(name,))
+        codes = [note.code for note in conclude(store, name).notes if isinstance(note, Message)]
+        assert ("report.tags_significant" in codes) is noted
 
 
 def test_a_few_ties_among_winners_are_not_what_is_in_doubt(store: Store) -> None:

@@ -66,7 +66,7 @@ def test_verdicts_that_moved_among_many_undecided_ones_are_no_shown_preference(
 ) -> None:
     found = two_runs(store, "A" * 30 + "B" * 40 + "I" * 30, "A" * 18 + "B" * 52 + "I" * 30)
     assert (found.change.low or 0) < 0
-    assert "Verdicts moved towards B (12 against 0, p = 0.00049)" in found.sentence
+    assert "Verdicts moved towards B (12 against 0 pairs, p = 0.00049)" in found.sentence
 
 
 def test_the_same_judge_is_named_by_its_runs(store: Store) -> None:
@@ -221,6 +221,39 @@ def test_where_b_is_no_one_model_nobody_is_said_to_be_favoured(store: Store) -> 
         "since A and B are not the same two models in every pair: evenhand rank tells how models "
         "fare."
     )
+
+
+def test_where_prompts_repeat_verdicts_move_where_prompts_do(store: Store) -> None:
+    """Thirty pairs of two prompts move to B, twenty of twenty to A: by prompt, 20 against 2."""
+    prompts = [f"p{n % 2}" for n in range(30)] + [f"q{n}" for n in range(20 + 80)]
+    for name, to_b, to_a in (("given", "B", "A"), ("exchanged", "A", "B")):
+        before = to_a * 30 + to_b * 20 + "I" * 80
+        after = to_b * 30 + to_a * 20 + "I" * 80
+        keys = [f"{name}{n}" for n in range(130)]
+        judged_run(store, f"{name} before", {"one": before}, prompts=prompts, keys=keys)
+        judged_run(store, f"{name} after", {"one": after}, prompts=prompts, keys=keys)
+        told = diff_runs(store, f"{name} before", f"{name} after").sentence
+        way = "away from B" if name == "given" else "towards B"
+        assert f"Verdicts moved {way} (20 against 2 prompts, p = 0.00012)" in told
+
+
+def test_a_run_that_ended_itself_leaves_nothing_pending(store: Store) -> None:
+    make_run(store, "whole", [Row(f"q{n}", says("A")) for n in range(1, 61)])
+    rows = [Row(f"q{n}", says("B"), judged=n <= 40) for n in range(1, 61)]
+    plan = {"until_decided": {"alpha": 0.05, "seed": 0}}
+    for name, planned in (("decided", plan), ("stopped", {})):
+        make_run(store, name, rows, plan=planned)
+    assert diff_runs(store, "whole", "decided").pending == 20
+    assert diff_runs(store, "whole", "decided").change.doubts == ()
+    assert diff_runs(store, "whole", "stopped").change.doubts == ("pending",)
+
+
+def test_duplicates_are_the_same_pair_and_no_other_answers(store: Store) -> None:
+    pair = {"prompt": "Again?", "response_a": "yes", "response_b": "no"}
+    for name, winner in (("before", "A"), ("after", "B")):
+        make_run(store, name, [Row(f"q{n}", says(winner), pair=pair) for n in range(6)])
+    found = diff_runs(store, "before", "after")
+    assert (found.matched.content, found.matched.id, found.notes) == (6, 0, ())
 
 
 def test_responses_that_have_not_moved_are_not_turned_by_their_models(store: Store) -> None:

@@ -525,12 +525,29 @@ def test_nobody_leads_by_a_judge_that_labels_show_to_be_a_coin(store: Store) -> 
     make_run(store, "coin", rows)
     ranked = rank_runs(store, ["coin"])
     assert ranked.labels is not None
-    assert (ranked.labels.right, ranked.labels.wrong) == (150, 150)
-    # Wilson's interval for 150 of 300: 0.5 ± 1.96 / 2 / sqrt(300 + 1.96²), or 44.4 to 55.6
+    # The three models' pairs of a prompt have the same texts: 100 pairs, judged three times.
+    assert (ranked.labels.right, ranked.labels.wrong) == (50, 50)
+    # Wilson's interval for 50 of 100: 0.5 ± 1.96 / 2 / sqrt(100 + 1.96²), or 40.4 to 59.6
     assert [*sum_up_ranking(ranked)] == [
-        "No one is said to lead: by labels the judge is right in 50 % (44 to 56) of 300 pairs that "
+        "No one is said to lead: by labels the judge is right in 50 % (40 to 60) of 100 pairs that "
         "it decided, hardly better than a coin."
     ]
+
+
+def test_nobody_leads_yet_while_pairs_are_pending_in_the_order_of_the_file(store: Store) -> None:
+    rows = [each.row for each in three_models("A", 100)]
+    rows[-1] = replace(rows[-1], judged=False)
+    make_run(store, "stopped", rows)
+    ranked = rank_runs(store, ["stopped"])
+    assert (ranked.pending, ranked.pending_in_order) == (1, 1)
+    assert sum_up_ranking(ranked)[0] == (
+        "No one is said to lead yet: 1 pair is pending, and they are judged in the order of the "
+        "file."
+    )
+    # What was drawn at random speaks for the rest.
+    drawn = make_run(store, "drawn", rows, plan={"rank_adaptive": {}})
+    assert store.run_at(drawn) is not None
+    assert sum_up_ranking(rank_runs(store, ["drawn"]))[0].code == "ranking.leads"
 
 
 def test_nobody_leads_where_a_remnant_was_read(store: Store) -> None:

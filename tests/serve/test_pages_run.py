@@ -81,6 +81,18 @@ def test_where_judges_say_otherwise_the_list_and_the_run_tell_of_it(visitor: Vis
     assert said[1].startswith("three: No difference shown between")
 
 
+def test_the_list_counts_by_model_where_models_change_sides(visitor: Visitor) -> None:
+    with open_store(visitor.service.config.store) as store:
+        models = [("old", "new"), ("new", "old")] * 20
+        judged_run(store, "Sides", {"sure": "BA" * 20}, models=models)
+    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    row = next(each.text for each in page.all("tr") if "Sides" in each.text)
+    # The new one won every time; by the labels of the data it would be 20 to 20.
+    assert "new is better: 100 %" in row
+    assert "B won 40" in row
+    assert "A won" not in row
+
+
 def test_labels_that_come_later_change_what_the_list_says(visitor: Visitor) -> None:
     def told() -> str:
         page = visitor.wait("/", lambda page: "being worked out" not in page.text)

@@ -20,6 +20,7 @@ from evenhand.store import (
     AddedVotes,
     ItemVote,
     NewVote,
+    RunState,
     Store,
     VoteColumns,
 )
@@ -293,6 +294,40 @@ def test_the_votes_on_one_item_are_read_alone(store: Store) -> None:
     assert store.votes_on_item(begun.run_id, 9) == []
 
 
+def test_a_pair_is_one_label_however_often_it_is_judged_and_voted_on(store: Store) -> None:
+    def judged(
+        name: str, said: Winner, label: Winner | None = None, state: RunState = "finished"
+    ) -> int:
+        begun = begin(store, item("x", label=label), item("y", label=label), name=name)
+        begun.judge_all(said)
+        store.update_run(begun.run_id, state=state)
+        return begun.judge_id
+
+    judge = judged("first", "A", "A")
+    judged("second", "A", "A")
+    assert store.right_and_wrong([judge]) == (2, 0)  # and not 4
+    judged("third", "B", "A")
+    assert store.right_and_wrong([judge]) == (2, 0)  # by most of its verdicts
+    judged("fourth", "B", "A")
+    assert store.right_and_wrong([judge]) == (0, 0)  # equally divided
+    goes_on = judged("fifth", "B", "A", "judging")
+    assert store.right_and_wrong([goes_on]) == (0, 0)
+    assert store.right_and_wrong([goes_on], [5]) == (0, 2)
+
+
+def test_most_votes_are_one_label_and_give_way_to_that_of_the_data(store: Store) -> None:
+    begun = begin(store, item("x"), item("y"))
+    begun.judge_all("A")
+    x, y = (each.pair_id for each in store.run_items(begun.run_id))
+    said = [(x, "A"), (x, "A"), (x, "B"), (y, "A"), (y, "B")]
+    store.add_votes([NewVote(pair, f"p{n}", winner) for n, (pair, winner) in enumerate(said)])  # type: ignore[arg-type]
+    # Of y nobody has the majority.
+    assert store.right_and_wrong([begun.judge_id], [begun.run_id]) == (1, 0)
+    other = begin(store, item("x", label="B"), name="labelled")
+    other.judge_all("A")
+    assert store.right_and_wrong([begun.judge_id], [begun.run_id, other.run_id]) == (0, 1)
+
+
 def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
     """Not those of people who skipped, nor on pairs that were picked; a standing counts only
     those whose draw is known."""
@@ -305,7 +340,7 @@ def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
     labels = [v is not None and not is_picked(o, d) for v, o, d in kinds]
     # Of A alone: three origins that are not escalated, each drawn at random, by chances or unknown.
     assert sum(labels) == 3 * 3
-    assert store.right_and_wrong(begun.judge_id) == (9, 0)
+    assert store.right_and_wrong([begun.judge_id], [begun.run_id]) == (9, 0)
     while store.index_verdicts(begun.run_id, noted=lambda *_: False):
         pass
     counted = VerdictFilter(label="any", count_votes=True)

@@ -98,7 +98,7 @@ def show_diff(console: Console, found: RunDiff) -> None:
     matched = found.matched
     pairs = matched.content + matched.texts + matched.id + matched.prompt
     lines.append(("pairs", f"{counted(pairs, 'pair')} in both, {number(change.pairs)} judged"))
-    if test is not None:
+    if test is not None and found.messages[0].code != "diff.several_models":
         to = f"{number(test.wins_b)} towards B, {number(test.wins_a)} towards A"
         by = "" if test.by == "pair" else ", counted by prompt"
         lines.append(("flips", f"{to}, {p_value(test.p_value)} (exact sign test{by})"))

@@ -272,7 +272,7 @@ class _Reader:
             if alpha != test["alpha"]:
                 at_level = self._decision(alpha=alpha, seed=test["seed"])
             account = decision and decision.account(asked=self._asked())
-        labels = LabelRecord.of(self._store, self._judge)
+        labels = LabelRecord.of(self._store, (self._judge,), (self._run,))
         met = list(matchups(columns, criteria, self._survey))
         difficulty = _difficulty(columns) if len(met) > 1 else None
         rows = RowFacts(columns, self._limits)
@@ -427,6 +427,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
         tested = [
             (part, each)
             for each in conclusions
+            if each.labels is None or not each.labels.is_no_better
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]

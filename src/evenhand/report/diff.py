@@ -161,7 +161,7 @@ class _Side:
         self, store: Store, rows: NDArray[np.intp], limits: ConclusionLimits
     ) -> Circumstances:
         known = RowFacts(self.columns, limits).of(rows)
-        labels = LabelRecord.of(store, self.judge)
+        labels = LabelRecord.of(store, (self.judge,), (self.run,))
         return replace(known, discriminates=labels is not None and labels.tells_apart)
 
 
@@ -189,7 +189,7 @@ def diff_runs(
     if not len(judged.matches):
         raise InputError(Message("diff.nothing_judged", first=one.run.name, second=two.run.name))
     pending = len(matched) - len(judged.matches)
-    unread = pending if not all(in_random_order(each.run) for each in sides) else 0
+    unread = _pending_in_order(matched, sides)
     known = tuple(
         replace(each.circumstances(store, rows, allowed), pending=unread)
         for each, rows in zip(sides, judged.rows, strict=True)
@@ -227,6 +227,16 @@ def diff_runs(
         sentence=render(messages),
         notes=tuple(_notes(matched, pending, sides, judged, models)),
     )
+
+
+def _pending_in_order(matched: Matches, sides: tuple[_Side, _Side]) -> int:
+    """Matched pairs that a run which goes by the order of the file has not judged: what it has is
+    then no random part of them."""
+    waiting = np.zeros(len(matched), dtype=np.bool_)
+    for side, numbers in zip(sides, (matched.first, matched.second), strict=True):
+        if not in_random_order(side.run):
+            waiting |= _rows_at(side, numbers) < 0
+    return int(waiting.sum())
 
 
 def _checked(options: DiffOptions) -> DiffOptions:
@@ -415,9 +425,11 @@ def _moved(change: OutcomeChange, model: str) -> Iterator[Message]:
     """Verdicts went one way, as counted; what the judge did not decide may outweigh it."""
     test = change.sign_test
     if test is not None and test.p_value < 1 - change.level:
-        towards, away = change.towards_b, change.towards_a
+        # By prompts where they repeat, as the test is: pairs may lean to the other side.
+        towards, away = test.wins_b, test.wins_a
         code = "diff.moved_towards" if towards > away else "diff.moved_away"
-        yield Message(code, model=model, towards=towards, away=away, p=f"{test.p_value:.2g}")
+        counts = {"towards": towards, "away": away, "unit": Message(f"diff.by_{test.by}")}
+        yield Message(code, model=model, p=f"{test.p_value:.2g}", **counts)
 
 
 def _called(side: _Side, sides: tuple[_Side, _Side]) -> str:

@@ -58,6 +58,11 @@ def match_items(store: Store, first: int, second: int) -> Matches:
         by_name = found.pair_up("id", _array(store.item_ids(first)), _array(store.item_ids(second)))
         by_name |= found.pair_up("prompt", _array(one.prompt_key), _array(two.prompt_key))
         partner = found.partner
+        # What is there twice has no key of its own, and is no other pair for that.
+        same = by_name & (_array(one.pair_id) == _array(two.pair_id)[partner])
+        alike = by_name & (given != _NONE) & (given == theirs_given[partner])
+        found.how[alike] = MATCHED_BY.index("texts")
+        found.how[same] = MATCHED_BY.index("content")
         moved = (given != turned) & (given == theirs_turned[partner])
         exchanged |= by_name & (moved | _models_exchanged(one, two, partner))
     rows = np.flatnonzero(found.partner >= 0)

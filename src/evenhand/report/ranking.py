@@ -17,6 +17,7 @@ from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
+from evenhand.report.conclusions import in_random_order
 from evenhand.report.families import judge_families
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
@@ -101,6 +102,7 @@ class RunRanking(Model):
     counts: OutcomeCounts
     graded: int = 0  # preferences other than 0, ½ and 1, which only a file can hold
     pending: int = 0  # pairs of the runs without a verdict by a judge that counts
+    pending_in_order: int = 0  # of these, in runs that go by the order of their file
     unnamed: int = 0  # verdicts on pairs without two names
     against_itself: int = 0
     bad_rows: int = 0
@@ -122,7 +124,9 @@ def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
         return ()
     counts, flipped = ranked.counts, ranked.flipped
     values = {"flipped": flipped, "n": counts.valid}
-    trust = (Message("ranking.flips", **values),) if flipped else ()
+    trust: tuple[Message, ...] = (Message("ranking.flips", **values),) if flipped else ()
+    if ranked.labels is not None and ranked.labels.is_open:
+        trust += (Message("trust.labels_open", **ranked.labels.values),)
     if ranked.one_order > _MANY_IN_ONE_ORDER * counts.valid:
         return (Message("ranking.one_order", part=ranked.one_order, n=counts.valid), *trust)
     if ranked.labels is not None and ranked.labels.is_no_better:
@@ -138,6 +142,8 @@ def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
     prompts, every = ranking.cluster_count, counts.valid + counts.invalid
     if ranking.intervals is not None and ranking.clusters == "prompt" and prompts < FEWEST_PROMPTS:
         return (Message("ranking.few_prompts", n=prompts, needed=FEWEST_PROMPTS), *trust)
+    if claim.code in _LEADING and ranked.pending_in_order:
+        return (Message("ranking.pending", n=ranked.pending_in_order), *trust)
     if claim.code in _LEADING and counts.invalid > _MANY_INVALID * every:
         return (Message("ranking.missing", part=counts.invalid, n=every), *trust)
     return (claim, *trust)
@@ -191,6 +197,7 @@ def rank_runs(
     pending = (
         sum(n * len(judged.judges) for n, judged in zip(pairs, judged_runs, strict=True)) - total
     )
+    in_order = [judged for judged in judged_runs if not in_random_order(judged.run)]
     compared = read.between_models()
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
@@ -220,12 +227,17 @@ def rank_runs(
         tag=tag,
         counts=counts,
         pending=pending,
+        pending_in_order=pending if in_order else 0,
         unnamed=read.unnamed,
         against_itself=read.against_itself,
         inconsistent=options.inconsistent,
         flipped=flipped,
         one_order=one_order,
-        labels=LabelRecord.of(store, *(each for judged in judged_runs for each in judged.judges)),
+        labels=LabelRecord.of(
+            store,
+            (each for judged in judged_runs for each in judged.judges),
+            (judged.run for judged in judged_runs),
+        ),
         notes=(
             *_notes(judged_runs, read, judge=judge),
             *((Message("report.ranked_in_one_order", n=one_order),) if one_order else ()),

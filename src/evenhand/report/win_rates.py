@@ -4,7 +4,7 @@ verdicts grouped by the two models they are about, and the claim in words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from evenhand.stats.rates.win_rate import (
     win_rate,
 )
 from evenhand.stats.stopping.sequential import SequentialDecision
-from evenhand.store import CriterionColumns, JudgeRecord, OutcomeColumns, Store
+from evenhand.store import CriterionColumns, JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.store.runs import Survey
 
 Codes = NDArray[np.int8]
@@ -289,8 +289,9 @@ _HARDLY_BETTER, _PERHAPS_BETTER = 0.55, 0.6
 
 
 class LabelRecord(Model):
-    """Of a judge's wins in every run of the store, how many name the winner that a label or a vote
-    does, and how many the other one; the 95 % interval of its share by Wilson (1927)."""
+    """Of the labelled pairs of the store that a judge named a winner of, on how many it named the
+    label's, and on how many the other one; the 95 % interval of its share by Wilson (1927). A pair
+    counts once, whatever runs judged it and however many people voted on it."""
 
     right: int
     wrong: int
@@ -298,10 +299,12 @@ class LabelRecord(Model):
     high: float
 
     @classmethod
-    def of(cls, store: Store, *judges: JudgeRecord) -> LabelRecord | None:
-        """Of all of them together."""
-        counts = [store.right_and_wrong(each) for each in {judge.id for judge in judges}]
-        right, wrong = (sum(column) for column in zip(*counts, strict=True))
+    def of(
+        cls, store: Store, judges: Iterable[JudgeRecord], runs: Iterable[RunRecord]
+    ) -> LabelRecord | None:
+        """Of all of them together, in these runs and in all that are at rest."""
+        ids = {judge.id for judge in judges}, {run.id for run in runs}
+        right, wrong = store.right_and_wrong(*ids)
         ends = wilson_interval(right, right + wrong)
         return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
 

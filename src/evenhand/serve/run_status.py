@@ -21,6 +21,7 @@ from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.answers import AnswerSpending
 from evenhand.store.jobs import JobRecord
 from evenhand.store.report_cache import ReportKey
+from evenhand.store.schema import AT_REST
 
 _MOST_DIGITS = 18
 
@@ -56,12 +57,9 @@ def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -
 
 # How a run stood when something was worked out from it: what was made at another stamp is old.
 
-# A run in one of these has said in its record when it came to rest.
-_AT_REST = frozenset({"finished", "stopped"})
-
 
 def is_at_rest(run: RunRecord) -> bool:
-    return run.state in _AT_REST
+    return run.state in AT_REST  # its record says when it came to rest
 
 
 def stamp_of(store: Store, run: RunRecord) -> str:

@@ -28,6 +28,7 @@ from evenhand.store.records import (
 )
 from evenhand.store.rows import insert_new, moment, to_json
 from evenhand.store.schema import (
+    AT_REST,
     escape,
     escape_or_none,
     items,
@@ -173,9 +174,7 @@ class RunStore(Database):
     def judges_runs_stamp(self, run_id: int | None = None) -> str:
         """Changes when a run of one of this run's judges comes to rest: its labels speak of them
         here too. Without a run, when any does."""
-        query = select(func.count(), func.max(runs.c.updated_at)).where(
-            runs.c.state.in_(("finished", "stopped"))
-        )
+        query = select(func.count(), func.max(runs.c.updated_at)).where(runs.c.state.in_(AT_REST))
         if run_id is not None:
             own = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
             theirs = select(run_judges.c.run_id).where(run_judges.c.judge_id.in_(own))

@@ -113,6 +113,8 @@ metadata = MetaData(
     }
 )
 
+AT_REST = ("finished", "stopped")  # states of runs that nobody is at
+
 runs = Table(
     "runs",
     metadata,

@@ -20,8 +20,10 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
+    union_all,
 )
 
 from evenhand.contract import Winner
@@ -42,7 +44,7 @@ from evenhand.store.records import (
     VoteColumns,
 )
 from evenhand.store.rows import in_slices, insert_for, moment
-from evenhand.store.schema import items, replaced_votes, verdicts, votes
+from evenhand.store.schema import AT_REST, items, replaced_votes, runs, verdicts, votes
 
 _NAMES = tuple(column.name for column in votes.c)
 _ORIGIN_CODES = {name: code for code, name in enumerate(ORIGINS)}
@@ -139,32 +141,47 @@ class VoteStore(Database):
                     )
             return standings
 
-    def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
-        """Of a judge's wins in every run of this store, how many name the winner that a label or a
-        vote does, and how many the other one."""
+    def right_and_wrong(
+        self, judge_ids: Collection[int], run_ids: Collection[int] = ()
+    ) -> tuple[int, int]:
+        """Of the pairs that have a label of the data, or else by most votes, on how many these
+        judges' wins name its winner, and on how many the other one: in these runs, and in all of
+        this store that are at rest. A pair counts once, however often it was judged; one on which
+        wins are equally divided does not."""
+        counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
+        won = (
+            select(items.c.pair_id)
+            .join_from(verdicts, items, of_its_item)
+            .join(runs, runs.c.id == verdicts.c.run_id)
+            .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
+        )
+        most = select(
+            votes.c.pair_id,
+            case((_most("A"), "A"), (_most("B"), "B")).label("winner"),
+        )
+        voted = most.where(_IS_LABEL).group_by(votes.c.pair_id).subquery()
+        named = ("A", "B")
+        by_labels = won.add_columns(
+            _sign(items.c.label == verdicts.c.winner).label("sign"), literal(1).label("of_data")
+        ).where(items.c.label.in_(named))
+        by_votes = (
+            won.add_columns(_sign(voted.c.winner == verdicts.c.winner), literal(0))
+            .join(voted, voted.c.pair_id == items.c.pair_id)
+            .where(items.c.label.is_(None), voted.c.winner.in_(named))
+        )
+        each = union_all(by_labels, by_votes).subquery()
+        net = func.sum(each.c.sign * each.c.of_data)
+        by_people = func.sum(each.c.sign * (1 - each.c.of_data))
+        labelled = func.max(each.c.of_data) == 1
+        pairs = (
+            select(case((labelled, net), else_=by_people).label("net"))
+            .group_by(each.c.pair_id)
+            .subquery()
+        )
+        query = select(_how_many(pairs.c.net > 0), _how_many(pairs.c.net < 0))
         with self._reading() as connection:
-            named = ("A", "B")
-            won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
-            right = wrong = 0
-            by_votes = (
-                select(
-                    func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count()
-                )
-                .join_from(verdicts, items, of_its_item)
-                .join(votes, votes.c.pair_id == items.c.pair_id)
-                .where(won, items.c.label.is_(None), _IS_LABEL, votes.c.verdict.in_(named))
-            )
-            by_labels = (
-                select(
-                    func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count()
-                )
-                .join_from(verdicts, items, of_its_item)
-                .where(won, items.c.label.in_(named))
-            )
-            for query in (by_labels, by_votes):
-                same, all_of_them = connection.execute(query).one()
-                right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
-            return right, wrong
+            right, wrong = connection.execute(query).one()
+        return int(right or 0), int(wrong or 0)
 
     def vote_columns(self, run_id: int) -> VoteColumns:
         with self._reading() as connection:
@@ -317,6 +334,10 @@ _OF_RUN = (
     .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
     .order_by(items.c.number, votes.c.who)
 )
+
+
+def _sign(right: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((right, 1), else_=-1)
 
 
 def _how_many(fact: ColumnElement[bool]) -> ColumnElement[int]:

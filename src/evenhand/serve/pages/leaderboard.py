@@ -4,6 +4,7 @@ significantly different, and the matrix of expected scores.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, 
 
 SHOWN_MODELS = 200
 MOST_IN_MATRIX = 10
-_MOST_GROUPS = 6
+_MOST_COLUMNS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def board_of(ranking: Ranking, *, most: int = SHOWN_MODELS) -> Board:
     alike = {(each.better, each.worse): each for each in ranking.indistinguishable or ()}
     joined = [alike.get((own.model, after.model)) for own, after in pairwise(models)]
     groups = groups_of(ranking)
+    columns = _columns_of(groups)
     rows = [
         BoardRow(
             model=own,
@@ -70,7 +72,9 @@ def board_of(ranking: Ranking, *, most: int = SHOWN_MODELS) -> Board:
             high=None if own.low is None and own.high is None else at(own.high or greatest),
             like_next=joined[place] if place < len(joined) else None,
             groups=tuple(
-                number for number, (begin, end) in enumerate(groups) if begin <= place <= end
+                column
+                for column, (begin, end) in zip(columns, groups, strict=True)
+                if begin <= place <= end and column < _MOST_COLUMNS
             ),
         )
         for place, own in enumerate(models[:most])
@@ -97,7 +101,18 @@ def groups_of(ranking: Ranking) -> list[tuple[int, int]]:
             end += 1
         if end > begin and (not groups or end > groups[-1][1]):
             groups.append((begin, end))
-    return groups[:_MOST_GROUPS]
+    return groups
+
+
+def _columns_of(groups: Sequence[tuple[int, int]]) -> list[int]:
+    """Where the line of each stands: beside those that it meets, below one that has ended."""
+    ends: list[int] = []
+    columns = []
+    for begin, end in groups:
+        column = next((place for place, last in enumerate(ends) if last < begin - 1), len(ends))
+        ends[column : column + 1] = [end]
+        columns.append(column)
+    return columns
 
 
 def matrix_of(ranking: Ranking) -> list[list[MatrixCell | None]]:

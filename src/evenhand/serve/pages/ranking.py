@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,9 +26,14 @@ _MOST_TAGS = 8
 _COUNTED_AT_ONCE = 4  # runs: others want the store too
 
 
-def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery) -> str:
+def pairs_behind(
+    ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery, averaged: bool
+) -> str | None:
     """Where the verdicts are that count for a model, or between two: in the table of the one run,
-    or by way of the runs' counts."""
+    or by way of the runs' counts. Where averages that changed with the order are left out with the
+    inconsistent, no filter shows just the others."""
+    if query.inconsistent == "excluded" and averaged:
+        return None
     asked = {
         "model": model,
         "against": against,
@@ -83,14 +89,24 @@ async def show_ranking(visit: Visit) -> Filled | Response:
                 "run": ids,
                 **query.model_dump(include=_FILTERS, exclude_defaults=True),
             },
-            "pairs_of": lambda model, against=None: pairs_behind(ids, model, against, query=query),
+            "pairs_of": lambda model, against=None: pairs_behind(
+                ids,
+                model,
+                against,
+                query=query,
+                averaged=ranked.flipped > ranked.counts.inconsistent,
+            ),
         }
         if visit.request.query_params.get("by") == "tag":
             tags = values["tags"][:_MOST_TAGS]
             parts = await asyncio.gather(
                 *(cache.get(reports.ranking(_of_tag(query, tag).request(ids))) for tag in tags)
             )
-            values["by_tag"] = [(tag, _ranks(own)) for tag, own in zip(tags, parts, strict=True)]
+            names = [each.model for each in ranked.ranking.models]
+            values["by_tag"] = [
+                (tag, ranks := _ranks(own), _among(names, ranks or {}))
+                for tag, own in zip(tags, parts, strict=True)
+            ]
             values["waiting"] = kept.waiting or any(own.waiting for own in parts)
     return Filled("ranking.html", values)
 
@@ -104,6 +120,12 @@ def _ranks(kept: CachedFigure[RunRanking]) -> dict[str, RankedModel] | None:
     if kept.value is None or kept.value.ranking is None:
         return None if kept.error is None else {}
     return {each.model: each for each in kept.value.ranking.models}
+
+
+def _among(names: Sequence[str], ranks: Mapping[str, RankedModel]) -> dict[str, int]:
+    """The rank by all pairs among those models alone that a tag has: of fewer, all rank higher."""
+    there = [name for name in names if name in ranks]
+    return {name: place for place, name in enumerate(there, 1)}
 
 
 def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[RunStatus]:

@@ -72,11 +72,16 @@ class Glance:
     settled: bool = True
 
     @property
+    def claims(self) -> bool:
+        """One of the two is said to be better."""
+        return self.shown is not None and claim_of(self.shown) is not None
+
+    @property
     def agreement(self) -> str:
         """Of the judges, in a word of `runs`."""
         if self.otherwise:
             return "otherwise"
-        return "agree" if self.shown is not None and claim_of(self.shown) else "none_better"
+        return "agree" if self.claims else "none_better"
 
     @classmethod
     def of(
@@ -97,7 +102,7 @@ class Glance:
             judges=len(others) + 1,
             otherwise=len(otherwise),
             models=models,
-            leads=sum_up_ranking(ranked.value)[:1] if ranked and ranked.value else (),
+            leads=sum_up_ranking(ranked.value) if ranked and ranked.value else (),
             orders=(sum(each.part for each in agreed), sum(each.of for each in agreed)),
             follows_position=any(each.win_rate.doubts[:1] == ("position",) for each in told),
             settled=settled,

@@ -187,23 +187,23 @@
     if (!searched[place]) {
       const texts = await unpacked(place);
       searched[place] = members[place].map((pair) => {
-        const { prompt, a, b, context, reference } = texts[pair.at].texts;
+        const { prompt, a, b } = texts[pair.at].texts;
         // A sign that nobody searches for keeps texts apart.
-        return [pair.id, prompt, a, b, context, reference].filter(Boolean).join("\u0000").toLowerCase();
+        return [prompt, a, b].join("\u0000").toLowerCase();
       });
     }
     return searched[place];
   }
   async function matching(text, mine) {
     if (search.text === text) return search.found;
-    const wanted = text.toLowerCase();
+    const wanted = text.toLowerCase().split(/\s+/).filter(Boolean); // all of them, wherever they stand
     const found = new Set();
     for (let start = 0; start < members.length; start += AT_ONCE) {
       const places = [...members.keys()].slice(start, start + AT_ONCE);
       const all = await Promise.all(places.map(searchable));
       if (mine !== turn) return null;
       all.forEach((texts, at) => texts.forEach((each, place) => {
-        if (each.includes(wanted)) found.add(members[places[at]][place]);
+        if (wanted.every((word) => each.includes(word))) found.add(members[places[at]][place]);
       }));
       status.textContent = say("file.live.searching", { n: number(start + places.length), of: number(members.length) });
     }
