@@ -34,7 +34,7 @@ def test_number_of_pairs_language_and_side_are_what_is_asked_for(
     read = Read.of(command.directory / "out.html")
     assert len(read.pairs) == 3
     assert ("html", {"lang": "zh-CN"}) in read.elements
-    assert "胜率： old" in read.shown
+    assert "胜率 · old" in read.shown
 
 
 @pytest.mark.parametrize("option", [("--pairs", "5"), ("--locale", "zh")])

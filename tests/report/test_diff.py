@@ -218,8 +218,7 @@ def test_where_b_is_no_one_model_nobody_is_said_to_be_favoured(store: Store) -> 
     found = diff_runs(store, "before", "after")
     assert found.sentence == (
         "40 of 40 pairs came out otherwise by two than by one. Whom that favours is not said, "
-        "since A and B are not the same two models in every pair: evenhand rank tells how models "
-        "fare."
+        "since A and B are not the same two models in every pair; a ranking tells how models fare."
     )
 
 

@@ -48,7 +48,7 @@ def cells(page: Html, tag: str) -> list[list[Element]]:
 # What a card shows needs no name: what it begins with, tags that look like tags, and sentences.
 SELF_EXPLAINING = {
     "/": {"Choose", "Run"},
-    "/runs/1/pairs": {"Number ↑", "Prompt and reason", "Flags"},
+    "/runs/1/pairs": {"Number ↑", "Prompt and reason", "Tags and notes"},
     "/rank?run=1": {"Rank", "Model", "Scores on one scale"},
 }
 
@@ -76,7 +76,9 @@ def test_a_card_leaves_out_what_is_not_there(visitor: Visitor) -> None:
         [name for name, cell in zip(names, row, strict=True) if _is_bare(cell)]
         for row in cells(page, "tbody")
     ]
-    assert bare == [each for place in range(8) for each in 2 * [[] if place % 2 else ["Flags"]]]
+    assert bare == [
+        each for place in range(8) for each in 2 * [[] if place % 2 else ["Tags and notes"]]
+    ]
 
 
 def _is_bare(cell: Element) -> bool:

@@ -318,7 +318,7 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
 
 _LAST: dict[Language, dict[str, str]] = {
     "en": {"": ", ", "or": " or ", "and": " and "},
-    "zh": {"": "、", "or": "或 ", "and": "和 "},
+    "zh": {"": "、", "or": " 或 ", "and": " 和 "},
 }
 
 

@@ -70,6 +70,7 @@ class AgreementChange(Model):
 
     labels: int
     by_people: int
+    prompts: int  # where fewer than labels, `change` is the mean over prompts
     first: EstimatedShare
     second: EstimatedShare
     change: PairedDifference
@@ -365,6 +366,7 @@ def _agreement(
     return AgreementChange(
         labels=int(both.sum()),
         by_people=int((by_people[1] & both).sum()),
+        prompts=int(np.unique(own).size),
         first=share_of_rows(first, own, level=level, unit="labelled pair"),
         second=share_of_rows(second, own, level=level, unit="labelled pair"),
         change=paired_difference(second, first, own, level=level),
@@ -392,6 +394,7 @@ def _messages(
             yield Message("diff.few_prompts", **few, n=change.prompts, needed=FEWEST_PROMPTS)
     elif model is None:
         yield Message("diff.several_models", **few, changed=change.changed, n=change.pairs)
+        yield Message("diff.who_is_favoured")
     else:
         shown = low > 0 or high < 0
         code = ("more" if low > 0 else "less") if shown else "no_difference"
@@ -413,7 +416,8 @@ def _messages(
         found = agreement.change
         values = {"low": _points(found.low or 0.0), "high": _points(found.high or 0.0)}
         points = _points(found.value or 0.0)
-        yield Message("diff.agreement", n=agreement.labels, difference=points, **values)
+        code = "agreement" if agreement.prompts == agreement.labels else "agreement_by_prompt"
+        yield Message(f"diff.{code}", n=agreement.labels, difference=points, **values)
 
 
 def _points(share: float) -> float:

@@ -20,7 +20,13 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.curves import Constant
-from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
+from evenhand.stats.calibration.fit import (
+    FEWEST_PROMPTS,
+    Calibration,
+    Method,
+    cross_fitted,
+    fit_calibration,
+)
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
 from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
 from evenhand.stats.outcomes import confidence_level
@@ -187,6 +193,8 @@ def sum_up_calibration(report: CalibrationReport) -> tuple[Message, ...]:
         stated = Message("trust.calibration_none_stated", right=learned.right, n=learned.n)
     elif before.error is None or before.p_value is None:
         stated = Message("trust.calibration_unknown", reason=before.reason or "")
+    elif report.prompts < FEWEST_PROMPTS and not before.distinguishable:
+        stated = Message("trust.calibration_few", prompts=report.prompts, fewest=FEWEST_PROMPTS)
     else:
         code = "calibration_off" if before.distinguishable else "calibration_no_error"
         stated = Message(f"trust.{code}", error=before.error, n=before.n, p=before.p_value)

@@ -86,4 +86,4 @@ def test_a_row_without_a_figure_says_briefly_why() -> None:
         part=0, of=1, value=None, low=None, high=None, reason=not_enough(1, "valid pair", 6)
     )
     told = [FigureFormat(Wording(language)).missing(few).striptags() for language in ("en", "zh")]
-    assert told == ["— 1 valid pair, 6 needed", "— 1 个有效配对，需 6"]
+    assert told == ["— 1 valid pair, 6 needed", "— 1 个有效配对，至少需 6 个"]

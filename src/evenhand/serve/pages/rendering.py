@@ -113,6 +113,7 @@ class PageTranslator:
 # Figures as people read them on a page: never a share or a rate without its uncertainty.
 
 _TELLING = (0.0, 0.5, 1.0)
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?== )|(?<=\bp =) ")
 _SMALLEST_P = 0.0001
 
 
@@ -173,7 +174,7 @@ class FigureFormat:
     def sentence(self, messages: Iterable[Message]) -> str:
         """A conclusion in words. Names are set apart, so that one cannot turn what follows it; a
         reason within it stays a message, in the page's language."""
-        return render(
+        told = render(
             [
                 Message.of(
                     each.code,
@@ -188,6 +189,7 @@ class FigureFormat:
             ],
             self._say.language,
         )
+        return _NUMBER_AND_UNIT.sub("\u00a0", told)  # which no line tears apart
 
     def markdown(self, messages: str | Iterable[Message], facts: Iterable[str] = ()) -> str:
         """A conclusion to paste."""
