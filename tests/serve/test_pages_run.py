@@ -9,13 +9,14 @@ import pytest
 from scipy.stats import binomtest
 
 from browser_site import JUDGES, KnowingJudge, answers_by_model
-from evenhand.store import open_store
+from evenhand.store import NewJudge, NewRun, open_store
 from html_reading import Html
 from http_service import StartService, start_service
 from judged_runs import judged_run
 from page_visits import Visitor, count_of, seen, serving
 from run_data import adds_up, sums
 from servers import Reply, SeenRequest, Slow
+from store_values import Begun, item
 
 __all__ = ["start_service"]
 
@@ -258,3 +259,23 @@ def test_a_run_without_a_judge_cannot_be_started(tmp_path_factory: pytest.TempPa
         page = visitor.see("/new")
         assert page.all("form", action="/runs") == []
         assert "no judge" in page.text
+
+
+def test_a_model_that_judges_twice_is_two_judges(visitor: Visitor) -> None:
+    with open_store(visitor.service.config.store) as store:
+        run = store.create_run(NewRun("Twice", "twice", {}, ("pairs.jsonl",)))
+        store.add_items(run.id, [item(f"q{n}", row=n) for n in range(1, 41)])
+        judges = [store.add_judge(NewJudge(key, "openai:m", key)) for key in ("v1", "v2")]
+        store.set_run_judges(run.id, judges)
+        for judge, winner in zip(judges, ("A", "B"), strict=True):
+            Begun(store, run.id, judge, "Twice").judge_all(winner)  # type: ignore[arg-type]
+        store.update_run(run.id, intake_done=True, state="finished")
+        assert [each.name for each in store.run_judges(run.id)] == ["openai:m", "openai:m (2)"]
+    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    row = next(each.text for each in page.all("tr") if "Twice" in each.text)
+    assert "1 of 2 judges does not say so" in row
+    page = visitor.wait(f"/runs/{run.id}", lambda page: "being worked out" not in page.text)
+    said = [each.text for each in page.all("li") if each.text.startswith("openai:m (2): ")]
+    assert len(said) == 1
+    to = next(each.attributes["href"] for each in page.all("a") if each.text == "40 verdicts")
+    assert count_of(visitor.wait(to, lambda page: page.all("strong"))) == "40"

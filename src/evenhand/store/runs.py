@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import orjson
@@ -397,13 +397,22 @@ def _run(row: RowMapping) -> RunRecord:
 
 
 def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
+    """A model that judges twice, by another prompt or mode, is `name (2)` the second time: all that
+    tells of a run's judges tells them apart by their names."""
     query = (
         select(judges)
         .join(run_judges, run_judges.c.judge_id == judges.c.id)
         .where(run_judges.c.run_id == run_id)
         .order_by(run_judges.c.place)
     )
-    return [judge_record(row) for row in connection.execute(query).mappings()]
+    found: dict[str, JudgeRecord] = {}
+    for row in connection.execute(query).mappings():
+        record = judge_record(row)
+        name, again = record.name, 2
+        while name in found:
+            name, again = f"{record.name} ({again})", again + 1
+        found[name] = replace(record, name=name)
+    return list(found.values())
 
 
 @of_row("judge", "id", "name")
