@@ -182,7 +182,7 @@ def test_a_cell_of_the_win_matrix_mirrors_its_counterpart(visitor: Visitor, run:
 def test_a_tag_and_a_judge_leave_fewer_games(visitor: Visitor, run: str) -> None:
     number = number_of(run)
     games = {
-        query: re.search(r"(\d+) games", there(visitor, f"/rank?run={number}{query}").text)
+        query: re.search(r"(\d+) verdicts ·", there(visitor, f"/rank?run={number}{query}").text)
         for query in ("", "&tag=t1", "&tag=t1&judge=good", "&judge=other")
     }
     told = {query: int(found[1]) for query, found in games.items() if found}
@@ -197,12 +197,12 @@ def test_verdicts_that_changed_with_the_order_may_be_left_out(visitor: Visitor) 
         rows[n - 1] |= {"response_a": right, "response_b": f"{right} Twice."}
     number = number_of(visitor.start(rows, judges=["good"], name="Both right"))
     page = there(visitor, f"/rank?run={number}")
-    assert "12 games" in page.text
+    assert "12 verdicts" in page.text
     assert "The rank ranges (95 %) hold for all models together" in page.text
     assert "4 of 12 verdicts (33.3 %) changed with the order of the responses" in page.text
     assert "“Orders disagree: left out” above ranks without them" in page.text
     without = there(visitor, f"/rank?run={number}&inconsistent=excluded")
-    assert "8 games" in without.text
+    assert "8 verdicts" in without.text
     assert "(33.3 %) changed with the order of the responses and are left out" in without.text
     to = next(link for link in without.all("a", class_="plain") if link.text == "8")
     assert "ending=decided" in to.attributes["href"]

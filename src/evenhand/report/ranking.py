@@ -102,7 +102,7 @@ class RunRanking(Model):
     counts: OutcomeCounts
     graded: int = 0  # preferences other than 0, ½ and 1, which only a file can hold
     pending: int = 0  # pairs of the runs without a verdict by a judge that counts
-    pending_in_order: int = 0  # of these, in runs that go by the order of their file
+    pending_in_order: int = 0  # the same, where a run that goes by its file's order has not ended
     unnamed: int = 0  # verdicts on pairs without two names
     against_itself: int = 0
     bad_rows: int = 0
@@ -197,7 +197,7 @@ def rank_runs(
     pending = (
         sum(n * len(judged.judges) for n, judged in zip(pairs, judged_runs, strict=True)) - total
     )
-    in_order = [judged for judged in judged_runs if not in_random_order(judged.run)]
+    unfinished = [judged.run for judged in judged_runs if judged.run.state != "finished"]
     compared = read.between_models()
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
@@ -227,7 +227,7 @@ def rank_runs(
         tag=tag,
         counts=counts,
         pending=pending,
-        pending_in_order=pending if in_order else 0,
+        pending_in_order=0 if all(map(in_random_order, unfinished)) else pending,
         unnamed=read.unnamed,
         against_itself=read.against_itself,
         inconsistent=options.inconsistent,

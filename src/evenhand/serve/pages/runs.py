@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -104,9 +105,19 @@ class Glance:
             models=models,
             leads=sum_up_ranking(ranked.value) if ranked and ranked.value else (),
             orders=(sum(each.part for each in agreed), sum(each.of for each in agreed)),
-            follows_position=any(each.win_rate.doubts[:1] == ("position",) for each in told),
+            follows_position=_follow_position(told),
             settled=settled,
         )
+
+
+def _follow_position(told: Sequence[Conclusion]) -> bool:
+    """Of one conclusion as it says itself; of several together, by the rule of a ranking."""
+    if len(told) == 1:
+        return told[0].win_rate.doubts[:1] == ("position",)
+    agreed = [each.position.consistency for each in told]
+    counts = [each.win_rate.counts for each in told]
+    decided = sum(each.wins_a + each.wins_b + each.inconsistent for each in counts)
+    return 2 * sum(each.of - each.part for each in agreed) >= decided > 0
 
 
 @dataclass(frozen=True, slots=True)
