@@ -315,17 +315,54 @@ def test_bug_is_one_line_with_a_way_to_report_it(tmp_path: Path) -> None:
     assert "EVENHAND_DEBUG=1" in done.stderr
 
 
-def test_interrupting_twice_still_ends(start_server: StartServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gap_s", [0.0, 0.0003, 0.003])
+def test_interrupting_twice_still_ends(
+    start_server: StartServer, tmp_path: Path, gap_s: float
+) -> None:
     script: Script = lambda request: Slow(60, chat_reply("too late"))  # noqa: E731
     server = start_server(script)
     process = start_command(("compare", *SUM, *judged_by(server)), tmp_path)
     assert server.wait_until(lambda: len(server.requests) == 2, within_s=120)
     process.send_signal(signal.SIGINT)
+    time.sleep(gap_s)
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=30)
     assert process.returncode in (130, -signal.SIGINT)
     assert b"Traceback" not in err
+
+
+def test_what_does_not_end_when_cancelled_ends_at_the_second_interrupt(tmp_path: Path) -> None:
+    stuck = """
+import asyncio, sys
+from evenhand.cli.session import run_async
+
+async def deaf():
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+
+run_async(deaf())
+"""
+    for presses in (2, 3):
+        with subprocess.Popen(
+            [sys.executable, "-c", stuck], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "cancelled\n"
+            begun = time.monotonic()
+            for _ in range(presses - 1):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.05)
+            _, err = process.communicate(timeout=30)
+            assert (process.returncode, err) == (130, "interrupted\n")
+            if presses == 2:  # time to close what can be closed
+                assert time.monotonic() - begun > 0.9
 
 
 @pytest.mark.slow

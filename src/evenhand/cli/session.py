@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
@@ -18,6 +19,7 @@ from evenhand.errors import Status
 
 if TYPE_CHECKING:
     import asyncio
+    from types import FrameType
 
     from pydantic import BaseModel
     from rich.console import Console
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R", bound="BaseModel")
+_CLOSED_WITHIN_S = 1.0  # after a second Ctrl-C
 
 
 def prepare_streams() -> None:
@@ -121,15 +124,50 @@ def silence_output() -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; Ctrl-C cancels and lets everything close, and a second one ends at once."""
+    """Run to the end; Ctrl-C cancels and lets everything close, for a second after the next one
+    and not at all after a third."""
     import asyncio
 
     before = signal.getsignal(signal.SIGINT)
+
+    async def interruptible() -> T:
+        with contextlib.suppress(ValueError):  # signals go to the main thread alone
+            signal.signal(signal.SIGINT, _cancelling_once(signal.getsignal(signal.SIGINT)))
+        return await work
+
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(work)
+            return runner.run(interruptible())
     finally:
-        signal.signal(signal.SIGINT, before)
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
+def _cancelling_once(runners: Any) -> Callable[[int, FrameType | None], None]:
+    """The runner's own handler raises KeyboardInterrupt the second time, wherever the loop is by
+    then: within its own works that leaves a loop that waits for ever, or cannot be closed."""
+    pressed = 0
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1 and callable(runners):
+            runners(number, frame)
+        elif pressed == 2:
+            ending = threading.Timer(_CLOSED_WITHIN_S, _end_at_once)
+            ending.daemon = True
+            ending.start()
+        elif pressed > 2:
+            _end_at_once()
+
+    return interrupted
+
+
+def _end_at_once() -> None:
+    shown = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
+    with contextlib.suppress(OSError):
+        os.write(2, f"{shown}interrupted\n".encode())
+    os._exit(Status.INTERRUPTED)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
