@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 import evenhand
 from evenhand import RunOptions
+from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.messages import Message
@@ -339,14 +340,15 @@ def test_how_often_labels_hold_a_judge_back(
 
 
 def test_no_tag_is_significant_by_a_judge_that_labels_speak_against(store: Store) -> None:
-    def rows(labels: str) -> list[Row]:
+    def rows(of_even: Winner) -> list[Row]:
         return [
-            Row(f"q{n}", says("B"), label=labels[n % 2], tags=(f"t{n % 2}",))  # type: ignore[arg-type]
+            Row(f"q{n}", says("B"), label="B" if n % 2 else of_even, tags=(f"t{n % 2}",))
             for n in range(200)
         ]
 
-    for name, labels, noted in (("right", "BB", True), ("coin", "AB", False)):
-        make_run(store, name, rows(labels), judges=(name,))
+    given: dict[str, tuple[Winner, bool]] = {"right": ("B", True), "coin": ("A", False)}
+    for name, (of_even, noted) in given.items():
+        make_run(store, name, rows(of_even), judges=(name,))
         codes = [note.code for note in conclude(store, name).notes if isinstance(note, Message)]
         assert ("report.tags_significant" in codes) is noted
 

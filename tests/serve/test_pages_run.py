@@ -267,8 +267,8 @@ def test_a_model_that_judges_twice_is_two_judges(visitor: Visitor) -> None:
         store.add_items(run.id, [item(f"q{n}", row=n) for n in range(1, 41)])
         judges = [store.add_judge(NewJudge(key, "openai:m", key)) for key in ("v1", "v2")]
         store.set_run_judges(run.id, judges)
-        for judge, winner in zip(judges, ("A", "B"), strict=True):
-            Begun(store, run.id, judge, "Twice").judge_all(winner)  # type: ignore[arg-type]
+        Begun(store, run.id, judges[0], "Twice").judge_all("A")
+        Begun(store, run.id, judges[1], "Twice").judge_all("B")
         store.update_run(run.id, intake_done=True, state="finished")
         assert [each.name for each in store.run_judges(run.id)] == ["openai:m", "openai:m (2)"]
     page = visitor.wait("/", lambda page: "being worked out" not in page.text)

@@ -319,8 +319,8 @@ def test_most_votes_are_one_label_and_give_way_to_that_of_the_data(store: Store)
     begun = begin(store, item("x"), item("y"))
     begun.judge_all("A")
     x, y = (each.pair_id for each in store.run_items(begun.run_id))
-    said = [(x, "A"), (x, "A"), (x, "B"), (y, "A"), (y, "B")]
-    store.add_votes([NewVote(pair, f"p{n}", winner) for n, (pair, winner) in enumerate(said)])  # type: ignore[arg-type]
+    said: list[tuple[int, Winner]] = [(x, "A"), (x, "A"), (x, "B"), (y, "A"), (y, "B")]
+    store.add_votes([NewVote(pair, f"p{n}", winner) for n, (pair, winner) in enumerate(said)])
     # Of y nobody has the majority.
     assert store.right_and_wrong([begun.judge_id], [begun.run_id]) == (1, 0)
     other = begin(store, item("x", label="B"), name="labelled")
