@@ -181,10 +181,9 @@ def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:
 
 def between(winner: str, models: tuple[str, str], text: str) -> list[Row]:
     """Thirty pairs with ids, whose responses are others for each `text`."""
-    named = {"model_a": models[0], "model_b": models[1]}
     pairs = [{"response_a": f"{text} {n}", "response_b": text} for n in range(30)]
     return [
-        Row(f"q{n}", says(winner), pair=pair, **named)  # type: ignore[arg-type]
+        Row(f"q{n}", says(winner), pair=pair, model_a=models[0], model_b=models[1])
         for n, pair in enumerate(pairs)
     ]
 

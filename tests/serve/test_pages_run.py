@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from page_visits import Visitor, count_of, seen, serving
 from run_data import adds_up, sums
 from servers import Reply, SeenRequest, Slow
 from store_values import Begun, item
+from stored_runs import Row, make_run, says
 
 __all__ = ["start_service"]
 
@@ -92,6 +94,52 @@ def test_the_list_counts_by_model_where_models_change_sides(visitor: Visitor) ->
     assert "new is better: 100 %" in row
     assert "B won 40" in row
     assert "A won" not in row
+
+
+def test_a_claim_stands_beside_the_check_that_fails(visitor: Visitor) -> None:
+    # Of 30 wins of B 24 are right; with 20 ties that are not, 24 of 50 labels: not half.
+    said, labels = "B" * 30 + "T" * 20, "B" * 24 + "A" * 6 + "B" * 20
+    with open_store(visitor.service.config.store) as store:
+        run = judged_run(store, "Doubtful", {"doubtful": said}, labels=labels)
+    page = visitor.wait(f"/runs/{run}", lambda page: "being worked out" not in page.text)
+    assert "is better than" in page.by_id("result").text
+    (told,) = page.all("p", class_="warns")
+    assert told.text == "⚠ With care. Failed: Agrees with labels"
+
+
+def test_below_a_leaderboard_stand_the_checks_of_each_judge(visitor: Visitor) -> None:
+    models = [("x", "y"), ("y", "z"), ("x", "z")] * 20
+    with open_store(visitor.service.config.store) as store:
+        run = judged_run(store, "Three", {"p": "A" * 60, "q": "B" * 60}, models=models)
+    page = visitor.wait(f"/runs/{run}", lambda page: "being worked out" not in page.text)
+    assert [each.text for each in page.all("h2", class_="small")] == ["p", "q"]
+    for place in (1, 2):
+        told = page.by_id(f"judge-{place}-trust-orders_agree").text
+        assert "100.0 %" in told
+        assert "60 of 60" in told
+
+
+def test_ranks_by_tag_are_compared_among_the_models_of_the_tag(visitor: Visitor) -> None:
+    """The two worst of four meet under a tag alone: they are first and second there, as before."""
+    rows = [
+        Row(
+            f"q{n}{one}{two}",
+            says("A"),
+            model_a=one,
+            model_b=two,
+            tags=("rare" if one == "c" else "usual",),
+        )
+        for n in range(30)
+        for one, two in itertools.combinations("abcd", 2)
+    ]
+    with open_store(visitor.service.config.store) as store:
+        run = make_run(store, "Tags", rows)
+        store.update_run(run, state="finished")
+    path = f"/rank?run={run}&by=tag"
+    page = visitor.wait(path, lambda page: "of 2" in page.text)
+    cells = [each for each in page.all("td") if "of 2" in each.text]
+    assert [each.text.split()[0] for each in cells] == ["1", "2"]
+    assert ["class" in each.attributes for each in cells] == [False, False]
 
 
 def test_labels_that_come_later_change_what_the_list_says(visitor: Visitor) -> None:

@@ -525,12 +525,19 @@ async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
     assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
     assert found.better_than_base_rate is None
     assert any("not enough data" in note for note in found.notes)
-    # What the page opens with: the error that was measured, and that nothing more was learned.
+    # What the page opens with: an error that is shown, or that there are too few labels to say.
     believed, taught = sum_up_calibration(found)
     before = found.change.before
     assert before is not None
-    assert believed.values["n"] == before.n == 20
-    assert believed.code == f"trust.calibration_{'off' if before.distinguishable else 'no_error'}"
+    assert before.n == 20
+    assert believed.code == f"trust.calibration_{'off' if before.distinguishable else 'few'}"
+    unshown = before.model_copy(update={"distinguishable": False})
+    change = found.change.model_copy(update={"before": unshown})
+    believed, _ = sum_up_calibration(found.model_copy(update={"change": change}))
+    assert believed == (
+        "Too few labels to say whether its confidence is right: 20 labelled prompts, and at least "
+        "30 are needed."
+    )
     assert taught == (
         "Nothing in its answers is shown to tell right from wrong: every verdict gets the same "
         f"confidence, {(right + 1) / 22:.2f}."
