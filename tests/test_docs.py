@@ -185,15 +185,6 @@ def test_licence_is_declared_and_shipped() -> None:
     assert text("LICENSE").split()[:4] == ["Apache", "License", "Version", "2.0,"]
 
 
-WORDS = 30_000
-
-
-def test_documentation_stays_short() -> None:
-    """A word is what has a letter or a digit; the lines of a table are none."""
-    words = (word for path in DOCS.rglob("*.md") for word in path.read_text("utf-8").split())
-    assert sum(any(letter.isalnum() for letter in word) for word in words) <= WORDS
-
-
 def anchors(page: str) -> set[str]:
     """As GitHub makes them of headings."""
     headings = re.findall(
