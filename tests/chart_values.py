@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand.contract.codes import WIN_A, WIN_B
+from evenhand.report.claims import ClaimedRate
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
 from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.leaderboard import rank_battles
@@ -83,6 +84,7 @@ def conclusion(
     rng = np.random.default_rng(len(judge) + pairs)
     outcomes = rng.choice([WIN_A, WIN_B], size=pairs, p=[0.6, 0.4])
     lengths = rng.integers(50, 500, size=(2, pairs))
+    own = rate or side_rate()
     return Conclusion(
         judge=judge,
         side="B",
@@ -90,7 +92,8 @@ def conclusion(
         against=against,
         pairs=pairs,
         pending=0,
-        win_rate=rate or side_rate(),
+        win_rate=own,
+        claimed=ClaimedRate.of(own),
         decision=None,
         account=None,
         by_criterion=tuple(_groups(criteria, base=0.4)),

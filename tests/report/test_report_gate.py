@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import evenhand
 from evenhand import RunOptions
 from evenhand.errors import InputError
+from evenhand.report.claims import ClaimedRate
 from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
 from evenhand.report.gate import GateReport, gate_run, judge_gate, junit_xml, write_junit
 from evenhand.runs.options import UntilDecided
@@ -40,6 +41,23 @@ def concluded(
     **more: Any,
 ) -> Conclusion:
     rate = None if low is None or high is None else (low + high) / 2
+    win_rate = SideRate(
+        side="B",
+        counts=OutcomeCounts(wins_a=20, wins_b=40, invalid=more.pop("invalid", 0)),
+        n=60,
+        prompts=60,
+        rate=rate,
+        low=low,
+        high=high,
+        level=0.95,
+        method="score",
+        always_valid=False,
+        clustered=False,
+        ties="half",
+        sign_test=None,
+        worst_case=more.pop("worst_case", None),
+        reason="not enough data: 1 valid pair" if rate is None else None,
+    )
     return Conclusion(
         judge=judge,
         side="B",
@@ -47,23 +65,8 @@ def concluded(
         against=against,
         pairs=60,
         pending=0,
-        win_rate=SideRate(
-            side="B",
-            counts=OutcomeCounts(wins_a=20, wins_b=40, invalid=more.pop("invalid", 0)),
-            n=60,
-            prompts=60,
-            rate=rate,
-            low=low,
-            high=high,
-            level=0.95,
-            method="score",
-            always_valid=False,
-            clustered=False,
-            ties="half",
-            sign_test=None,
-            worst_case=more.pop("worst_case", None),
-            reason="not enough data: 1 valid pair" if rate is None else None,
-        ),
+        win_rate=win_rate,
+        claimed=ClaimedRate.of(win_rate),
         decision=None,
         account=None,
         by_criterion=(),

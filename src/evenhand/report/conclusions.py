@@ -14,8 +14,9 @@ from evenhand.contract.codes import INVALID, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_message
-from evenhand.messages import Message, Sentence, render
+from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Abstentions, count_abstentions
+from evenhand.report.claims import Blocked, ClaimedRate, Hold, settled, trust_messages
 from evenhand.report.families import (
     FamilyEffect,
     effect_notes,
@@ -33,7 +34,6 @@ from evenhand.report.win_rates import (
     Side,
     SideRate,
     by_tag,
-    conclusion_messages,
     exchange,
     matchups,
     side_rate,
@@ -82,7 +82,8 @@ class Conclusion(Model):
     """One judge on one two models; `model` is the side's, `against` the other's.
 
     `decision` is that of a run until it is decided, at the run's own alpha, and `account` what
-    came of it; the interval of `win_rate` is at the level that was asked for.
+    came of it; the interval of `win_rate` is at the level that was asked for. Sentence and gate go
+    by `claimed`, as far as no hold blocks it.
     """
 
     judge: str
@@ -92,6 +93,8 @@ class Conclusion(Model):
     pairs: int
     pending: int
     win_rate: SideRate
+    claimed: ClaimedRate
+    holds: tuple[Hold, ...] = ()
     decision: SequentialDecision | None
     account: Sentence | None
     by_criterion: tuple[GroupRate, ...]
@@ -100,6 +103,7 @@ class Conclusion(Model):
     position: PositionBias
     labels: LabelRecord | None = None
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
+    both_orders: int = 0  # valid pairs that were judged in both
     messages: tuple[Message, ...] = ()
     sentence: str = ""  # the messages in English
 
@@ -108,6 +112,9 @@ class Conclusion(Model):
         """What the two are called: by their models, or else by their labels."""
         other = "B" if self.side == "A" else "A"
         return self.model or self.side, self.against or other
+
+    def blocks(self, what: Blocked) -> bool:
+        return any(what in hold.blocks for hold in self.holds)
 
 
 class RatingCounts(Model):
@@ -283,20 +290,16 @@ class _Reader:
                 matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
             )
             position = measure_position(columns, matchup.rows, level=wanted.level)
-            called = (names[0] or wanted.side, names[1] or ("B" if wanted.side == "A" else "A"))
-            messages = tuple(
-                conclusion_messages(
-                    rate,
-                    called,
-                    pairs=matchup.pairs,
-                    one_order=rows.in_one_order(matchup),
-                    position=position,
-                    limits=self._limits,
-                    labels=labels,
-                    same_family=shared_message(kin, names, families),
-                )
+            one_order = rows.in_one_order(matchup)
+            trust = trust_messages(
+                rate,
+                one_order=one_order,
+                position=position,
+                labels=labels,
+                allow_one_order=self._limits.allow_one_order,
+                same_family=shared_message(kin, names, families),
             )
-            yield Conclusion(
+            conclusion = Conclusion(
                 judge=self._judge.name,
                 side=wanted.side,
                 model=names[0],
@@ -304,6 +307,7 @@ class _Reader:
                 pairs=matchup.pairs,
                 pending=matchup.pairs - matchup.rows.size,
                 win_rate=rate,
+                claimed=ClaimedRate.of(rate),
                 decision=decision,
                 account=account,
                 by_criterion=tuple(
@@ -318,9 +322,9 @@ class _Reader:
                 position=position,
                 labels=labels,
                 skipped=known.absent,
-                messages=messages,
-                sentence=render(messages),
+                both_orders=rate.counts.valid - one_order - rate.drawn_order,
             )
+            yield settled(conclusion, self._limits, trust=trust)
 
     def _part(self, part: OutcomeGroup, own: Circumstances, whole: Circumstances) -> GroupRate:
         # What is missing of the whole is missing of its parts in unknown shares.
@@ -427,7 +431,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
         tested = [
             (part, each)
             for each in conclusions
-            if each.labels is None or not each.labels.is_no_better
+            if not each.blocks("claim")
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]

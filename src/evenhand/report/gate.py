@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
@@ -12,6 +13,7 @@ from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained
 from evenhand.report.charts.labels import plain
+from evenhand.report.claims import EVERY_RULING, Hold
 from evenhand.report.conclusions import (
     Conclusion,
     ConclusionLimits,
@@ -53,6 +55,7 @@ class GateCheck(Model):
     pending: int
     worst_case: WorstCase | None
     doubts: tuple[Doubt, ...]
+    holds: tuple[Hold, ...] = ()  # each of which keeps it from a ruling
     sentence: str
     line: Sentence
 
@@ -123,7 +126,7 @@ def judge_gate(
         raise InputError(
             Message("report.max_inconsistent_outside", max_inconsistent=max_inconsistent)
         )
-    rule = _Rule(conclusions, min_win_rate, max_inconsistent)
+    rule = _Rule(conclusions, GateOptions(min_win_rate, max_inconsistent))
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
     return GateReport.of_parts(
         conclusions,
@@ -152,25 +155,43 @@ def _nothing(conclusions: Conclusions) -> Message:
     return Message(f"gate.no_{'pairs' if conclusions.judges else 'judges'}", run=conclusions.run)
 
 
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    threshold: float
+    max_inconsistent: float | None = None
+
+
+GateReason: TypeAlias = Callable[[Conclusion, GateOptions], Hold | None]
+
+
+def _too_inconsistent(conclusion: Conclusion, options: GateOptions) -> Hold | None:
+    rate, most = conclusion.win_rate, options.max_inconsistent
+    flips, twice = rate.flips, rate.counts.valid - rate.drawn_order
+    if most is None or not twice or flips <= most * twice:
+        return None
+    line = Message("gate.too_inconsistent", flips=flips, n=twice, percent=100 * most)
+    return Hold(code="inconsistent", blocks=EVERY_RULING, line=line)
+
+
+GATE_REASONS: tuple[GateReason, ...] = (_too_inconsistent,)
+
+
 class _Rule:
-    def __init__(
-        self, conclusions: Conclusions, threshold: float, max_inconsistent: float | None
-    ) -> None:
+    def __init__(self, conclusions: Conclusions, options: GateOptions) -> None:
         self._of = conclusions
-        self._threshold = threshold
-        self._max_inconsistent = max_inconsistent
+        self._options = options
 
     def check(self, conclusion: Conclusion) -> GateCheck:
-        rate, counts = conclusion.win_rate, conclusion.win_rate.counts
-        against = [*self._too_inconsistent(conclusion), *_no_better(conclusion)]
-        by_rate = _ruling(rate.low, rate.high, self._threshold)
-        ruling: Ruling = "undecided" if against else by_rate
+        rate, counts, claimed = conclusion.win_rate, conclusion.win_rate.counts, conclusion.claimed
+        by_rate = _ruling(claimed.low, claimed.high, self._options.threshold)
+        holds = self._holds(conclusion)
+        ruling: Ruling = "undecided" if self._blocks(holds, by_rate) else by_rate
         sides = " against ".join(conclusion.names)
-        said = {"sides": sides, "why": self._why(conclusion, by_rate)}
+        values = {"sides": sides, "why": self._why(conclusion, by_rate)}
         if len(self._of.judges) > 1:
-            why = Message("gate.by_judge", judge=conclusion.judge, **said)
+            why = Message("gate.by_judge", judge=conclusion.judge, **values)
         else:
-            why = Message("gate.sides", **said)
+            why = Message("gate.sides", **values)
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":
             wins, losses = losses, wins
@@ -180,10 +201,11 @@ class _Rule:
             sides=sides,
             model=conclusion.model,
             against=conclusion.against,
-            rate=rate.rate,
-            low=rate.low,
-            high=rate.high,
-            always_valid=rate.always_valid,
+            rate=claimed.rate,
+            low=claimed.low,
+            high=claimed.high,
+            always_valid=claimed.always_valid,
+            corrected=claimed.estimator == "corrected",
             n=rate.n,
             prompts=rate.prompts,
             wins=wins,
@@ -196,28 +218,38 @@ class _Rule:
             pending=conclusion.pending,
             worst_case=rate.worst_case,
             doubts=rate.doubts,
+            holds=holds,
             sentence=conclusion.sentence,
-            line=chained([why, *against, *self._facts(conclusion, ruling)]),
+            line=chained([why, *(each.line for each in holds), *self._facts(conclusion, ruling)]),
         )
 
-    def _too_inconsistent(self, conclusion: Conclusion) -> list[Message]:
-        rate, most = conclusion.win_rate, self._max_inconsistent
-        flips, twice = rate.flips, rate.counts.valid - rate.drawn_order
-        if most is None or not twice or flips <= most * twice:
-            return []
-        return [Message("gate.too_inconsistent", flips=flips, n=twice, percent=100 * most)]
+    def _holds(self, conclusion: Conclusion) -> tuple[Hold, ...]:
+        """Those that keep this gate from a ruling it could come to: a claim against one half is
+        the matter of gates at one half alone."""
+        own = (reason(conclusion, self._options) for reason in GATE_REASONS)
+        holds = (*(each for each in own if each is not None), *conclusion.holds)
+        at_half = self._options.threshold == 0.5
+        return tuple(
+            each
+            for each in holds
+            if {"pass", "fail"} & set(each.blocks) or (at_half and "claim" in each.blocks)
+        )
+
+    def _blocks(self, holds: tuple[Hold, ...], ruling: Ruling) -> bool:
+        at_half = self._options.threshold == 0.5
+        return any(ruling in each.blocks or (at_half and "claim" in each.blocks) for each in holds)
 
     def _why(self, conclusion: Conclusion, ruling: Ruling) -> str:
-        rate, threshold = conclusion.win_rate, self._threshold
-        if rate.rate is None or rate.low is None or rate.high is None:
-            return rate.reason or Message("gate.not_enough_data")
-        digits = _digits(threshold, rate.low, rate.high)
-        bounds = {"low": f"{rate.low:.{digits}f}", "high": f"{rate.high:.{digits}f}"}
-        kind = "always_valid" if rate.always_valid else "interval"
+        claimed, threshold = conclusion.claimed, self._options.threshold
+        if claimed.rate is None or claimed.low is None or claimed.high is None:
+            return claimed.reason or Message("gate.not_enough_data")
+        digits = _digits(threshold, claimed.low, claimed.high)
+        bounds = {"low": f"{claimed.low:.{digits}f}", "high": f"{claimed.high:.{digits}f}"}
+        kind = "always_valid" if claimed.always_valid else "interval"
         return Message(
             f"gate.{ruling}",
-            rate=f"{rate.rate:.{digits}f}",
-            interval=Message(f"gate.{kind}", percent=100 * rate.level, **bounds),
+            rate=f"{claimed.rate:.{digits}f}",
+            interval=Message(f"gate.{kind}", percent=100 * claimed.level, **bounds),
             threshold=threshold,
         )
 
@@ -256,13 +288,6 @@ class _Rule:
             yield Message("gate.decided")
         else:
             yield Message("gate.not_finished", pending=conclusion.pending, n=conclusion.pairs)
-
-
-def _no_better(conclusion: Conclusion) -> Iterator[Message]:
-    """Labels say that what this judge prefers tells nothing."""
-    labels = conclusion.labels
-    if labels is not None and labels.is_no_better:
-        yield Message("gate.no_better", **labels.values)
 
 
 def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:

@@ -1,5 +1,5 @@
-"""Win rates as a report states them: one side's rate with the interval that its run allows,
-verdicts grouped by the two models they are about, and the claim in words.
+"""Win rates as a report states them: one side's rate with the interval that its run allows, and
+verdicts grouped by the two models they are about.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
-from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.intervals import sign_test_p
 from evenhand.stats.proportions import wilson_interval
-from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import (
     FEWEST_DECIDED,
     Circumstances,
@@ -250,7 +248,7 @@ def _grouped(members: NDArray[Any], count: int) -> Iterator[tuple[int, Rows]]:
         yield member, order[ends[member] - sizes[member] : ends[member]]
 
 
-# A conclusion in words: what is claimed, how sure that is, how far the judge can be trusted.
+# What a conclusion goes by beside the verdicts: the caller's limits, and people's labels.
 
 
 class ConclusionLimits(Model):
@@ -329,107 +327,3 @@ class LabelRecord(Model):
         """Enough of them to say that they do not show it either way."""
         enough = self.right + self.wrong >= FEWEST_DECIDED
         return enough and not self.tells_apart and not self.is_no_better
-
-
-def conclusion_messages(
-    rate: SideRate,
-    names: tuple[str, str],
-    *,
-    pairs: int,
-    one_order: int,
-    position: PositionBias,
-    limits: ConclusionLimits,
-    labels: LabelRecord | None,
-    same_family: Message | None = None,
-) -> Iterator[Message]:
-    """What is claimed, from how many prompts, how sure, and how far the judge can be trusted."""
-    called = {"model": names[0], "against": names[1]}
-    drawn = rate.drawn_order
-    both = rate.counts.valid - one_order - drawn
-    hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
-    low, high = rate.low, rate.high
-    if rate.doubts and low is not None and high is not None and low <= 0.5 <= high:
-        yield _doubt(rate, called, pairs=pairs, both=both, position=position)
-    elif low is not None and labels is not None and labels.is_no_better:
-        yield Message("no_conclusion.labels", **called, **labels.values)
-    else:
-        yield claim_message(rate, names)
-        if limits.smallest_effect is not None and low is not None and high is not None:
-            yield _effect(low, high, limits.smallest_effect)
-    if one_order and limits.allow_one_order:
-        yield Message("trust.one_order", part=one_order, n=rate.counts.valid)
-    if drawn:
-        yield Message("trust.drawn_order", part=drawn, n=rate.counts.valid)
-    if both and not hopeless:
-        yield _trust(rate, position, pairs=both)
-    if position.alarm is not None:
-        yield _position_alarm(position, position.alarm)
-    if labels is not None and labels.is_open:
-        yield Message("trust.labels_open", **labels.values)
-    if same_family is not None:
-        yield same_family
-
-
-def claim_message(rate: SideRate, names: tuple[str, str]) -> Message:
-    """Better, worse, or no difference shown; or why nothing can be said."""
-    called = {"model": names[0], "against": names[1]}
-    if rate.rate is None or rate.low is None or rate.high is None:
-        if rate.n < FEWEST_PAIRS:
-            return Message("no_conclusion.few_pairs", **called, n=rate.n, needed=FEWEST_PAIRS)
-        if rate.prompts is not None and rate.prompts < FEWEST_PROMPTS:
-            few = {"n": rate.prompts, "needed": FEWEST_PROMPTS}
-            return Message("no_conclusion.few_prompts", **called, **few)
-        return Message("no_conclusion.few", **called)
-    claim = "no_difference"
-    if rate.low > 0.5 or rate.high < 0.5:
-        claim = "better" if rate.low > 0.5 else "worse"
-    prompts = rate.n if rate.prompts is None else rate.prompts
-    return Message(
-        f"conclusion.{claim}", **called, rate=rate.rate, low=rate.low, high=rate.high, n=prompts
-    )
-
-
-def _doubt(
-    rate: SideRate, called: dict[str, str], *, pairs: int, both: int, position: PositionBias
-) -> Message:
-    valid = rate.counts.valid
-    match rate.doubts[0]:
-        case "position":
-            share = rate.flips / both if both else 0.0
-            why = "flips" if position.favours is None else "position"
-            return Message(f"no_conclusion.{why}", **called, share=share, n=both)
-        case "one_order":
-            return Message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
-        case "drawn_order":
-            return Message("no_conclusion.drawn_order", **called, part=both, n=valid)
-        case "ties":
-            return Message("no_conclusion.ties", **called, part=rate.decided, n=valid)
-        case "pending":
-            return Message(
-                "no_conclusion.pending", **called, part=pairs - valid - rate.counts.invalid, n=pairs
-            )
-        case _:
-            missing = rate.missing
-            return Message("no_conclusion.missing", **called, part=missing, n=missing + valid)
-
-
-def _trust(rate: SideRate, position: PositionBias, *, pairs: int) -> Message:
-    if not rate.flips:
-        return Message("trust.steady", n=pairs)
-    codes = {None: "trust.flips", "first": "trust.flips_first", "second": "trust.flips_second"}
-    return Message(codes[position.favours], share=rate.flips / pairs, n=pairs)
-
-
-def _position_alarm(position: PositionBias, side: Literal["first", "second"]) -> Message:
-    """It needs no labels: a judge that follows the position shows it in its two orders."""
-    values = position.lean.percents(side)
-    return Message(f"trust.position_alarm_{side}", n=position.pairs, p=position.p_value, **values)
-
-
-def _effect(low: float, high: float, size: float) -> Message:
-    code = "open"
-    if low > 0.5 + size or high < 0.5 - size:
-        code = "shown"
-    elif low > 0.5 - size and high < 0.5 + size:
-        code = "ruled_out"
-    return Message(f"effect.{code}", size=size)

@@ -11,14 +11,14 @@ from evenhand.contract import Locale
 from evenhand.contract.codes import INVALID
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence, render
+from evenhand.messages import Message, Sentence
+from evenhand.report.claims import settled
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import GateReport, judge_gate
 from evenhand.report.win_rates import (
     ConclusionLimits,
     Matchup,
     Side,
-    claim_message,
     exchange,
     matchups,
 )
@@ -117,7 +117,8 @@ def gate_corrected(
     if ties != "half":
         raise InputError(Message("trust.corrected_ties_are_half", ties=ties))
     level = round(1 - alpha, 12)
-    conclusions = conclude(store, name, side=side, level=level, parts=False, limits=limits)
+    allowed = limits or ConclusionLimits()
+    conclusions = conclude(store, name, side=side, level=level, parts=False, limits=allowed)
     if len(conclusions.judges) > 1:
         raise InputError(Message("trust.corrected_gate_one_judge", run=conclusions.run))
     corrections = correct_run(
@@ -125,41 +126,37 @@ def gate_corrected(
     )
     by_models = {(each.model, each.against): each for each in corrections.corrections}
     replaced = tuple(
-        _with_correction(each, by_models.get((each.model, each.against)))
+        _with_correction(each, by_models.get((each.model, each.against)), allowed)
         for each in conclusions.conclusions
     )
-    gate = judge_gate(
+    return judge_gate(
         conclusions.model_copy(update={"conclusions": replaced}),
         min_win_rate=min_win_rate,
-        limits=limits,
+        limits=allowed,
     )
-    checks = tuple(check.model_copy(update={"corrected": True}) for check in gate.checks)
-    return gate.model_copy(update={"checks": checks})
 
 
-def _with_correction(conclusion: Conclusion, correction: Correction | None) -> Conclusion:
+def _with_correction(
+    conclusion: Conclusion, correction: Correction | None, limits: ConclusionLimits
+) -> Conclusion:
     if correction is None:
         estimate, labels = None, 0
     else:
         estimate, labels = correction.corrected, correction.labels
     reason = "no labels of people" if correction is None else correction.reason
-    rate = conclusion.win_rate.model_copy(
+    claimed = conclusion.claimed.model_copy(
         update={
+            "estimator": "corrected",
             "rate": estimate and estimate.rate,
             "low": estimate and estimate.low,
             "high": estimate and estimate.high,
             "reason": (estimate.reason if estimate else None) or reason,
-            "doubts": (),
-            "worst_case": None,
         }
     )
-    messages = (
-        claim_message(rate, conclusion.names),
-        Message("trust.labels", labels=labels),
-    )
-    return conclusion.model_copy(
-        update={"win_rate": rate, "messages": messages, "sentence": render(messages)}
-    )
+    # What the judge left open is no matter of people's preference.
+    rate = conclusion.win_rate.model_copy(update={"doubts": (), "worst_case": None})
+    corrected = conclusion.model_copy(update={"win_rate": rate, "claimed": claimed})
+    return settled(corrected, limits, trust=[Message("trust.labels", labels=labels)])
 
 
 def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: float) -> Correction:

@@ -1,0 +1,211 @@
+"""What a conclusion claims, what holds the claim back, and the sentence that says so.
+
+A doubt widens the interval (`stats/rates/win_rate.py`); a hold is evidence that no interval has.
+A new reason is one function of a conclusion that returns a `Hold` or None, listed in `REASONS`;
+one that needs the options of a gate is listed in `GATE_REASONS` of `report/gate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from evenhand.contract.model import Model
+from evenhand.messages import Message, Sentence, render
+from evenhand.report.win_rates import ConclusionLimits, LabelRecord, SideRate
+from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
+from evenhand.stats.rates.position_bias import PositionBias
+
+if TYPE_CHECKING:
+    from evenhand.report.conclusions import Conclusion
+
+Blocked: TypeAlias = Literal["claim", "pass", "fail"]
+Estimator: TypeAlias = Literal["judge", "corrected"]
+
+EVERY_RULING: tuple[Blocked, ...] = ("claim", "pass", "fail")
+
+
+class ClaimedRate(Model):
+    """The rate and interval that sentence, gate and pages go by, and whose it is: the judge's, or
+    that of people as labels correct the judge's."""
+
+    estimator: Estimator = "judge"
+    rate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    always_valid: bool
+    n: int
+    prompts: int | None
+    reason: Sentence | None
+
+    @classmethod
+    def of(cls, rate: SideRate) -> ClaimedRate:
+        return cls.of_parts(rate)
+
+    @property
+    def excludes_half(self) -> bool:
+        low, high = self.low, self.high
+        return low is not None and high is not None and not low <= 0.5 <= high
+
+
+class Hold(Model):
+    """Evidence that keeps a conclusion from what its interval shows.
+
+    `blocks`: "claim" is that a side is better or worse, in the sentence and in a gate at one half;
+    "pass" and "fail" are those rulings of every gate. `sentence` takes the place of the claim,
+    `line` is what a gate says of it, `remedy` what to do about it.
+    """
+
+    code: str
+    blocks: tuple[Blocked, ...]
+    sentence: Message | None = None
+    line: Message
+    remedy: Message | None = None
+
+
+Reason: TypeAlias = Callable[["Conclusion", ConclusionLimits], Hold | None]
+
+
+def _labels_see_a_coin(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """Labels say that what this judge prefers means nothing."""
+    labels = conclusion.labels
+    if labels is None or not labels.is_no_better:
+        return None
+    sentence = None
+    if conclusion.claimed.low is not None:
+        sentence = Message("no_conclusion.labels", **_called(conclusion), **labels.values)
+    return Hold(
+        code="labels",
+        blocks=EVERY_RULING,
+        sentence=sentence,
+        line=Message("gate.no_better", **labels.values),
+    )
+
+
+# In the order in which they take the claim's place: the first that has a sentence is the headline.
+REASONS: tuple[Reason, ...] = (_labels_see_a_coin,)
+
+
+def settled(
+    conclusion: Conclusion, limits: ConclusionLimits, *, trust: Iterable[Message] = ()
+) -> Conclusion:
+    """The conclusion with what holds it back, and in words; `trust` is what follows the claim."""
+    reasons = (reason(conclusion, limits) for reason in REASONS)
+    holds = tuple(hold for hold in reasons if hold is not None)
+    held = conclusion.model_copy(update={"holds": holds})
+    messages = (*_headline(held, limits), *trust)
+    return held.model_copy(update={"messages": messages, "sentence": render(messages)})
+
+
+def _called(conclusion: Conclusion) -> dict[str, str]:
+    model, against = conclusion.names
+    return {"model": model, "against": against}
+
+
+def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
+    """What is claimed, from how many prompts and how sure; or what speaks against it."""
+    claimed, rate = conclusion.claimed, conclusion.win_rate
+    low, high = claimed.low, claimed.high
+    known = low is not None and high is not None
+    held = next((each.sentence for each in conclusion.holds if each.sentence is not None), None)
+    if claimed.estimator == "judge" and rate.doubts and known and not claimed.excludes_half:
+        yield _doubt(conclusion)
+    elif held is not None:
+        yield held
+    else:
+        yield claim_message(claimed, conclusion.names)
+        if limits.smallest_effect is not None and low is not None and high is not None:
+            yield _effect(low, high, limits.smallest_effect)
+
+
+def claim_message(claimed: ClaimedRate, names: tuple[str, str]) -> Message:
+    """Better, worse, or no difference shown; or why nothing can be said."""
+    called = {"model": names[0], "against": names[1]}
+    rate, low, high = claimed.rate, claimed.low, claimed.high
+    if rate is None or low is None or high is None:
+        if claimed.n < FEWEST_PAIRS:
+            return Message("no_conclusion.few_pairs", **called, n=claimed.n, needed=FEWEST_PAIRS)
+        if claimed.prompts is not None and claimed.prompts < FEWEST_PROMPTS:
+            few = {"n": claimed.prompts, "needed": FEWEST_PROMPTS}
+            return Message("no_conclusion.few_prompts", **called, **few)
+        return Message("no_conclusion.few", **called)
+    claim = "no_difference"
+    if claimed.excludes_half:
+        claim = "better" if low > 0.5 else "worse"
+    prompts = claimed.n if claimed.prompts is None else claimed.prompts
+    return Message(f"conclusion.{claim}", **called, rate=rate, low=low, high=high, n=prompts)
+
+
+def _doubt(conclusion: Conclusion) -> Message:
+    rate, pairs, called = conclusion.win_rate, conclusion.pairs, _called(conclusion)
+    valid, both = rate.counts.valid, conclusion.both_orders
+    match rate.doubts[0]:
+        case "position":
+            share = rate.flips / both if both else 0.0
+            why = "flips" if conclusion.position.favours is None else "position"
+            return Message(f"no_conclusion.{why}", **called, share=share, n=both)
+        case "one_order":
+            return Message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
+        case "drawn_order":
+            return Message("no_conclusion.drawn_order", **called, part=both, n=valid)
+        case "ties":
+            return Message("no_conclusion.ties", **called, part=rate.decided, n=valid)
+        case "pending":
+            return Message(
+                "no_conclusion.pending", **called, part=pairs - valid - rate.counts.invalid, n=pairs
+            )
+        case _:
+            missing = rate.missing
+            return Message("no_conclusion.missing", **called, part=missing, n=missing + valid)
+
+
+def _effect(low: float, high: float, size: float) -> Message:
+    code = "open"
+    if low > 0.5 + size or high < 0.5 - size:
+        code = "shown"
+    elif low > 0.5 - size and high < 0.5 + size:
+        code = "ruled_out"
+    return Message(f"effect.{code}", size=size)
+
+
+# How far the judge can be trusted with it.
+
+
+def trust_messages(
+    rate: SideRate,
+    *,
+    one_order: int,
+    position: PositionBias,
+    labels: LabelRecord | None,
+    allow_one_order: bool,
+    same_family: Message | None = None,
+) -> Iterator[Message]:
+    drawn = rate.drawn_order
+    both = rate.counts.valid - one_order - drawn
+    hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
+    if one_order and allow_one_order:
+        yield Message("trust.one_order", part=one_order, n=rate.counts.valid)
+    if drawn:
+        yield Message("trust.drawn_order", part=drawn, n=rate.counts.valid)
+    if both and not hopeless:
+        yield _steadiness(rate, position, pairs=both)
+    if position.alarm is not None:
+        yield _position_alarm(position, position.alarm)
+    if labels is not None and labels.is_open:
+        yield Message("trust.labels_open", **labels.values)
+    if same_family is not None:
+        yield same_family
+
+
+def _steadiness(rate: SideRate, position: PositionBias, *, pairs: int) -> Message:
+    if not rate.flips:
+        return Message("trust.steady", n=pairs)
+    codes = {None: "trust.flips", "first": "trust.flips_first", "second": "trust.flips_second"}
+    return Message(codes[position.favours], share=rate.flips / pairs, n=pairs)
+
+
+def _position_alarm(position: PositionBias, side: Literal["first", "second"]) -> Message:
+    """It needs no labels: a judge that follows the position shows it in its two orders."""
+    values = position.lean.percents(side)
+    return Message(f"trust.position_alarm_{side}", n=position.pairs, p=position.p_value, **values)
