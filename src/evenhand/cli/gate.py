@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from evenhand.report.gate import GateReport, Ruling
     from evenhand.stats.rates.win_rate import Doubt
+    from evenhand.store import Store
 
-_STATUS: dict[Ruling, int] = {
+STATUS: dict[Ruling, int] = {
     "pass": Status.OK,
     "fail": Status.GATE_FAILED,
     "undecided": Status.UNDECIDED,
@@ -39,39 +41,36 @@ _REMEDIES: dict[Doubt, str] = {
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 
 
-@grouped
-def gate(
-    *,
-    name: opt.LatestOrNamed = None,
-    latest: Annotated[
-        bool, typer.Option("--latest", help="Gate the latest run of the store.")
-    ] = False,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateChoices:
+    """What a gate asks of a run: the options of `gate`, and of --gate where a command judges."""
+
     min_win_rate: Annotated[
         float | None,
         typer.Option(
             "--min-win-rate", help="What the win rate has to be above, from 0 to 1. Default: 0.5."
         ),
-    ] = None,
+    ] = None
     alpha: Annotated[
         float | None,
         typer.Option("--alpha", help="The interval is at the level 1 - alpha. Default: 0.05."),
-    ] = None,
-    counting: Counting,
+    ] = None
+    counting: Counting
     max_inconsistent: Annotated[
         float | None,
         typer.Option(
             "--max-inconsistent",
             help="Undecided where the orders chose differently in a larger share of pairs.",
         ),
-    ] = None,
-    claiming: Claiming,
+    ] = None
+    claiming: Claiming
     corrected: Annotated[
         bool,
         typer.Option(
             "--corrected",
             help="Gate the win rate corrected by people's labels (see evenhand correct).",
         ),
-    ] = False,
+    ] = False
     labels_are: Annotated[
         Literal["random"] | None,
         typer.Option(
@@ -79,10 +78,70 @@ def gate(
             help="With --corrected, random: your word that the labelled pairs were drawn at "
             "random.",
         ),
-    ] = None,
+    ] = None
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
-    ] = None,
+    ] = None
+
+    def check(self) -> None:
+        """Refuse what does not go together, before anything is judged for it."""
+        if self.labels_are is not None and not self.corrected:
+            raise InputError(
+                Message("command.both_or_neither", option="--labels-are", other="--corrected")
+            )
+
+    def rule(self, store: Store, run: str) -> GateReport:
+        from evenhand.report.gate import gate_run
+        from evenhand.settings import load_settings
+
+        settings = load_settings()
+        set_up, counting = settings.gate, self.counting
+        min_win_rate = first_given(self.min_win_rate, set_up.min_win_rate, 0.5)
+        alpha = first_given(self.alpha, set_up.alpha, 0.05)
+        limits = self.claiming.limits(counting)
+        if self.corrected:
+            from evenhand.trust.correction import gate_corrected
+
+            return gate_corrected(
+                store,
+                run,
+                min_win_rate=min_win_rate,
+                alpha=alpha,
+                side=counting.side,
+                ties=counting.ties,
+                limits=limits,
+                labels_are_random=self.labels_are == "random",
+            )
+        max_inconsistent = self.max_inconsistent
+        return gate_run(
+            store,
+            run,
+            min_win_rate=min_win_rate,
+            alpha=alpha,
+            side=counting.side,
+            ties=counting.ties,
+            limits=limits,
+            max_inconsistent=set_up.max_inconsistent
+            if max_inconsistent is None
+            else max_inconsistent,
+            families=settings.families,
+        )
+
+    def write(self, ruled: GateReport) -> None:
+        if self.junit is not None:
+            from evenhand.report.gate import write_junit
+
+            write_junit(ruled, self.junit)
+
+
+@grouped
+def gate(
+    *,
+    name: opt.LatestOrNamed = None,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="Gate the latest run of the store.")
+    ] = False,
+    choices: GateChoices,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -91,54 +150,13 @@ def gate(
     Limits that are not given are those of [gate] in the config file. Exit codes: 0 it lies above
     the threshold, 1 below, 6 undecided, 2 bad input.
     """
-    from evenhand.report.gate import gate_run
-    from evenhand.settings import load_settings
-
-    settings = load_settings()
-    set_up = settings.gate
-    min_win_rate = first_given(min_win_rate, set_up.min_win_rate, 0.5)
-    alpha = first_given(alpha, set_up.alpha, 0.05)
-    if max_inconsistent is None and not corrected:
-        max_inconsistent = set_up.max_inconsistent
     _named_once(name, latest=latest)
-    if labels_are is not None and not corrected:
-        raise InputError(
-            Message("command.both_or_neither", option="--labels-are", other="--corrected")
-        )
-    limits = claiming.limits(counting)
+    choices.check()
     with opened_store(store) as opened:
-        run = named_or_latest(opened, name)
-        if corrected:
-            from evenhand.trust.correction import gate_corrected
-
-            ruled = gate_corrected(
-                opened,
-                run,
-                min_win_rate=min_win_rate,
-                alpha=alpha,
-                side=counting.side,
-                ties=counting.ties,
-                limits=limits,
-                labels_are_random=labels_are == "random",
-            )
-        else:
-            ruled = gate_run(
-                opened,
-                run,
-                min_win_rate=min_win_rate,
-                alpha=alpha,
-                side=counting.side,
-                ties=counting.ties,
-                limits=limits,
-                max_inconsistent=max_inconsistent,
-                families=settings.families,
-            )
-    if junit is not None:
-        from evenhand.report.gate import write_junit
-
-        write_junit(ruled, junit)
+        ruled = choices.rule(opened, named_or_latest(opened, name))
+    choices.write(ruled)
     session.present(ruled, show_gate, as_json=as_json)
-    raise typer.Exit(_STATUS[ruled.ruling])
+    raise typer.Exit(STATUS[ruled.ruling])
 
 
 def _named_once(name: str | None, *, latest: bool) -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evenhand.runs import RunOptions
     from evenhand.runs.options import Again
 
+T = TypeVar("T")
 
 Document = Annotated[
     str | None,
@@ -441,31 +442,32 @@ Overwrite = Annotated[
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer takes it: with the options of its groups in their groups' place.
 
-    Its parameters are keywords, so that a group may stand after an option with a default.
+    Its parameters are keywords, so that a group may stand after an option with a default. Groups
+    hold options and further groups; an option that two of them hold is declared by the first.
     """
     taken = inspect.signature(command, eval_str=True)
-    groups: dict[str, type[Any]] = {
-        each.name: each.annotation
-        for each in taken.parameters.values()
-        if isinstance(each.annotation, type) and is_dataclass(each.annotation)
-    }
-    spread: list[inspect.Parameter] = []
+    groups = {each.name: each.annotation for each in taken.parameters.values() if _is_group(each)}
+    spread: dict[str, inspect.Parameter] = {}
     for parameter in taken.parameters.values():
         group = groups.get(parameter.name)
-        spread += [parameter] if group is None else _options_of(group)
+        for each in [parameter] if group is None else _options_of(group):
+            spread.setdefault(each.name, each)
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
-        command(**given)
+        own = {name: given[name] for name in given if name in taken.parameters}
+        command(**own, **{name: _group_of(group, given) for name, group in groups.items()})
 
-    vars(called)["__signature__"] = taken.replace(parameters=spread)
-    called.__annotations__ = {each.name: each.annotation for each in spread}
+    vars(called)["__signature__"] = taken.replace(parameters=list(spread.values()))
+    called.__annotations__ = {name: each.annotation for name, each in spread.items()}
     return called
 
 
-def _options_of(group: type) -> list[inspect.Parameter]:
+def _is_group(parameter: inspect.Parameter) -> bool:
+    return isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation)
+
+
+def _fields_of(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(
@@ -476,6 +478,33 @@ def _options_of(group: type) -> list[inspect.Parameter]:
         )
         for each in fields(group)
     ]
+
+
+def _options_of(group: type[Any]) -> Iterator[inspect.Parameter]:
+    for each in _fields_of(group):
+        if _is_group(each):
+            yield from _options_of(each.annotation)
+        else:
+            yield each
+
+
+def _group_of(group: type[T], given: Mapping[str, Any]) -> T:
+    return group(
+        **{
+            each.name: _group_of(each.annotation, given) if _is_group(each) else given[each.name]
+            for each in _fields_of(group)
+        }
+    )
+
+
+def given_options(group: object) -> Iterator[tuple[str, str]]:
+    """The name and the flag of each option of a group that is not at its default."""
+    for each in _fields_of(type(group)):
+        value = getattr(group, each.name)
+        if _is_group(each):
+            yield from given_options(value)
+        elif value != each.default:
+            yield each.name, each.annotation.__metadata__[0].param_decls[0]
 
 
 @dataclass(frozen=True, slots=True)
