@@ -76,6 +76,7 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_corrected
 	$(BIN)/python -m scripts.verify_juries
 	$(BIN)/python -m scripts.verify_trust_speed
+	$(BIN)/python -m scripts.verify_mutants
 	EVENHAND_EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py
 	$(BIN)/python -m scripts.verify_scale
 	$(BIN)/python -m benchmarks.pages

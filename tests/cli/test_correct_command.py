@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_it_shows_three_rates_and_what_they_rest_on(command: Command, run: int) 
     # People see 3 of 6 for B, the judge 4 of 6.
     assert "0.50 (0.38 to 0.62)" in told["people alone"]
     assert "0.67 (0.58 to 0.74)" in told["uncorrected, the judge alone"]
-    assert "corrected" in told
+    assert re.search(r" 0\.\d+ \(0\.3\d to 0\.6\d\) ", told["corrected"])
     assert "weight of the judge (λ)" in lines[7]
 
 
@@ -51,6 +52,8 @@ def test_json_names_the_figures(command: Command, run: int) -> None:
     assert own["peopleOnly"]["rate"] == pytest.approx(0.5)
     assert own["uncorrected"]["rate"] == pytest.approx(1 / 3)
     assert 0 < own["judgeWeight"] <= 1
+    # The labelled half is judged as the other half is: there is little to correct people's 0.5 by.
+    assert own["corrected"]["rate"] == pytest.approx(0.5, abs=0.01)
     assert own["corrected"]["low"] < 0.5 < own["corrected"]["high"]
 
 

@@ -219,6 +219,22 @@ def test_where_ties_are_forbidden_the_stronger_confidence_decides() -> None:
     assert ruling.metadata.decided_by == "confidence"
 
 
+def test_an_order_asked_more_often_weighs_no_more_where_ties_are_forbidden() -> None:
+    # First order: A 0.6, A 0.6, TIE 0.6 is 1.2 / 3 = 0.4 for A. Second order: B 0.5 alone.
+    # As a plain sum A would have 1.2, and win.
+    verdict = ruled(
+        pair(allow_tie=False),
+        [
+            ballot("original", "A", 0.6, sample=1),
+            ballot("original", "A", 0.6, sample=2),
+            ballot("original", "TIE", 0.6, sample=3),
+            ballot("swapped", "B", 0.5, sample=1),
+        ],
+    )
+    assert (verdict.outcome, verdict.winner) == (Outcome.INCONSISTENT, "B")
+    assert verdict.metadata.decided_by == "confidence"
+
+
 @pytest.mark.parametrize("confidence", [0.8, None])
 def test_equal_or_missing_confidence_leaves_it_to_the_weighted_criteria(
     confidence: float | None,

@@ -146,7 +146,10 @@ def test_the_filter_of_a_theme_opens_exactly_the_pairs_that_it_counts(tmp_path: 
         run = store.run_at(run_id)
         assert run is not None
         (found,) = reports.themes(str(run_id)).now(store).judges
+        assert found.a
+        assert found.b
         for theme in (*found.a, *found.b):
+            assert theme.numbers
             wanted = VerdictFilters(theme=theme.phrase)
             page = read_page(store, run, wanted, cursor=None, limit=100, full=False)
             shown = [row.number for row in page.verdicts if hasattr(row, "number")]

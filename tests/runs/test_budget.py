@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from evenhand.errors import JudgeAuthentication, JudgeServerError
 from evenhand.runs.budget import Budget
 from evenhand.runs.health import JudgeHealth
+from evenhand.runs.ray.messages import WorkerSpending
 from evenhand.runs.stop import Stop
 
 
@@ -67,6 +68,26 @@ def test_what_is_not_known_is_not_added_up() -> None:
     budget.begin()
     budget.end(requests=1)
     assert budget.known_output_tokens is None
+
+
+def test_tokens_are_unknown_in_all_where_an_answer_told_only_half_of_them() -> None:
+    for tokens_in, tokens_out in ((10, None), (None, 5)):
+        budget = Budget(Stop())
+        budget.begin()
+        budget.end(requests=1, cost_usd=0.1, input_tokens=tokens_in, output_tokens=tokens_out)
+        assert budget.known_input_tokens is None
+        assert budget.known_output_tokens is None
+        assert budget.known_cost_usd == 0.1
+
+
+def test_what_other_processes_spent_counts_against_the_cap() -> None:
+    stop = Stop()
+    budget = Budget(stop, max_calls=10, max_cost=1.0)
+    spent = WorkerSpending(calls=4, cost_usd=1.0, input_tokens=20, output_tokens=8)
+    budget.add(spent)
+    assert (budget.calls, budget.known_input_tokens, budget.known_output_tokens) == (4, 20, 8)
+    assert not budget.begin()  # the cap is reached, though this process knows no price of a call
+    assert stop.by == "max-cost"
 
 
 def test_a_wrong_key_stops_the_run_at_once() -> None:

@@ -155,5 +155,9 @@ async def test_stopping_wakes_who_waits_and_who_rests() -> None:
     assert gate.in_flight == 0
 
 
-async def test_a_rest_ends_by_itself() -> None:
-    await gate_of(1).rest(0.01)
+async def test_a_rest_ends_by_itself_and_not_before() -> None:
+    resting = asyncio.create_task(gate_of(1).rest(0.01))
+    await settle()
+    assert not resting.done()
+    await resting
+    assert resting.done()

@@ -167,22 +167,29 @@ def test_small_upload_that_unpacks_to_a_large_one_is_refused(start_service: Star
 
 
 @pytest.mark.parametrize(
-    ("content", "headers", "status", "message"),
+    ("content", "media_type", "status", "kind", "message"),
     [
-        (b"", LINES, 422, ""),
-        (b"\r\n", LINES, 422, ""),
-        (b"not json\n", LINES, 422, "row 1"),
-        (b'{"prompt": "p"}\n', LINES, 422, "row 1"),
-        (lines(sums(1)), {"Content-Type": "text/csv"}, 415, "send pairs as application/x-ndjson"),
-        (b"{}", {"Content-Type": "application/json"}, 422, ""),
+        (b"", "application/x-ndjson", 422, "data", "holds no rows"),
+        (b"\r\n", "application/x-ndjson", 422, "data", "holds no rows"),
+        (b"not json\n", "application/x-ndjson", 422, "data", "row 1: the line is not JSON"),
+        (
+            b'{"prompt": "p"}\n',
+            "application/x-ndjson",
+            422,
+            "data",
+            "row 1: no column for response_a",
+        ),
+        (lines(sums(1)), "text/csv", 415, "wrong_media_type", "send pairs as application/x-ndjson"),
+        (b"{}", "application/json", 422, "input", "pairs is missing"),
     ],
 )
 def test_upload_that_is_no_pairs_is_refused(
-    service: HttpService, content: bytes, headers: dict[str, str], status: int, message: str
+    service: HttpService, content: bytes, media_type: str, status: int, kind: str, message: str
 ) -> None:
-    query = QUERY if headers != {"Content-Type": "application/json"} else {}
-    answer = service.client.post("/v1/runs", params=query, content=content, headers=headers)
-    kind = {415: "wrong_media_type"}.get(status) or answer.json()["error"]["kind"]
+    query = {} if media_type == "application/json" else QUERY
+    answer = service.client.post(
+        "/v1/runs", params=query, content=content, headers={"Content-Type": media_type}
+    )
     assert message in problem(answer, status, kind).detail
     assert service.client.get("/v1/runs").json()["runs"] == []
 

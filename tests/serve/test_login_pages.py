@@ -267,6 +267,15 @@ def test_what_was_not_written_here_is_no_session(cookie: str) -> None:
     assert Sessions(FULL).find(f"ci:{cookie}") is None
 
 
+@given(st.integers(0, 500), st.characters())
+def test_a_cookie_with_any_character_changed_is_no_session(place: int, other: str) -> None:
+    sessions = Sessions(FULL)
+    cookie = sessions.begin(FULL[0])
+    place %= len(cookie)
+    changed = cookie[:place] + other + cookie[place + 1 :]
+    assert (sessions.find(changed) is not None) == (changed == cookie)
+
+
 def test_a_session_ends_and_every_worker_knows_it() -> None:
     now = 1_000.0
     first, second = Sessions(FULL, clock=lambda: now), Sessions(FULL, clock=lambda: now)

@@ -712,6 +712,23 @@ def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None
     assert store.browse(begun.run_id, VerdictFilter(winner="A")).count.count == 1
 
 
+def test_a_failed_verdict_whose_pass_was_made_since_leaves_no_marks(store: Store) -> None:
+    """Nothing rests on a retired pass then: the verdict goes because it failed."""
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    begun.write(work, [], failure([], "judge_timeout"))
+    other = begin(store, item("x"), name="other")
+    other.judge_all()
+    for each in (begun, other):
+        mark_all(store, each.run_id)
+    assert store.retire(begun.run_id, {"failed"}) == 0
+    assert store.browse(begun.run_id, VerdictFilter()).count.count == 0
+    assert store.index_state(begun.run_id).indexed == 0
+    assert store.index_state(other.run_id).indexed == 1
+    assert len(begun.work()) == 1
+    assert other.work() == []
+
+
 def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()

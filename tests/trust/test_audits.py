@@ -17,6 +17,7 @@ from evenhand.judges import Completion, JudgeCall
 from evenhand.store import NewVote, Store
 from evenhand.trust.audit import Audit, _same_model, audit_run
 from evenhand.trust.findings import Thresholds, assess_audit
+from judged_runs import judged_run
 from scripted import Answer, answer_json
 from stored_runs import USAGE, Row, completed, follows_place, make_run, mumbles, opened, says
 
@@ -336,6 +337,35 @@ def test_a_length_alarm_says_of_how_many_decided_pairs(store: Store) -> None:
         "ALARM: length bias: of 45 decided pairs the longer answer wins 55.6 points ("
     )
     assert line.endswith(") more often than by the labels")
+
+
+@pytest.mark.parametrize("own", ["A", "B"])
+def test_self_preference_is_of_the_judges_model_whichever_side_it_is_on(
+    store: Store, own: Winner
+) -> None:
+    """The judge prefers its own model's answer in 9 of 12 pairs, the labels in 6."""
+    other: Winner = "B" if own == "A" else "A"
+    winners = [own] * 9 + [other] * 3
+    labels = [own] * 6 + [other] * 6
+    models = ("gpt-4o", "llama") if own == "A" else ("llama", "gpt-4o")
+    said = "".join(winners)
+    judged_run(store, "r", {"openai:gpt-4o": said}, labels="".join(labels), models=[models] * 12)
+    found = audit_run(store, "r").self_preference
+    assert found is not None
+    assert found.model == "gpt-4o"
+    assert (found.by_judge.part, found.by_judge.of) == (9, 12)
+    assert (found.by_labels.part, found.by_labels.of) == (6, 12)
+    assert found.excess.value == pytest.approx(3 / 12)
+
+
+def test_self_preference_leaves_out_pairs_of_which_both_or_neither_are_its_own(
+    store: Store,
+) -> None:
+    models = [("gpt-4o", "llama")] * 8 + [("gpt-4o", "gpt-4o")] * 4 + [("qwen", "llama")] * 4
+    judged_run(store, "r", {"openai:gpt-4o": "A" * 16}, labels="A" * 16, models=models)
+    found = audit_run(store, "r").self_preference
+    assert found is not None
+    assert (found.by_judge.part, found.by_judge.of) == (8, 8)
 
 
 def test_a_length_bias_that_the_interval_holds_is_not_ruled_out(store: Store) -> None:

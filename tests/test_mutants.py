@@ -1,0 +1,58 @@
+"""The mutation run finds what tests notice, and what they do not."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from scripts.verify_mutants import CORE, PACKAGE, ROOT, mutants_of, sample
+
+SOURCE = """
+def limit(n: int = 3) -> bool:
+    \"\"\"Whether 5 is too many.\"\"\"
+    if n < 5 and not n == 2:
+        return True
+    return False
+"""
+
+
+def test_each_expression_that_runs_is_changed_once() -> None:
+    changed = [mutant.apply(SOURCE.encode()).decode() for mutant in mutants_of("m.py", SOURCE)]
+    for each in (
+        "n: int = (4)",
+        "if (n < 5 or not n == 2):",
+        "if (n <= 5) and",
+        "n < (6) and",
+        "and (n == 2):",
+        "not (n != 2):",
+        "n == (3):",
+        "return (False)",
+        "return None",
+        "return (True)",
+    ):
+        assert sum(each in text for text in changed) == 1, each
+    assert len(changed) == 10  # the docstring and the annotations are left alone
+
+
+def test_every_mutant_of_the_core_modules_is_python() -> None:
+    for module in CORE:
+        source = (ROOT / PACKAGE / module).read_text("utf-8")
+        mutants = mutants_of(module, source)
+        assert len(mutants) > 20
+        for mutant in mutants[::7]:
+            ast.parse(mutant.apply(source.encode()))
+            assert mutant.apply(source.encode()) != source.encode()
+
+
+def test_the_tests_of_core_modules_exist() -> None:
+    for tests in CORE.values():
+        for path in tests.split():
+            assert Path(ROOT, path).exists(), path
+
+
+def test_a_seed_draws_the_same_mutants_whatever_else_is_drawn() -> None:
+    modules = list(CORE)[:3]
+    together = sample(modules, each=5, seed=3)
+    assert len(together) == 15
+    assert together[5:10] == sample(modules[1:2], each=5, seed=3)
+    assert together != sample(modules, each=5, seed=4)
