@@ -455,8 +455,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        own = {name: given[name] for name in given if name in taken.parameters}
-        command(**own, **{name: _group_of(group, given) for name, group in groups.items()})
+        # A group may have the name of one of its options.
+        made = {name: _group_of(group, given) for name, group in groups.items()}
+        command(**{name: given.get(name) for name in taken.parameters} | made)
 
     vars(called)["__signature__"] = taken.replace(parameters=list(spread.values()))
     called.__annotations__ = {name: each.annotation for name, each in spread.items()}
