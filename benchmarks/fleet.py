@@ -28,8 +28,6 @@ class InstantServer:
             await self.held.wait()
         return _ANSWER
 
-    async def check(self, *, timeout_s: float) -> None: ...
-
     async def close(self) -> None: ...
 
 

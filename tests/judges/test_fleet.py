@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import Counter
 from collections.abc import Callable
 from itertools import cycle
 
@@ -34,7 +32,7 @@ from explained import mirrored, plain
 from fleets import Clock, ScriptedServer
 from run_data import adds_up, sums
 from scripted import make_pair
-from servers import StartServer, chat_reply, error_reply, in_turn
+from servers import StartServer, chat_reply, error_reply
 
 
 def call(number: int = 0) -> JudgeCall:
@@ -44,13 +42,7 @@ def call(number: int = 0) -> JudgeCall:
 def made(count: int = 3) -> tuple[FleetJudge, list[ScriptedServer], Clock]:
     servers = [ScriptedServer(f"http://gpu-{place}:8000/v1") for place in range(1, count + 1)]
     clock = Clock()
-    return FleetJudge(servers, clock=clock, sleep=clock.sleep), servers, clock
-
-
-async def favourite_of(fleet: FleetJudge, servers: list[ScriptedServer], number: int) -> int:
-    """The place of the server that an idle fleet asks about this question."""
-    await fleet.ask(call(number))
-    return next(place for place, server in enumerate(servers) if server.calls)
+    return FleetJudge(servers, clock=clock), servers, clock
 
 
 async def asked(fleet: FleetJudge, count: int, *, start: int = 0) -> list[Completion]:
@@ -73,11 +65,17 @@ def limiting(wait_s: float) -> Callable[[], JudgeError]:
     return lambda: JudgeRateLimited("slow down", retry_after_s=wait_s)
 
 
-async def test_each_server_gets_its_part_and_a_question_always_the_same_one() -> None:
+async def test_each_call_goes_to_the_least_busy_server() -> None:
     fleet, servers, _ = made()
-    first = [completion.text for completion in await asked(fleet, 60)]
-    assert [completion.text for completion in await asked(fleet, 60)] == first
-    assert all(len(server.calls) >= 20 for server in servers)  # of 120
+    await asked(fleet, 30)
+    assert [len(server.calls) for server in servers] == [10, 10, 10]
+    servers[0].held = asyncio.Event()
+    waiting = [asyncio.create_task(fleet.ask(call(number))) for number in range(12)]
+    await asyncio.sleep(0)
+    # The others answer at once and are idle again, so the busy one gets no second call.
+    assert len(servers[0].calls) == 11
+    servers[0].held.set()
+    await asyncio.gather(*waiting)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +94,9 @@ async def test_each_server_gets_its_part_and_a_question_always_the_same_one() ->
 )
 async def test_what_one_server_fails_another_answers(error: type[JudgeError]) -> None:
     fleet, servers, _ = made()
-    place = await favourite_of(fleet, servers, 0)
-    servers[place].outcome = refusing(error)
+    servers[0].outcome = refusing(error)
     completion = await fleet.ask(call(0))
-    assert completion.text != servers[place].base_url
+    assert completion.text != servers[0].base_url
     assert completion.usage.requests == 2, "the failed one is counted too"
 
 
@@ -107,7 +104,7 @@ async def test_what_one_server_fails_another_answers(error: type[JudgeError]) ->
     "error",
     [JudgeUnreachable, JudgeConnectionLost, JudgeTimeout, JudgeServerError, JudgeGarbled],
 )
-async def test_a_server_that_fails_every_call_is_soon_left_alone(error: type[JudgeError]) -> None:
+async def test_a_server_that_fails_every_call_is_soon_skipped(error: type[JudgeError]) -> None:
     fleet, servers, _ = made()
     servers[1].outcome = refusing(error)
     await asked(fleet, 100)
@@ -115,7 +112,7 @@ async def test_a_server_that_fails_every_call_is_soon_left_alone(error: type[Jud
 
 
 @pytest.mark.parametrize("error", [JudgeAuthentication, JudgeQuotaExceeded])
-async def test_one_server_that_refuses_the_key_alone_is_left_alone_and_told(
+async def test_one_server_that_refuses_the_key_alone_is_skipped_and_reported(
     error: type[JudgeError],
 ) -> None:
     fleet, servers, _ = made()
@@ -125,12 +122,11 @@ async def test_one_server_that_refuses_the_key_alone_is_left_alone_and_told(
     assert len(servers[1].calls) == 1
     [told] = news()
     assert str(told) == (
-        "openai:m: http://gpu-2:8000/v1 is left alone for now: gpu-2 answered HTTP 401; "
-        "check the key"
+        "openai:m: http://gpu-2:8000/v1 is skipped for now: gpu-2 answered HTTP 401; check the key"
     )
     assert account()[1] == (
-        "openai:m: http://gpu-2:8000/v1 was left alone once (gpu-2 answered HTTP 401; "
-        "check the key); it had not come back when this ended"
+        "openai:m: http://gpu-2:8000/v1 was skipped for a while (gpu-2 answered HTTP 401; "
+        "check the key); it is still down"
     )
 
 
@@ -150,16 +146,16 @@ async def test_a_key_that_all_refuse_is_nobodys_fault(error: type[JudgeError]) -
     assert all(len(server.calls) > 1 for server in servers)
 
 
-async def test_a_request_that_two_servers_reject_is_rejected() -> None:
-    fleet, servers, _ = made()
+async def test_a_request_that_three_servers_reject_is_rejected() -> None:
+    fleet, servers, _ = made(5)
     await asked(fleet, 30)
     for server in servers:
         server.calls.clear()
         server.outcome = refusing(JudgeRejected, "it is too long; shorten it")
     with pytest.raises(JudgeRejected, match=r"^it is too long; shorten it$") as caught:
         await fleet.ask(call())
-    assert caught.value.requests == 2
-    assert sum(len(server.calls) for server in servers) == 2
+    assert caught.value.requests == 3
+    assert sum(len(server.calls) for server in servers) == 3
 
 
 async def test_servers_that_never_answered_do_not_reject_for_the_others() -> None:
@@ -180,15 +176,15 @@ async def test_what_all_servers_reject_from_the_start_is_rejected() -> None:
     assert caught.value.requests == 3
 
 
-async def test_a_server_that_rejects_what_others_take_is_left_alone() -> None:
-    """E.g. it serves another model: its checks are good, and its trials fail."""
+async def test_a_server_that_rejects_what_others_take_is_skipped() -> None:
+    """For example, it serves another model."""
     fleet, servers, clock = made()
     servers[1].outcome = refusing(JudgeRejected, "there is no model m")
     for _ in range(100):
         await asked(fleet, 10)
-        await clock.pass_by(1.0)
-    # 3 in a row, then a trial after 1, 2, 4, 8, 16 and 30 s, and at 91 s.
-    assert 3 + 5 <= len(servers[1].calls) <= 3 + 7
+        clock.now += 1.0
+    # 3 in a row, then one try after 1, 3, 7, 15, 31, 61 and 91 s.
+    assert len(servers[1].calls) == 3 + 7
 
 
 async def test_what_may_pass_goes_up_before_what_will_not() -> None:
@@ -240,8 +236,7 @@ async def test_a_limit_rests_one_server_as_long_as_it_says() -> None:
     clock.now += 0.2
     await asked(fleet, 30)
     assert len(servers[1].calls) > 1
-    assert servers[1].checks == 0
-    assert account()[1:] == ("openai:m: http://gpu-2:8000/v1 asked to wait once",)
+    assert account()[1:] == ("openai:m: http://gpu-2:8000/v1 asked us to slow down",)
 
 
 async def test_where_all_are_limited_the_shortest_wait_goes_up() -> None:
@@ -267,29 +262,55 @@ async def test_an_answer_that_announces_a_pause_rests_its_server_alone() -> None
     assert sorted(len(server.calls) for server in servers) == [1, 1]
 
 
-async def test_a_server_that_is_gone_gets_checks_alone_until_it_is_back() -> None:
+async def test_a_server_that_is_down_is_tried_by_one_call_at_a_time_until_it_is_back() -> None:
     fleet, servers, clock = made()
     news = news_of(fleet)
     gone = servers[1]
     gone.outcome = refusing(JudgeUnreachable, "cannot connect to gpu-2 (refused); check it")
-    gone.unwell = JudgeUnreachable("cannot connect")
-    await asked(fleet, 20)
     for _ in range(20):
-        await clock.pass_by(1.0)
         await asked(fleet, 10)
-    assert len(gone.calls) == 1
-    assert gone.checks == 4  # after 1, 3, 7 and 15 s: the next comes after 31
-    gone.unwell, gone.outcome = None, lambda: None
-    await clock.pass_by(11.0)
+        clock.now += 1.0
+    # At once, then after 1, 3, 7 and 15 s: the next try comes after 31.
+    assert len(gone.calls) == 5
+    clock.now += 11.0
+    gone.held = asyncio.Event()
+    tries = [asyncio.create_task(fleet.ask(call(number))) for number in range(6)]
+    await asyncio.sleep(0)
+    assert len(gone.calls) == 6
+    gone.outcome = lambda: None
+    gone.held.set()
+    await asyncio.gather(*tries)
     await asked(fleet, 60)
-    assert gone.checks == 5
-    assert len(gone.calls) > 10
+    assert len(gone.calls) > 20
     assert [str(each) for each in news()] == [
-        "openai:m: http://gpu-2:8000/v1 is left alone for now: cannot connect to gpu-2 (refused); "
+        "openai:m: http://gpu-2:8000/v1 is skipped for now: cannot connect to gpu-2 (refused); "
         "check it",
         "openai:m: http://gpu-2:8000/v1 answers again",
     ]
     assert news() == ()
+
+
+async def test_calls_in_flight_when_a_server_goes_down_are_one_outage() -> None:
+    fleet, servers, clock = made(1)
+    servers[0].held = asyncio.Event()
+    servers[0].outcome = refusing(JudgeConnectionLost, "gone")
+    flying = [asyncio.create_task(end_of(fleet, number)) for number in range(20)]
+    await asyncio.sleep(0)
+    servers[0].held.set()
+    await asyncio.gather(*flying)
+    clock.now += 1.0
+    servers[0].outcome = lambda: None
+    assert (await fleet.ask(call())).text
+
+
+async def test_a_limit_without_a_time_backs_off_longer_each_time() -> None:
+    fleet, servers, clock = made(2)
+    servers[1].outcome = refusing(JudgeRateLimited)
+    for _ in range(16):
+        await asked(fleet, 4)
+        clock.now += 1.0
+    # At 0, then after 1, 2, 4 and 8 s: at 1, 3, 7 and 15.
+    assert len(servers[1].calls) == 5
 
 
 async def test_the_account_is_of_its_own_time() -> None:
@@ -301,8 +322,7 @@ async def test_the_account_is_of_its_own_time() -> None:
     await asked(fleet, 10)
     first, second = (len(s.calls) - was for s, was in zip(servers, before, strict=True))
     assert account() == (
-        f"openai:m: answers by server: http://gpu-1:8000/v1 {first} (0.00 s each), "
-        f"http://gpu-2:8000/v1 {second} (0.00 s each)",
+        f"openai:m: answers by server: http://gpu-1:8000/v1 {first}, http://gpu-2:8000/v1 {second}",
     )
 
 
@@ -312,9 +332,7 @@ async def test_many_servers_are_summed_up() -> None:
     await asked(fleet, 100)
     counts = [len(server.calls) for server in servers]
     [line] = account()
-    assert line.startswith(
-        f"openai:m: 7 servers gave {min(counts)} to {max(counts)} answers each; the slowest was "
-    )
+    assert line == f"openai:m: 7 servers gave {min(counts)} to {max(counts)} answers each"
 
 
 async def test_a_call_that_is_given_up_leaves_no_trace() -> None:
@@ -361,14 +379,13 @@ async def test_whatever_servers_do_each_request_is_counted_and_none_is_asked_twi
             before = [len(server.calls) for server in servers]
             end = await end_of(fleet, number)
             if one_is_well and len(ends) < 3:
-                # Two can fail, and the third answers; but two can also be right to reject.
-                assert isinstance(end, Completion | JudgeRejected)
+                assert isinstance(end, Completion)  # two can fail, and the third answers
             told = end.usage.requests if isinstance(end, Completion) else end.requests
             asked = [len(server.calls) - was for server, was in zip(servers, before, strict=True)]
             assert max(asked) <= 1
             assert sum(asked) == told
-            await clock.pass_by(wait_s)
-        assert not any(member.in_flight for member in fleet._members)
+            clock.now += wait_s
+        assert not any(member.in_flight for member in fleet._servers)
     finally:
         await fleet.close()
 
@@ -428,9 +445,7 @@ def test_no_text_shows_what_the_addresses_hide() -> None:
     assert "https://b/v1" in told
 
 
-async def test_all_requests_about_a_pair_find_one_server_and_mirror_exactly(
-    start_server: StartServer,
-) -> None:
+async def test_comparisons_by_several_servers_mirror_exactly(start_server: StartServer) -> None:
     servers = [start_server(adds_up) for _ in range(3)]
     judge = opened(*(server.url for server in servers))
     try:
@@ -444,9 +459,8 @@ async def test_all_requests_about_a_pair_find_one_server_and_mirror_exactly(
             assert mirrored(one) == plain(other)
     finally:
         await judge.close()
-    for server in servers:
-        about = Counter(re.findall(r"What is \d+ plus", "".join(r.prompt for r in server.requests)))
-        assert set(about.values()) == {4}, "two orders, of the pair and of its mirror image"
+    assert sum(len(server.requests) for server in servers) == 48
+    assert all(server.requests for server in servers)
 
 
 async def test_what_one_server_does_not_take_is_asked_of_none(start_server: StartServer) -> None:
@@ -473,22 +487,3 @@ async def test_what_one_server_does_not_take_is_asked_of_none(start_server: Star
         await judge.close()
     assert all(server.requests for server in servers)
     assert sum(len(server.requests) for server in servers) == 21
-
-
-async def test_a_real_server_is_looked_at_by_its_list_of_models(start_server: StartServer) -> None:
-    server = start_server(in_turn(error_reply(503, "loading"), error_reply(404), chat_reply("x")))
-    judge = opened(server.url, "http://127.0.0.1:1/v1", key="sk-right")
-    assert isinstance(judge, FleetJudge)
-    try:
-        first = judge._members[0].judge
-        with pytest.raises(JudgeServerError, match="HTTP 503: loading"):
-            await first.check(timeout_s=5)
-        await first.check(timeout_s=5)  # a server without such a list is there
-        await first.check(timeout_s=5)
-        with pytest.raises(JudgeUnreachable):
-            await judge._members[1].judge.check(timeout_s=5)
-    finally:
-        await judge.close()
-    assert {(seen.method, seen.path) for seen in server.requests} == {("GET", "/v1/models")}
-    assert server.requests[0].headers["authorization"] == "Bearer sk-right"
-    assert server.wait_until_idle()

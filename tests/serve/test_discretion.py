@@ -110,7 +110,7 @@ def test_no_server_of_a_fleet_is_told_to_clients_and_the_log_knows_each(
     assert "none of the 2 servers answered; the last one: " in detail
     assert "127.0.0.1" not in detail
     assert str(broken.port) not in detail
-    assert f"judge good: {gone} is left alone: judge_unreachable" in caplog.text
+    assert f"judge good: {gone} is skipped: judge_unreachable" in caplog.text
     assert "on fire" not in caplog.text
 
 

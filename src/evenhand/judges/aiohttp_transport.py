@@ -42,21 +42,11 @@ class AiohttpTransport:
 
     async def post(self, body: bytes, *, timeout_s: float | None = None) -> Reply:
         """The reply, in `timeout_s` or in the time that this endpoint has for any request."""
-        data = body if len(body) <= _STREAMED_FROM_BYTES else io.BytesIO(body)
-        return await self._exchange("POST", data, timeout_s)
-
-    async def get(self) -> Reply:
-        return await self._exchange("GET", None, None)
-
-    async def _exchange(
-        self, method: str, data: bytes | io.BytesIO | None, timeout_s: float | None
-    ) -> Reply:
         session = self._session_here()
         try:
-            async with session.request(
-                method,
+            async with session.post(
                 self._url,
-                data=data,
+                data=body if len(body) <= _STREAMED_FROM_BYTES else io.BytesIO(body),
                 headers=self._request_headers,
                 # Never followed: a redirect could carry the key to another host.
                 allow_redirects=False,

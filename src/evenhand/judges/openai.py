@@ -80,7 +80,6 @@ def traits_of(name: JudgeName) -> Traits:
 
 
 _UNNAMED_REFUSALS = frozenset({400, 422})
-_UNWELL = frozenset({401, 402, 403, 407, 408, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|insufficient_(?:balance|credit|fund)")
@@ -132,8 +131,6 @@ class OpenAIJudge(ClosedOnExit):
             redact=self.redact,
         )
         self._transport = open_transport(self._endpoint, headers, name=options.transport)
-        self._headers = headers
-        self._models_url = URL(f"{self.base_url}/models", encoded=True).with_query(given.query)
         self._learned = learned or SharedDialect()
         self._traits = Traits(api_url=self.base_url)
 
@@ -184,25 +181,6 @@ class OpenAIJudge(ClosedOnExit):
         except JudgeError as error:
             error.requests = max(1, requests)
             raise
-
-    async def check(self, *, timeout_s: float) -> None:
-        """Whether the server can be asked; raises what is wrong with it. No model is asked."""
-        from evenhand.judges.aiohttp_transport import AiohttpTransport
-
-        endpoint = JudgeEndpoint(
-            self._models_url,
-            timeout_s=timeout_s,
-            connect_timeout_s=timeout_s,
-            redact=self.redact,
-        )
-        transport = AiohttpTransport(endpoint, self._headers)
-        try:
-            reply = await transport.get()
-        finally:
-            await transport.close()
-        # Not every server lists its models; one that says so is there.
-        if reply.status in _UNWELL or reply.status >= 500:
-            raise self._error(fault_of(reply.status, decoded(reply.body), reply))
 
     # By the batch: the same requests and answers, while another way carries them.
 

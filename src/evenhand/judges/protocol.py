@@ -137,7 +137,7 @@ def identity_of(judge: Judge) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class ServerNews:
-    """One of a judge's servers is left alone, or answers again (no kind). `why` may quote it."""
+    """One of a judge's servers is skipped, or answers again (no kind). `why` may quote it."""
 
     judge: str
     address: str
@@ -147,7 +147,7 @@ class ServerNews:
     def __str__(self) -> str:
         if self.kind is None:
             return f"{self.judge}: {self.address} answers again"
-        return f"{self.judge}: {self.address} is left alone for now: {self.why}"
+        return f"{self.judge}: {self.address} is skipped for now: {self.why}"
 
 
 Account = Callable[[], tuple[str, ...]]  # lines for people

@@ -148,7 +148,7 @@ class RedactedJudge:
             raise
         finally:
             for each in self._news():
-                what = "answers again" if each.kind is None else f"is left alone: {each.kind}"
+                what = "answers again" if each.kind is None else f"is skipped: {each.kind}"
                 log.warning("judge %s: %s %s", self._offer, each.address, what)
 
     async def close(self) -> None:

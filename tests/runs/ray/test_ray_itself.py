@@ -72,7 +72,7 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
             secrets = _said_in(short_folder, (KEY, PASSWORD, quote(PASSWORD, safe="")))
     assert ended.code == 0, ended.err
     assert Summary.of(ended).differences(planned) == []
-    assert "127.0.0.1:9/v1 was left alone" in ended.out
+    assert "127.0.0.1:9/v1 was skipped" in ended.out
     assert addresses
     assert addresses <= {"127.0.0.1"}
     assert secrets == set()

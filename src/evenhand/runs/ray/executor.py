@@ -242,7 +242,7 @@ class RayExecutor:
             )
 
     def _tell_of_judges(self, pool: WorkerPool) -> None:
-        """E.g. of a server of a fleet that was left alone; each worker has its own view of it."""
+        """E.g. of a server of a fleet that is skipped; each worker has its own view of it."""
         for line, workers in pool.accounts.most_common(_ACCOUNTS_AT_MOST):
             self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
 
