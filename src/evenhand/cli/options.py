@@ -402,6 +402,13 @@ SmallestEffect = Annotated[
         "out or open.",
     ),
 ]
+Growing = Annotated[
+    bool,
+    typer.Option(
+        "--growing",
+        help="More rows will follow: intervals that hold however often you look.",
+    ),
+]
 SideOption = Annotated[
     Literal["A", "B"],
     typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
@@ -641,6 +648,7 @@ class Claiming:
 
     allow_one_order: AllowOneOrder = False
     smallest_effect: SmallestEffect = None
+    growing: Growing = False
 
     def limits(self, counting: Counting) -> ConclusionLimits:
         from evenhand.report.conclusions import ConclusionLimits
@@ -652,6 +660,7 @@ class Claiming:
             max_skipped=first_given(counting.max_skipped, set_up.max_skipped, default.max_skipped),
             allow_one_order=self.allow_one_order,
             smallest_effect=self.smallest_effect,
+            growing=self.growing,
         )
 
 

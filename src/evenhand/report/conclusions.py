@@ -39,7 +39,6 @@ from evenhand.report.win_rates import (
     side_rate,
 )
 from evenhand.runs.settled_prefix import SettledPrefix
-from evenhand.stats.always_valid import always_valid_p
 from evenhand.stats.intervals import holm_adjusted
 from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
@@ -104,6 +103,7 @@ class Conclusion(Model):
     labels: LabelRecord | None = None
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
     both_orders: int = 0  # valid pairs that were judged in both
+    grown_from: tuple[str, ...] = ()  # earlier runs over a part of these pairs: each was a look
     messages: tuple[Message, ...] = ()
     sentence: str = ""  # the messages in English
 
@@ -222,7 +222,7 @@ def conclude(
         family_effects=effects,
         notes=(
             *_notes(run, wanted, conclusions, skipped=tally.skipped_rows),
-            *_grown(store, run, judges, conclusions),
+            *_grown(conclusions, growing=allowed.growing, alpha=1 - level),
             *_tested_parts(conclusions),
             *_abstained(abstentions),
             *(Message("report.rated_alone", **each.model_dump(by_alias=False)) for each in ratings),
@@ -267,7 +267,9 @@ class _Reader:
     def conclusions(
         self, *, parts: bool, kin: frozenset[str], families: Families
     ) -> Iterator[Conclusion]:
-        wanted = self._wanted
+        grown_from = self._store.grown_from(self._run.id, self._judge.id)
+        looked = self._limits.growing or bool(grown_from)
+        wanted = replace(self._wanted, planned=self._wanted.planned and not looked)
         columns = self._store.outcome_columns(self._run.id, self._judge.id)
         criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
         test = until_decided(self._run)
@@ -281,6 +283,7 @@ class _Reader:
             account = decision and decision.account(asked=self._asked())
         labels = LabelRecord.of(self._store, (self._judge,), (self._run,))
         met = list(matchups(columns, criteria, self._survey))
+        wanted = replace(wanted, matchups=max(1, len(met)))
         difficulty = _difficulty(columns) if len(met) > 1 else None
         rows = RowFacts(columns, self._limits)
         for matchup in met:
@@ -311,11 +314,11 @@ class _Reader:
                 decision=decision,
                 account=account,
                 by_criterion=tuple(
-                    self._part(part, rows.of(part.rows, flips=False), known)
+                    _part(part, wanted, rows.of(part.rows, flips=False), known, matchup)
                     for part in matchup.criteria
                 ),
                 by_tag=tuple(
-                    self._part(part, rows.of(part.rows), known)
+                    _part(part, wanted, rows.of(part.rows), known, matchup)
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
                 length=_length(columns, matchup, wanted, difficulty),
@@ -323,14 +326,9 @@ class _Reader:
                 labels=labels,
                 skipped=known.absent,
                 both_orders=rate.counts.valid - one_order - rate.drawn_order,
+                grown_from=grown_from,
             )
             yield settled(conclusion, self._limits, trust=trust)
-
-    def _part(self, part: OutcomeGroup, own: Circumstances, whole: Circumstances) -> GroupRate:
-        # What is missing of the whole is missing of its parts in unknown shares.
-        known = replace(own, discriminates=whole.discriminates)
-        rate = side_rate(part.outcomes, part.prompts, self._wanted, circumstances=known)
-        return GroupRate(name=part.name, rate=rate)
 
     def _circumstances(
         self, matchup: Matchup, rows: RowFacts, labels: LabelRecord | None
@@ -374,6 +372,29 @@ class _Reader:
         return tally.judged if tally.pairs == self._survey.prompts else None
 
 
+def _part(
+    part: OutcomeGroup,
+    wanted: RateOptions,
+    own: Circumstances,
+    whole: Circumstances,
+    matchup: Matchup,
+) -> GroupRate:
+    """Which parts the absent and the pending pairs belong to is not known: to each as often as the
+    judged ones do."""
+
+    def share(missing: int) -> int:
+        return -(-missing * part.rows.size // max(1, matchup.rows.size))
+
+    known = replace(
+        own,
+        discriminates=whole.discriminates,
+        absent=share(whole.absent),
+        pending=share(whole.pending),
+    )
+    rate = side_rate(part.outcomes, part.prompts, wanted, circumstances=known)
+    return GroupRate(name=part.name, rate=rate)
+
+
 def in_random_order(run: RunRecord) -> bool:
     """Whether what is judged of an unfinished run is a random part of it."""
     return until_decided(run) is not None or "rank_adaptive" in run.plan
@@ -399,28 +420,16 @@ def _adjusted(conclusions: list[Conclusion]) -> list[Conclusion]:
     return conclusions
 
 
-def _grown(
-    store: Store, run: RunRecord, judges: list[JudgeRecord], conclusions: list[Conclusion]
-) -> Iterator[str]:
+def _grown(conclusions: list[Conclusion], *, growing: bool, alpha: float) -> Iterator[Message]:
     """Looking again at a file that grows is a new chance to be wrong each time."""
-    for judge in judges:
-        before = store.grown_from(run.id, judge.id)
-        if not before:
-            continue
-        for each in conclusions:
-            test = each.win_rate.sign_test  # one sign a prompt, where prompts repeat
-            if each.judge != judge.name or test is None:
-                continue
-            p_value = always_valid_p({1.0: test.wins_a, 0.0: test.wins_b})
-            looks = len(before) + 1
-            yield Message(
-                "report.grown_data",
-                model=each.model,
-                against=each.against,
-                looks=looks,
-                before=before[-3:],
-                p=p_value,
-            )
+    if growing:
+        yield Message("report.growing", alpha=alpha)
+        return
+    earlier = {each.judge: each.grown_from for each in conclusions if each.grown_from}
+    for before in dict.fromkeys(earlier.values()):
+        yield Message(
+            "report.grown_data", looks=len(before) + 1, before=before[-3:], alpha=2 * alpha
+        )
 
 
 def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
@@ -550,6 +559,9 @@ def measure_position(
 def _notes(
     run: RunRecord, wanted: RateOptions, conclusions: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
+    met = max((each.win_rate.matchups for each in conclusions), default=1)
+    if met > 1:
+        yield Message("report.several_matchups", n=met, level=wanted.level)
     if until_decided(run) is not None:
         yield (Message("report.sequential_interval"))
         if wanted.ties != "half":

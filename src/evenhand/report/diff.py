@@ -201,7 +201,7 @@ def diff_runs(
         prompts=prompts,
         level=asked.level,
         circumstances=(known[0], known[1]),
-        always_valid=any(until_decided(each.run) is not None for each in sides),
+        always_valid=_looked_before(store, sides),
     )
     agreement = _agreement(store, sides, judged, prompts, asked.level)
     models = _models(one, judged, 0), _models(two, judged, 1)
@@ -238,6 +238,13 @@ def _pending_in_order(matched: Matches, sides: tuple[_Side, _Side]) -> int:
         if not in_random_order(side.run):
             waiting |= _rows_at(side, numbers) < 0
     return int(waiting.sum())
+
+
+def _looked_before(store: Store, sides: tuple[_Side, _Side]) -> bool:
+    """A run looked on its way, or is over data that grew from what another run was over."""
+    earlier = {name for each in sides for name in store.grown_from(each.run.id, each.judge.id)}
+    stopped = any(until_decided(each.run) is not None for each in sides)
+    return stopped or bool(earlier - {each.run.name for each in sides})
 
 
 def _checked(options: DiffOptions) -> DiffOptions:

@@ -45,16 +45,24 @@ class SideRate(WinRate):
 
     side: Side
     always_valid: bool  # the interval holds however often somebody looked, and whenever it ended
+    matchups: int = 1  # of the run, whose intervals hold at `level` all together
 
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """`planned`: the run came to the end that it was begun for, and did not look on the way."""
+    """`planned`: the run came to the end that it was begun for, and nobody looked on the way.
+    `matchups`: how many claims the run makes, which share the error 1 - level."""
 
     side: Side
     ties: Ties
     level: float
     planned: bool
+    matchups: int = 1
+
+    @property
+    def level_of_each(self) -> float:
+        """By Bonferroni, so that a claim is wrong in any of them as rarely as in one."""
+        return 1 - (1 - self.level) / self.matchups if self.matchups > 1 else self.level
 
 
 def side_rate(
@@ -70,7 +78,7 @@ def side_rate(
         exchange(outcomes, wanted.side == "B"),
         prompts=prompts,
         ties=wanted.ties,
-        level=wanted.level,
+        level=wanted.level_of_each,
         circumstances=circumstances,
         always_valid=not wanted.planned,
         tested=_tested(decision, wanted),
@@ -110,6 +118,8 @@ def _of_side(rate: WinRate, wanted: RateOptions, decision: SequentialDecision | 
         counts=counts,
         prompts=prompts,
         sign_test=test,
+        level=wanted.level,
+        matchups=wanted.matchups,
         side=wanted.side,
         always_valid=not wanted.planned and rate.rate is not None,
     )
@@ -256,13 +266,15 @@ class ConclusionLimits(Model):
 
     Shares of all pairs: invalid verdicts, and rows that were skipped or had no partner.
     `allow_one_order` is the caller's word that one fixed order will do. `smallest_effect` is the
-    difference from one half that matters to the caller.
+    difference from one half that matters to the caller. `growing`: more rows will follow, so that
+    every interval holds for any number of looks.
     """
 
     max_invalid: float = MAX_INVALID
     max_skipped: float = 0.01
     allow_one_order: bool = False
     smallest_effect: float | None = None
+    growing: bool = False
 
     def checked(self) -> ConclusionLimits:
         for name in ("max_invalid", "max_skipped"):

@@ -250,30 +250,29 @@ class RunStore(Database):
     def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
         """The names of the finished runs of this judge over fewer pairs, most of them this run's:
         each was a look at data that grew into these."""
+        its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+        pairs = func.count(items.c.pair_id.distinct())
+        sharing = (
+            select(runs.c.id, runs.c.name, pairs)
+            .join_from(items, runs, runs.c.id == items.c.run_id)
+            .join(run_judges, run_judges.c.run_id == runs.c.id)
+            .where(items.c.pair_id.in_(its_pairs), run_judges.c.judge_id == judge_id)
+            .where(runs.c.id < run_id, runs.c.state == "finished")
+            .group_by(runs.c.id, runs.c.name)
+            .order_by(runs.c.id)
+        )
         with self._reading() as connection:
-            reused = select(runs.c.reused_passes).where(runs.c.id == run_id)
-            if not connection.execute(reused).scalar_one():
-                return ()
-            its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
-            made = passes.c.pair_id.in_(its_pairs), passes.c.judge_id == judge_id
-            makers = select(passes.c.run_id).where(*made, passes.c.run_id != run_id).distinct()
-            earlier = (
-                select(runs.c.id, runs.c.name)
-                .where(runs.c.id.in_(makers), runs.c.id < run_id, runs.c.state == "finished")
-                .order_by(runs.c.id)
-            )
-            pairs = func.count(items.c.pair_id.distinct())
-            whole = connection.execute(select(pairs).where(items.c.run_id == run_id)).scalar_one()
-            names: list[str] = []
-            for other, name in connection.execute(earlier).all():
-                of_other = select(pairs).where(items.c.run_id == other)
-                size = connection.execute(of_other).scalar_one()
-                shared = connection.execute(
-                    of_other.where(items.c.pair_id.in_(its_pairs))
-                ).scalar_one()
-                if size < whole and 2 * shared > size:
-                    names.append(name)
-            return tuple(names)
+            earlier = connection.execute(sharing).all()
+            of_runs = items.c.run_id.in_([run_id, *(row[0] for row in earlier)])
+            counted = select(items.c.run_id, pairs).where(of_runs).group_by(items.c.run_id)
+            sizes: dict[int, int] = {}
+            if earlier:
+                sizes = {row[0]: row[1] for row in connection.execute(counted)}
+        return tuple(
+            name
+            for other, name, shared in earlier
+            if sizes[other] < sizes[run_id] and 2 * shared > sizes[other]
+        )
 
 
 def create_run(connection: Connection, run: NewRun) -> RunRecord:
