@@ -11,8 +11,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from command_line import Command, judged_by
+from evenhand.contract import Winner
 from evenhand.store import SkippedRow, Store
 from run_data import write_lines
+from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, token_logprob
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
@@ -324,6 +326,75 @@ def test_without_a_name_the_latest_run_is_taken_and_named(command: Command, stor
     assert command("gate", "--latest", *HERE).code == 0
 
 
+def test_a_handful_of_winners_among_ties_claims_nothing(command: Command, store: Store) -> None:
+    # 4 wins and no loss: by the sign test 2/2⁴ = 0.125. 96 ties made the interval 50.1 to 100 %.
+    make_run(store, "handful", rows("B" * 4 + "T" * 96))
+    ran = gate(command, "handful")
+    assert ran.code == 6
+    assert ran.out.startswith("No conclusion on new against old: 4 of 100 prompts favour a side")
+    assert "(sign-flip test, p = 0.12)" in ran.out
+    assert "next  judge more prompts" in ran.err
+    told = " ".join(command("report", "handful", *HERE).out.split())
+    assert "is better" not in told
+    # Six decisive prompts are the least, however lax alpha is: 5 wins are 2/2⁵ = 0.0625.
+    make_run(store, "five", rows("B" * 5 + "T" * 95))
+    assert gate(command, "five", "--alpha", "0.2").code == 6
+    make_run(store, "six", rows("B" * 6 + "T" * 94))
+    assert gate(command, "six").code == 0  # 2/2⁶ = 0.031
+
+
+def test_the_mirrored_side_is_held_back_alike(command: Command, store: Store) -> None:
+    make_run(store, "mirror", rows("B" * 4 + "T" * 96))
+    checks = {
+        side: gate(command, "mirror", "--side", side, "--json").json["checks"][0] for side in "AB"
+    }
+    assert [checks[side]["ruling"] for side in "AB"] == ["undecided", "undecided"]
+    codes = [[hold["code"] for hold in checks[side]["holds"]] for side in "AB"]
+    assert codes == [["chance"], ["chance"]]
+    assert checks["A"]["low"] == pytest.approx(1 - checks["B"]["high"])
+
+
+def test_a_threshold_other_than_one_half_needs_no_sign_flip_test(
+    command: Command, store: Store
+) -> None:
+    make_run(store, "margin", rows("BBBBA" + "T" * 95 + "AB" * 20))
+    shown = gate(command, "margin", "--min-win-rate", "0.6", "--json").json["checks"][0]
+    assert (shown["ruling"], shown["holds"]) == ("fail", [])
+
+
+def test_mostly_flips_decide_nothing(command: Command, store: Store) -> None:
+    make_run(store, "flipped", rows("B" * 40 + "I" * 40 + "T" * 20))
+    ran = gate(command, "flipped")
+    assert ran.code == 6
+    assert "flipped with the order in 40 pairs" in ran.out
+    assert "both orders named one winner in only 40" in ran.out
+    told = " ".join(command("report", "flipped", *HERE).out.split())
+    assert "is better" not in told
+    # One flip fewer is a note, even where the position is plain to see.
+    make_run(store, "noted", rows("B" * 40 + "I" * 39 + "T" * 20))
+    ran = gate(command, "noted")
+    assert ran.code == 0
+    assert "new is better than old" in ran.out
+    # No leader, either.
+    told = " ".join(command("rank", "flipped", *HERE).out.split())
+    assert "No one is said to lead" in told
+
+
+def test_a_gate_on_labels_is_not_vetoed_by_the_judge_that_they_correct(
+    command: Command, store: Store
+) -> None:
+    # The judge is right in half of 200 labelled pairs; people prefer B in 150 of them.
+    judged = rows("AB" * 100)
+    labels: list[Winner] = ["B" if n % 4 != 1 else "A" for n in range(200)]
+    labelled = [replace(row, label=label) for row, label in zip(judged, labels, strict=True)]
+    make_run(store, "vetoed", labelled)
+    assert gate(command, "vetoed").code == 6
+    ran = gate(command, "vetoed", "--corrected", "--labels-are", "random")
+    assert ran.code == 0
+    assert "hardly better than a coin" not in ran.out
+    assert "people: 150 won, 50 lost, 0 tied" in ran.out
+
+
 def test_a_gate_can_stand_on_peoples_labels(command: Command, store: Store) -> None:
     # The judge takes the first response always; people prefer B in 70 of 100.
     judged = rows("I" * 100)
@@ -345,3 +416,33 @@ def test_run_ends_with_the_conclusion_and_the_next_command(command: Command) -> 
     assert ran.code == 0
     assert "B is better than A: 100 % (" in ran.out
     assert ran.err.rstrip().endswith("next  evenhand report r")
+
+
+def test_a_run_until_decided_does_not_settle_on_mostly_flips(
+    command: Command, start_server: StartServer
+) -> None:
+    """B, the longer one, in every third pair; elsewhere whatever is shown first. 16 wins of B and
+    no loss would settle it."""
+
+    def mostly_first(request: SeenRequest) -> Reply:
+        number = int(request.prompt.split("question ")[1].split(".")[0])
+        b_first = request.prompt.index("the newer answer") < request.prompt.index("an old one")
+        winner = ("A" if b_first else "B") if number % 3 == 0 else "A"
+        return chat_reply(answer_json(winner, confidence=0.9, criteria=[("x", winner)]))
+
+    lines = [
+        {"prompt": f"question {n}.", "response_a": "an old one", "response_b": "the newer answer"}
+        for n in range(60)
+    ]
+    write_lines(Path(command.directory) / "pairs.jsonl", lines)
+    judge = ("-c", "x", *judged_by(start_server(mostly_first)))
+    ran = command("run", "pairs.jsonl", *judge, "--until-decided", "--name", "until", *HERE)
+    assert ran.code == 0
+    assert "Nothing is settled: the verdict flipped with the order in 40 pairs" in ran.err
+    assert "is better" not in ran.out
+    assert "it is settled which is better" not in ran.err
+    assert (
+        command("run", "pairs.jsonl", *judge, "--until-decided", *HERE, "--json").json["pending"]
+        == 0
+    )
+    assert gate(command, "until").code == 6

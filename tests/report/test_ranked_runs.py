@@ -576,17 +576,21 @@ def test_nobody_leads_by_fewer_prompts_than_a_win_rate_needs(store: Store) -> No
 
 
 def test_a_lead_holds_where_orders_that_disagree_count_as_half(store: Store) -> None:
-    """They pull the scores together: whoever leads all the same does."""
-    rows = [
-        replace(each, said="A" if number % 5 < 2 else "place")
-        for number, each in enumerate(three_models("A", 100))
-    ]
-    make(store, "much", rows)
-    ranked = rank_runs(store, ["much"])
-    assert (ranked.flipped, ranked.counts.inconsistent) == (180, 180)
+    """They pull the scores together: whoever leads all the same does, unless they are at least as
+    many as the verdicts that both orders agree on."""
+    for name, agreeing in (("some", 3), ("most", 2)):  # of five
+        rows = [
+            replace(each, said="A" if number % 5 < agreeing else "place")
+            for number, each in enumerate(three_models("A", 100))
+        ]
+        make(store, name, rows)
+    ranked = rank_runs(store, ["some"])
+    assert (ranked.flipped, ranked.counts.inconsistent) == (120, 120)
     claim, flips = sum_up_ranking(ranked)
     assert claim.code == "ranking.leads"
-    assert flips == "180 of 300 verdicts changed with the order of the responses."
+    assert flips == "120 of 300 verdicts changed with the order of the responses."
+    (claim,) = sum_up_ranking(rank_runs(store, ["most"]))
+    assert claim.code == "ranking.position"
 
 
 def test_a_few_verdicts_in_one_order_are_noted(store: Store) -> None:

@@ -220,6 +220,6 @@ def wins_and_losses(own: SideRate) -> tuple[int, int]:
 def style_of(own: SideRate) -> str:
     if own.low is None or own.high is None:
         return ""
-    if own.low > 0.5:
-        return "green"
-    return "red" if own.high < 0.5 else "yellow"
+    if not own.shows_difference:
+        return "yellow"
+    return "green" if own.low > 0.5 else "red"

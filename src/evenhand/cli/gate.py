@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -167,6 +168,12 @@ def _named_once(name: str | None, *, latest: bool) -> None:
         raise InputError(Message("command.latest_and_run", name=name))
 
 
+def _remedies(ruled: GateReport) -> Iterator[str]:
+    for check in ruled.checks:
+        yield from (_REMEDIES[doubt] for doubt in check.doubts)
+        yield from (hold.remedy for hold in check.holds if hold.remedy is not None)
+
+
 def show_gate(console: Console, ruled: GateReport) -> None:
     from rich.text import Text
 
@@ -179,9 +186,9 @@ def show_gate(console: Console, ruled: GateReport) -> None:
         # A line of a log stays a line.
         shown = Text.assemble((ruling, _STYLE[ruling]), f"  {one_line(line)}")
         console.print(shown, soft_wrap=True)
-    for doubt in dict.fromkeys(doubt for check in ruled.checks for doubt in check.doubts):
-        if ruled.ruling == "undecided":
-            session.err().print(Text(f"next  {_REMEDIES[doubt]}"), soft_wrap=True)
+    if ruled.ruling == "undecided":
+        for remedy in dict.fromkeys(_remedies(ruled)):
+            session.err().print(Text(f"next  {remedy}"), soft_wrap=True)
     if len(lines) > 1:
         passed = sum(ruling == "pass" for ruling, _ in lines)
         whole = f"  all in all: {passed} of {len(lines)} pass"

@@ -25,6 +25,14 @@ Estimator: TypeAlias = Literal["judge", "corrected"]
 EVERY_RULING: tuple[Blocked, ...] = ("claim", "pass", "fail")
 
 
+class PeopleCounts(Model):
+    """Of the labelled pairs, how many the side won, lost and tied in people's eyes."""
+
+    won: int
+    lost: int
+    tied: int
+
+
 class ClaimedRate(Model):
     """The rate and interval that sentence, gate and pages go by, and whose it is: the judge's, or
     that of people as labels correct the judge's."""
@@ -38,6 +46,7 @@ class ClaimedRate(Model):
     n: int
     prompts: int | None
     reason: Sentence | None
+    people: PeopleCounts | None = None  # of a corrected rate
 
     @classmethod
     def of(cls, rate: SideRate) -> ClaimedRate:
@@ -70,7 +79,7 @@ Reason: TypeAlias = Callable[["Conclusion", ConclusionLimits], Hold | None]
 def _labels_see_a_coin(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
     """Labels say that what this judge prefers means nothing."""
     labels = conclusion.labels
-    if labels is None or not labels.is_no_better:
+    if conclusion.claimed.estimator != "judge" or labels is None or not labels.is_no_better:
         return None
     sentence = None
     if conclusion.claimed.low is not None:
@@ -83,8 +92,41 @@ def _labels_see_a_coin(conclusion: Conclusion, limits: ConclusionLimits) -> Hold
     )
 
 
+def _orders_contradict(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    rate, both = conclusion.win_rate, conclusion.both_orders
+    if conclusion.claimed.estimator != "judge" or not rate.mostly_flips:
+        return None
+    why = "flips" if conclusion.position.favours is None else "position"
+    share = rate.flips / both if both else 0.0
+    return Hold(
+        code="flips",
+        blocks=EVERY_RULING,
+        sentence=Message(f"no_conclusion.{why}", **_called(conclusion), share=share, n=both),
+        line=Message("gate.mostly_flips", flips=rate.flips, decided=rate.decided),
+        remedy=Message("gate.next_judge"),
+    )
+
+
+def _may_be_chance(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """The interval leaves one half out, and so few prompts decided that a coin may have."""
+    rate, claimed = conclusion.win_rate, conclusion.claimed
+    test = rate.sign_flip
+    if claimed.estimator != "judge" or not claimed.excludes_half or test is None:
+        return None
+    if not rate.may_be_chance:
+        return None
+    values = {"n": test.decisive, "of": claimed.prompts or claimed.n, "p": f"{test.p_value:.2g}"}
+    return Hold(
+        code="chance",
+        blocks=("claim",),
+        sentence=Message("no_conclusion.chance", **_called(conclusion), **values),
+        line=Message("gate.chance", **values),
+        remedy=Message("gate.next_more_prompts"),
+    )
+
+
 # In the order in which they take the claim's place: the first that has a sentence is the headline.
-REASONS: tuple[Reason, ...] = (_labels_see_a_coin,)
+REASONS: tuple[Reason, ...] = (_labels_see_a_coin, _orders_contradict, _may_be_chance)
 
 
 def settled(

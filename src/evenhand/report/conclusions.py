@@ -275,12 +275,12 @@ class _Reader:
         test = until_decided(self._run)
         decision = at_level = account = None
         if test is not None:
-            decision = at_level = self._decision(alpha=test["alpha"], seed=test["seed"])
+            decision, account = self._decision(alpha=test["alpha"], seed=test["seed"])
+            at_level = decision
             # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
             alpha = round(1 - wanted.level, 12) or 1 - wanted.level
             if alpha != test["alpha"]:
-                at_level = self._decision(alpha=alpha, seed=test["seed"])
-            account = decision and decision.account(asked=self._asked())
+                at_level, _ = self._decision(alpha=alpha, seed=test["seed"])
         labels = LabelRecord.of(self._store, (self._judge,), (self._run,))
         met = list(matchups(columns, criteria, self._survey))
         wanted = replace(wanted, matchups=max(1, len(met)))
@@ -357,14 +357,16 @@ class _Reader:
         models = {matchup.models, matchup.models[::-1]}
         return others + sum(m.prompts for m in lost if (m.model_a, m.model_b) in models)
 
-    def _decision(self, *, alpha: float, seed: int) -> SequentialDecision | None:
+    def _decision(self, *, alpha: float, seed: int) -> tuple[SequentialDecision | None, str | None]:
+        """With its account."""
         if not self._survey.prompts:
-            return None
+            return None, None
         prefix = SettledPrefix.of(self._store, self._run.id, self._judge.id, alpha=alpha, seed=seed)
         look = prefix.look()
         # The queue of a run that never came to judging is empty, and so nothing in it pending.
         came_to_the_end = prefix.test.prompts == prefix.test.plan.planned
-        return prefix.conclusion() if came_to_the_end else look
+        decision = prefix.conclusion() if came_to_the_end else look
+        return decision, prefix.describe(decision, asked=self._asked())
 
     def _asked(self) -> int | None:
         """Prompts that were asked about, where each prompt has one row."""
@@ -444,7 +446,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]
-        clear = [found for found in tested if _leaves_half_out(found[0].rate)]
+        clear = [found for found in tested if found[0].rate.shows_difference]
         alone = sum(part.rate.sign_test.p_value < 0.05 for part, _ in clear)
         if len(tested) < 2 or not alone:
             continue
@@ -460,10 +462,6 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
             yield Message(f"{what}_significant", names=shown, left=len(names), **counts)
         else:
             yield Message(f"{what}_insignificant", **counts)
-
-
-def _leaves_half_out(rate: SideRate) -> bool:
-    return rate.low is not None and rate.high is not None and not rate.low <= 0.5 <= rate.high
 
 
 class RowFacts:

@@ -260,6 +260,8 @@ class _Rule:
         for doubt in rate.doubts:
             if ruling != "undecided" and doubt in ("position", "ties"):
                 continue
+            if doubt == "position" and rate.mostly_flips:  # which a hold says with its counts
+                continue
             both = rate.counts.valid - rate.one_order - rate.drawn_order
             counted = {"one_order": rate.one_order, "decided": rate.decided, "both": both}
             yield Message(f"gate.doubt_{doubt}", **counted)
@@ -277,6 +279,8 @@ class _Rule:
             averaged=averaged,
             invalid=counts.invalid,
         )
+        if (people := conclusion.claimed.people) is not None:
+            yield Message("gate.people", **people.model_dump(by_alias=False))
         if conclusion.skipped:
             yield Message("gate.skipped", n=conclusion.skipped)
         if rate.worst_case is not None:

@@ -209,9 +209,9 @@ def _checks_of_judge(columns: OutcomeColumns, level: float) -> Iterator[TrustChe
 def trust_checks(conclusion: Conclusion, agreement: EstimatedShare | None) -> Iterator[TrustCheck]:
     """By the rules that the conclusion goes by; labels are those of all the judge's pairs. Where a
     run has several models, a filter needs those of the conclusion too."""
-    yield from _checks_of_order(
-        conclusion.position, follows="position" in conclusion.win_rate.doubts
-    )
+    rate = conclusion.win_rate
+    follows = rate.mostly_flips or "position" in rate.doubts
+    yield from _checks_of_order(conclusion.position, follows=follows)
     yield TrustCheck(
         name="longer_wins",
         share=conclusion.length.longer_wins,

@@ -132,11 +132,11 @@ def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
     if ranked.labels is not None and ranked.labels.is_no_better:
         return (Message("ranking.labels", **ranked.labels.values), *trust)
     claim = _leader(ranking)
-    # As with two models: a judge that follows the position makes all models alike, and averages of
-    # choices that contradict each other may be all position.
+    # As with two models: where the orders contradict each other as often as they agree on a winner,
+    # the judge's preference is not known.
     decided = counts.wins_a + counts.wins_b + counts.inconsistent
     follows = ranked.inconsistent == "half" and 2 * flipped >= decided > 0
-    if follows and (claim.code not in _LEADING or flipped > counts.inconsistent):
+    if follows:
         return (Message("ranking.position", part=flipped, n=decided),)
     # By the rules that a win rate goes by.
     prompts, every = ranking.cluster_count, counts.valid + counts.invalid

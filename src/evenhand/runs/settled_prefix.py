@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.messages import Message
 from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, SequentialTest
 from evenhand.store import Store
 from evenhand.store.records import PrefixColumns
@@ -25,7 +27,7 @@ class SettledPrefix:
         self._judge_id = judge_id
         self._place = 0
         self._whole = False
-        self._rows = self._missing = 0
+        self._rows = self._missing = self._flips = self._wins = 0
         self.test = test
 
     @classmethod
@@ -42,15 +44,23 @@ class SettledPrefix:
             self._place = place
             self.test.add(score)
         self._rows += len(columns.outcome)
-        self._missing += sum(outcome == INVALID for outcome in columns.outcome)
+        counts = Counter(columns.outcome)
+        self._missing += counts[INVALID]
+        self._flips += counts[INCONSISTENT]  # averaged ones are among them
+        self._wins += counts[WIN_A] + counts[WIN_B]
         self._whole = columns.is_whole
         return self.test.look()
 
     @property
     def decides(self) -> bool:
-        """Whether a run may stop here: what has no verdict would count against the decision."""
+        """Whether a run may stop here: what has no verdict would count against the decision, and
+        where the orders mostly contradict each other nothing is concluded."""
         few = self._missing <= MAX_INVALID * self._rows
-        return few and self.test.decision is not None
+        return few and not self.mostly_flips and self.test.decision is not None
+
+    @property
+    def mostly_flips(self) -> bool:
+        return self._flips >= self._wins and self._flips > 0
 
     def conclusion(self) -> SequentialDecision:
         """At the end the last test decides, where no look did."""
@@ -60,7 +70,12 @@ class SettledPrefix:
         tally = self._store.tally(self._run_id, self._judge_id)
         # Where each prompt has one row, what was asked is known; else the prompts of the prefix.
         one_each = tally.pairs == self.test.plan.planned
-        return self.conclusion().account(asked=tally.judged if one_each else None)
+        return self.describe(self.conclusion(), asked=tally.judged if one_each else None)
+
+    def describe(self, decision: SequentialDecision, *, asked: int | None) -> str:
+        if decision.decided is not None and self.mostly_flips:
+            return Message("stats.mostly_flips", flips=self._flips, decided=self._wins)
+        return decision.account(asked=asked)
 
 
 def _scores(columns: PrefixColumns) -> Iterator[tuple[int, float | None]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.contract import Locale
 from evenhand.contract.codes import INVALID
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.claims import settled
+from evenhand.report.claims import PeopleCounts, settled
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import GateReport, judge_gate
 from evenhand.report.win_rates import (
@@ -37,6 +38,7 @@ class Correction(CorrectedRate):
 
     model: str | None
     against: str | None
+    people: PeopleCounts
 
 
 class Corrections(Model):
@@ -151,6 +153,7 @@ def _with_correction(
             "low": estimate and estimate.low,
             "high": estimate and estimate.high,
             "reason": (estimate.reason if estimate else None) or reason,
+            "people": correction and correction.people,
         }
     )
     # What the judge left open is no matter of people's preference.
@@ -180,7 +183,23 @@ def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: flo
     )
     names = matchup.models if side == "A" else matchup.models[::-1]
     fields = {field: getattr(corrected, field) for field in CorrectedRate.model_fields}
-    return Correction(**fields, model=names[0], against=names[1])
+    decided = here & sample.decided
+    turned = matchup.exchanged[places[sample.rows[decided]]] ^ (side == "B")
+    scores = np.where(turned, 1.0 - sample.scores[decided], sample.scores[decided])
+    return Correction(
+        **fields,
+        model=names[0],
+        against=names[1],
+        people=_people(sample.rows[decided], scores),
+    )
+
+
+def _people(rows: NDArray[Any], scores: NDArray[np.float64]) -> PeopleCounts:
+    """A pair that several people saw counts once, by their mean."""
+    _, pair = np.unique(rows, return_inverse=True)
+    leaning = np.bincount(pair, weights=2 * scores - 1)
+    won, lost = int((leaning > 0).sum()), int((leaning < 0).sum())
+    return PeopleCounts(won=won, lost=lost, tied=leaning.size - won - lost)
 
 
 def _notes(run: RunRecord, pending: int) -> Iterator[str]:

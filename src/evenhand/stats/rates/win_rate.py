@@ -43,6 +43,7 @@ from evenhand.stats.outcomes import (
     outcome_codes,
     same_length,
 )
+from evenhand.stats.sign_flip import SignFlipTest, sign_flip_test
 
 Ties: TypeAlias = Literal["half", "excluded", "wins"]
 Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
@@ -52,6 +53,8 @@ Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "miss
 EXACT_BELOW = 50
 # A judge that named a winner this often has shown that its ties are no shrug.
 FEWEST_DECIDED = 20
+# Fewer decisive prompts claim nothing against one half: of five, even all alike are 6 % (2/2⁵).
+FEWEST_DECISIVE = 6
 # The share of inconsistent pairs is taken at the upper end of its one-sided 75 % interval: at its
 # estimate, a judge close to a coin passes up to 12 % of gates that it should not.
 CAUTION = 0.6744897501960817
@@ -106,10 +109,35 @@ class WinRate(Model):
     missing: int = 0
     doubts: tuple[Doubt, ...] = ()
     sign_test: SignTest | None
+    sign_flip: SignFlipTest | None = None  # of the prompts' means, with what is missing against it
     worst_case: WorstCase | None
     ties: Ties
     level: float
     reason: Sentence | None
+
+    @property
+    def excludes_half(self) -> bool:
+        low, high = self.low, self.high
+        return low is not None and high is not None and not low <= 0.5 <= high
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Too few prompts decided, or a fair coin may have decided them like this: an interval that
+        many ties make narrow does not show it."""
+        test = self.sign_flip
+        if test is None:
+            return False
+        return test.decisive < FEWEST_DECISIVE or test.p_value > round(1 - self.level, 12)
+
+    @property
+    def mostly_flips(self) -> bool:
+        """The orders contradict each other at least as often as they name one winner."""
+        enough = not self.drawn_order or self.flips + self.decided >= FEWEST_DECIDED
+        return enough and self.flips >= self.decided and self.flips > 0
+
+    @property
+    def shows_difference(self) -> bool:
+        return self.excludes_half and not self.may_be_chance and not self.mostly_flips
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +237,7 @@ def win_rate(
         missing=int(table.totals[INVALID]) + known.absent + known.pending,
         doubts=ends.doubts if ends else (),
         sign_test=None if always_valid or table is not plain else _sign_test(plain),
+        sign_flip=ends.sign_flip(mirrored=rate < 0.5) if ends and rate is not None else None,
         worst_case=_worst_case(plain, known, own, level=level, always_valid=always_valid),
         ties=ties,
         level=level,
@@ -398,6 +427,7 @@ class _Ends:
         self._ties = ties
         self._level = level
         self._always_valid = always_valid
+        self._worst = 0.0 if ties == "wins" else 0.5  # of a pair whose orders differ
         self._doubts: dict[Doubt, None] = {}
         below, above = (tested.low, 1 - tested.high) if tested else (None, None)
         self.low = self._lower(_Counting(ties), below)
@@ -405,9 +435,15 @@ class _Ends:
         self.method: Method = tested.method if tested else self._method()
         self.doubts = tuple(self._doubts)
 
+    def sign_flip(self, *, mirrored: bool) -> SignFlipTest:
+        """Of the rows as the lower end counts them; where `mirrored`, the upper one."""
+        fill, counting = self._fill(), _Counting(self._ties, mirrored=mirrored)
+        scores = counting.scores(flip=self._worst, unknown=fill, as_averaged=False)
+        return sign_flip_test(*self._differences(scores, fill))
+
     def _lower(self, counting: _Counting, tested: float | None) -> float:
         fill = self._fill()
-        worst = 0.0 if self._ties == "wins" else 0.5
+        worst = self._worst
         counted = counting.scores(flip=worst, unknown=fill)
         low = self._end(counted, fill)
         if tested is not None:

@@ -1,0 +1,86 @@
+"""The sign-flip test: could prompts that favour neither side have gone so far to one?
+
+Under the claim that both sides are equal, each prompt's difference is as likely as its negative;
+the p-value is the share of all sign patterns whose sum is at least as far from 0 (Fisher 1935).
+With one pair a prompt it is the exact sign test.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from evenhand.contract.model import Model
+from evenhand.stats.columns import Floats
+from evenhand.stats.intervals import sign_test_p
+
+# Points of the lattice that sums are counted on. Means that need a finer one are rounded to it, or
+# from so many prompts on the sum is normal.
+_LATTICE = 1 << 20
+_LARGEST_DENOMINATOR = 1_000
+_NORMAL_FROM = 1_000
+# What the transform leaves of a chance that is 0.
+_ROUNDING = 1e-12
+
+
+class SignFlipTest(Model):
+    """Two-sided; `decisive` prompts are those whose mean is not one half."""
+
+    p_value: float
+    decisive: int
+
+
+def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlipTest:
+    """Of prompts' contributions (mean score times two, less one; weighted, if they are), and how
+    often each was seen. Negated ones have the same p-value, to the last bit."""
+    seen = np.ones(differences.size) if times is None else times
+    there = (np.abs(differences) > _ROUNDING) & (seen > 0)
+    values, counts = differences[there], np.rint(seen[there]).astype(np.int64)
+    decisive = int(counts.sum())
+    if not decisive:
+        return SignFlipTest(p_value=1.0, decisive=0)
+    rounded = np.abs(values).round(12).astype(np.float64)
+    sizes, places = np.unique(rounded, return_inverse=True)
+    if sizes.size == 1:
+        wins = int(counts[values > 0].sum())
+        return SignFlipTest(p_value=sign_test_p(wins, decisive - wins), decisive=decisive)
+    many = np.bincount(places, weights=counts).astype(np.int64)
+    net = np.bincount(places, weights=np.sign(values) * counts).astype(np.int64)
+    steps = _steps(sizes, many)
+    if steps is None:
+        deviations = abs(float(sizes @ net)) / math.sqrt(float(sizes**2 @ many))
+        p_value = max(_ROUNDING, 2 * float(ndtr(-deviations)))
+    else:
+        p_value = _two_sided(steps, many, abs(int(steps @ net)))
+    return SignFlipTest(p_value=p_value, decisive=decisive)
+
+
+def _steps(sizes: Floats, many: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Each size as a whole number of the lattice's steps; None where these would be too coarse."""
+    most = _LATTICE / (2 * float(sizes @ many))
+    unit = 1
+    for size in sizes.tolist():
+        exact = Fraction(size).limit_denominator(_LARGEST_DENOMINATOR)
+        unit = math.lcm(unit, exact.denominator)
+        if abs(float(exact) - size) > 1e-9 or unit > most:
+            if int(many.sum()) >= _NORMAL_FROM:
+                return None
+            return np.maximum(1, np.rint(sizes * most)).astype(np.int64)
+    return np.rint(sizes * unit).astype(np.int64)
+
+
+def _two_sided(steps: NDArray[np.int64], many: NDArray[np.int64], reached: int) -> float:
+    """The chance of a sum of randomly signed steps as far from 0, from its characteristic function,
+    a product of cosines, by one Fourier transform."""
+    points = 2 * int(steps @ many) + 1
+    frequencies = np.arange(points // 2 + 1) * (2 * np.pi / points)
+    product = np.ones(frequencies.size)
+    for step, count in zip(steps.tolist(), many.tolist(), strict=True):
+        product *= np.cos(frequencies * step) ** count
+    chances = np.fft.irfft(product, points)
+    inner = float(chances[0] + 2 * chances[1:reached].sum()) if reached else 0.0
+    return min(1.0, max(_ROUNDING, 1.0 - inner))
