@@ -31,7 +31,7 @@ from evenhand.errors import (
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.registry import JudgeOptions, TransportName
-from evenhand.judges.transport import MAX_REPLY_BYTES
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES
 from servers import (
     CLOSE,
     RESET,

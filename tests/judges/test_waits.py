@@ -54,3 +54,19 @@ def test_the_wait_is_read_from_each_header_that_tells_it(
 def test_no_header_breaks_the_reading_of_the_wait(headers: dict[str, str]) -> None:
     wait = retry_after_s(headers, now=NOW)
     assert wait is None or 0 <= wait < float("inf")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "1e308"},
+        {"retry-after": str(31 * 24 * 3600 + 1)},
+        {"retry-after": "0" * 100 + "9"},
+        {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {"retry-after-ms": "1e300"},
+        {"x-ratelimit-reset": "9" * 300 + "h"},
+        {"x-ratelimit-reset": "999999999999999999h"},
+    ],
+)
+def test_a_wait_beyond_a_month_is_unknown(headers: dict[str, str]) -> None:
+    assert retry_after_s(headers, now=NOW) is None

@@ -57,3 +57,10 @@ def test_without_limits_nothing_waits() -> None:
     for _ in range(1000):
         pace.take(1e9, 0.0)
     assert pace.wait_s(0.0) == 0
+
+
+def test_no_call_counts_for_more_than_a_minutes_tokens() -> None:
+    pace = Pace(tokens=600)
+    pace.correct(pace.take(100, 0.0), used=10_000_000, output=10_000_000, requests=1)
+    assert abs(pace.wait_s(0.0) - 59.95) < 1e-9  # 600 at ten a second, less the catch-up
+    assert pace.take(100, 0.0) == 700  # and the next answer is reckoned at 600

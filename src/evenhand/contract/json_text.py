@@ -56,9 +56,13 @@ def refuse_many_values(text: bytes, most: int, *, object_cost: int = _OBJECT_COS
     if cost <= most:
         return
     # Much of it may stand inside strings. A loop, and no single call: others get their turn.
+    cost, at = 1, 0
     for match in _STRINGS.finditer(text):
-        cost -= _cost(text, *match.span(), object_cost)
-    if cost > most:
+        cost += _cost(text, at, match.start(), object_cost)
+        at = match.end()
+        if cost > most:
+            raise TooManyValues(most)
+    if cost + _cost(text, at, len(text), object_cost) > most:
         raise TooManyValues(most)
 
 

@@ -15,7 +15,8 @@ import aiohttp
 from multidict import CIMultiDict
 
 from evenhand.errors import JudgeError
-from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply, reason_of
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES
+from evenhand.judges.transport import JudgeEndpoint, Reply, reason_of
 
 # aiohttp warns of bodies above 1 MiB that are given as bytes; it streams a file in pieces.
 _STREAMED_FROM_BYTES = 1024 * 1024

@@ -4,21 +4,27 @@ request features it accepts.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
-
-import orjson
+from typing import Any, NamedTuple
 
 from evenhand.contract import Usage
-from evenhand.judges.protocol import Completion, TokenLogprob
+from evenhand.judges import reply_limits
+from evenhand.judges.protocol import Completion, Finish, TokenLogprob
+from evenhand.judges.reply_limits import (
+    MOST_ALTERNATIVES,
+    MOST_ERROR_BYTES,
+    MOST_ERROR_ENTRIES,
+    MOST_PLACES,
+    decoded_error,
+    kept_text,
+    log_probability,
+    name_or_none,
+    token_count,
+)
 from evenhand.judges.retry import retry_after_s, used_up_s
 from evenhand.judges.transport import Reply
-
-Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
 # What an error that comes without a status of its own (HTTP 200) stands for, by its code.
 _STATUS_OF_CODE = (
@@ -49,23 +55,6 @@ class Fault:
     retry_after_s: float | None = None
 
 
-def decoded(body: bytes) -> Any:
-    """The JSON in a body, or the body itself where it is none."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return _decoded_leniently(body)
-
-
-def _decoded_leniently(body: bytes) -> Any:
-    """Some servers write -Infinity, or half of a surrogate pair where a token ends inside it."""
-    try:
-        text = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
-        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    except (ValueError, RecursionError):
-        return body
-
-
 def fault_inside(body: Any) -> Fault | None:
     """The error in a reply that calls itself a success, with the status that its code means."""
     if not isinstance(body, dict):
@@ -85,10 +74,10 @@ def fault_inside(body: Any) -> Fault | None:
     return Fault(status, fault.message, code, fault.param)
 
 
-def fault_of(status: int, body: Any, reply: Reply) -> Fault:
-    parts = _error_parts(body)
+def fault_of(reply: Reply) -> Fault:
+    parts = _error_parts(decoded_error(reply.body))
     return Fault(
-        status,
+        reply.status,
         parts.message,
         parts.code,
         parts.param,
@@ -104,13 +93,11 @@ def _error_parts(body: Any, *, depth: int = 0) -> Fault:
         text = body.decode("utf-8", "replace")
         return Fault(0, without_tags(text) if looks_like_html(text) else text)
     if isinstance(body, str):
-        return Fault(0, body)
+        return _fault(body)
     if isinstance(body, list):
-        messages = [
-            _error_parts(item, depth=depth + 1) for item in body if isinstance(item, dict | str)
-        ]
-        return Fault(
-            0,
+        entries = [item for item in body if isinstance(item, dict | str)][:MOST_ERROR_ENTRIES]
+        messages = [_error_parts(item, depth=depth + 1) for item in entries]
+        return _fault(
             "; ".join(t.message for t in messages if t.message),
             " ".join(t.code for t in messages if t.code),
             " ".join(t.param for t in messages if t.param),
@@ -129,14 +116,25 @@ def _error_parts(body: Any, *, depth: int = 0) -> Fault:
         _upstream(body.get("metadata")),
     ]
     codes = (body.get("code"), body.get("type"), body.get("innererror"))
-    return Fault(
-        0,
+    return _fault(
         ": ".join(part for part in parts if part),
-        " ".join(str(c) for c in codes if c is not None).lower(),
-        ".".join(map(str, location))
+        " ".join(map(_code, codes)).strip().lower(),
+        ".".join(map(_code, location[:MOST_ERROR_ENTRIES]))
         if isinstance(location, list)
         else text_or_none(body.get("param")) or "",
     )
+
+
+def _fault(message: str, code: str = "", param: str = "") -> Fault:
+    """Without a status. What follows the limit is neither shown nor searched."""
+    return Fault(0, message[:MOST_ERROR_BYTES], code[:MOST_ERROR_BYTES], param[:MOST_ERROR_BYTES])
+
+
+def _code(value: Any) -> str:
+    """A code may be a number; one with thousands of digits cannot even be shown."""
+    if isinstance(value, int) and abs(value) >= 10**18:
+        return ""
+    return "" if value is None else str(value)
 
 
 def _is_alone(body: Mapping[str, Any], wrapper: str) -> bool:
@@ -174,21 +172,21 @@ def completion_of(
         finish = finish_of(choice.get("finish_reason"))
     else:
         message = {}
-    refusal = message.get("refusal")
-    refused = isinstance(refusal, str) and refusal != ""
+    refusal = text_or_none(message.get("refusal"))
     content = message.get("content")
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     logprobs = choice.get("logprobs")
+    text, finish = kept_text(content if isinstance(content, str) else joined_parts(content), finish)
     return Completion(
-        text=content if isinstance(content, str) else joined_parts(content),
-        finish="refusal" if refused else finish,
-        refusal=refusal if refused else None,
+        text=text,
+        finish="refusal" if refusal else finish,
+        refusal=refusal[:MOST_ERROR_BYTES] if refusal else None,
         thought=has_thought(message, content, usage),
         logprobs=logprobs_of(logprobs) if logprobs else (),
         usage=usage_of(usage, requests=requests),
-        model=text_or_none(body.get("model")),
-        request_id=text_or_none(body.get("id")) or reply.headers.get("x-request-id"),
+        model=name_or_none(body.get("model")),
+        request_id=name_or_none(body.get("id")) or name_or_none(reply.headers.get("x-request-id")),
         pause_s=used_up_s(reply.headers),
     )
 
@@ -228,14 +226,14 @@ def has_thought(message: Mapping[str, Any], content: Any, usage: Mapping[str, An
         isinstance(part, dict) and part.get("type") == "thinking" for part in content
     ):
         return True
-    return bool(_count(_details(usage, "completion_tokens_details").get("reasoning_tokens")))
+    return bool(token_count(_details(usage, "completion_tokens_details").get("reasoning_tokens")))
 
 
 def usage_of(usage: Mapping[str, Any], *, requests: int) -> Usage:
-    return Usage(
-        input_tokens=_count(usage.get("prompt_tokens")),
-        output_tokens=_count(usage.get("completion_tokens")),
-        cached_input_tokens=_count(_details(usage, "prompt_tokens_details").get("cached_tokens")),
+    return reply_limits.usage_of(
+        input=usage.get("prompt_tokens"),
+        output=usage.get("completion_tokens"),
+        cached=_details(usage, "prompt_tokens_details").get("cached_tokens"),
         requests=requests,
     )
 
@@ -245,17 +243,13 @@ def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and value >= 0 and value is not True else None
-
-
 def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
 def logprobs_of(logprobs: Any) -> tuple[TokenLogprob, ...]:
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(tokens, list):
+    if not isinstance(tokens, list) or len(tokens) > MOST_PLACES:
         return ()
     read = []
     for entry in tokens:
@@ -263,7 +257,9 @@ def logprobs_of(logprobs: Any) -> tuple[TokenLogprob, ...]:
         if chosen is None:
             return ()
         top = entry.get("top_logprobs")
-        likeliest = map(_token_and_logprob, top if isinstance(top, list) else ())
+        likeliest = map(
+            _token_and_logprob, top[:MOST_ALTERNATIVES] if isinstance(top, list) else ()
+        )
         read.append(TokenLogprob(*chosen, top=tuple(t for t in likeliest if t is not None)))
     return tuple(read)
 
@@ -271,12 +267,10 @@ def logprobs_of(logprobs: Any) -> tuple[TokenLogprob, ...]:
 def _token_and_logprob(entry: Any) -> tuple[str, float] | None:
     if not isinstance(entry, dict):
         return None
-    token, logprob = entry.get("token"), entry.get("logprob")
-    if not isinstance(token, str) or isinstance(logprob, bool):
+    token, logprob = entry.get("token"), log_probability(entry.get("logprob"))
+    if not isinstance(token, str) or logprob is None:
         return None
-    if not isinstance(logprob, int | float) or not math.isfinite(logprob):
-        return None
-    return token, float(logprob)
+    return token, logprob
 
 
 # What a chat-completions server takes: every feature we ask for is a ladder to climb down.

@@ -17,7 +17,8 @@ from typing import cast
 import httptools
 
 from evenhand.errors import JudgeError, SettingsError
-from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply, reason_of
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES
+from evenhand.judges.transport import JudgeEndpoint, Reply, reason_of
 from evenhand.messages import Message
 
 # A server closes what is idle for long, and a request that crosses that is lost.

@@ -11,12 +11,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 from yarl import URL
 
 from evenhand.contract import Usage
+from evenhand.contract.json_text import TooManyValues
 from evenhand.errors import (
     JudgeAuthentication,
     JudgeError,
@@ -36,7 +38,6 @@ from evenhand.judges.chat_completions import (
     Fault,
     SharedDialect,
     completion_of,
-    decoded,
     fault_inside,
     fault_of,
     is_too_long,
@@ -48,6 +49,12 @@ from evenhand.judges.chat_completions import (
 from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName, JudgeOptions
+from evenhand.judges.reply_limits import (
+    MOST_ERROR_BYTES,
+    decoded,
+    name_or_none,
+    read_off_the_loop,
+)
 from evenhand.judges.transport import JudgeEndpoint, Reply, open_transport, read_base_url
 from evenhand.messages import Message
 
@@ -172,7 +179,8 @@ class OpenAIJudge(ClosedOnExit):
                     raise self._endpoint.too_late()
                 requests += 1
                 reply = await self._transport.post(_encoded(request), timeout_s=remaining_s)
-                answer = self._read(reply, requests=requests)
+                read = partial(self._read, reply, requests=requests)
+                answer = await read_off_the_loop(read, reply.body)
                 if isinstance(answer, Completion):
                     if dialect is not self._learned.dialect:
                         self._learned.join(dialect)
@@ -267,14 +275,14 @@ class OpenAIJudge(ClosedOnExit):
     def _read(self, reply: Reply, *, requests: int) -> Completion | Fault:
         if reply.status in _REDIRECTS:
             raise self._redirected(reply)
-        body = decoded(reply.body)
         if reply.status == 200:
+            body = self._decoded(reply.body)
             fault = fault_inside(body)
             if fault is None:
                 # Some servers echo what they were sent, its key included.
                 return self.redact.clean(self._completion(body, reply, requests=requests))
         elif reply.status >= 400:
-            fault = fault_of(reply.status, body, reply)
+            fault = fault_of(reply)
         else:
             raise JudgeGarbled(
                 Message(
@@ -291,10 +299,16 @@ class OpenAIJudge(ClosedOnExit):
                     finish="filter",
                     refusal=self.redact(fault.message),
                     usage=Usage(requests=requests),
-                    request_id=reply.headers.get("x-request-id"),
+                    request_id=name_or_none(reply.headers.get("x-request-id")),
                 )
             )
         return fault
+
+    def _decoded(self, body: bytes) -> Any:
+        try:
+            return decoded(body)
+        except TooManyValues:
+            raise self._endpoint.too_many_values() from None
 
     def _completion(self, body: Any, reply: Reply, *, requests: int) -> Completion:
         choices = body.get("choices") if isinstance(body, dict) else None
@@ -303,18 +317,18 @@ class OpenAIJudge(ClosedOnExit):
                 Message(
                     "judges.no_chat_completion",
                     host=self._endpoint.host,
-                    body=self._shown(body),
+                    body=self._shown(reply.body, is_json=body is not reply.body),
                 )
             )
         return completion_of(body, choices, reply, requests=requests)
 
-    def _shown(self, body: Any) -> str:
-        if isinstance(body, bytes):
-            text = body.decode("utf-8", "replace")
-            if looks_like_html(text):
-                return f"a web page ({self.redact(without_tags(text), limit=80)!r})"
-            return f"{self.redact(text)!r}" if text.strip() else "an empty body"
-        return f"JSON without choices: {self.redact(orjson.dumps(body).decode())}"
+    def _shown(self, body: bytes, *, is_json: bool) -> str:
+        text = body[:MOST_ERROR_BYTES].decode("utf-8", "replace")
+        if is_json:
+            return f"JSON without choices: {self.redact(text)}"
+        if looks_like_html(text):
+            return f"a web page ({self.redact(without_tags(text), limit=80)!r})"
+        return f"{self.redact(text)!r}" if text.strip() else "an empty body"
 
     def _redirected(self, reply: Reply) -> JudgeRejected:
         target = self.redact(reply.headers.get("location", "nowhere").partition("?")[0])

@@ -14,6 +14,7 @@ __all__ = [
     "ChatMessage",
     "ClosedOnExit",
     "Completion",
+    "Finish",
     "Judge",
     "JudgeCall",
     "News",
@@ -53,12 +54,15 @@ class TokenLogprob:
     top: tuple[tuple[str, float], ...] = ()
 
 
+Finish = Literal["stop", "length", "refusal", "filter", "other"]
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What came back. `text` is verbatim."""
 
     text: str
-    finish: Literal["stop", "length", "refusal", "filter", "other"] = "stop"
+    finish: Finish = "stop"
     refusal: str | None = None  # what the judge said when it declined
     thought: bool = False  # the model produced hidden thinking before (or instead of) text
     # A verdict recorded without its text, in the labels that the pass showed.

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from evenhand.contract import Usage
 from evenhand.errors import (
     InputError,
     JudgeAuthentication,
@@ -28,6 +27,7 @@ from evenhand.installation import pip_command
 from evenhand.judges.protocol import ChatMessage, ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 from evenhand.judges.registry import JudgeName, JudgeOptions
+from evenhand.judges.reply_limits import kept_text, name_or_none, usage_of, wait_s
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
@@ -244,13 +244,15 @@ class ProviderJudge(ClosedOnExit):
             ) from None
         if status == 429:
             raise JudgeRateLimited(
-                Message("judges.provider_rate_limited", fact=fact), retry_after_s=error.retry_after
+                Message("judges.provider_rate_limited", fact=fact),
+                retry_after_s=wait_s(error.retry_after),
             ) from None
         if status == 408:
             raise JudgeTimeout(Message("judges.provider_failed", fact=fact)) from None
         if status >= 500:
             raise JudgeServerError(
-                Message("judges.provider_failed", fact=fact), retry_after_s=error.retry_after
+                Message("judges.provider_failed", fact=fact),
+                retry_after_s=wait_s(error.retry_after),
             ) from None
         if status == 404:
             raise JudgeRejected(Message("judges.provider_model_unknown", fact=fact)) from None
@@ -407,17 +409,21 @@ def _completion(response: ModelResponse) -> Completion:
     details = response.provider_details or {}
     declined = details.get("finish_reason") == "refusal"
     refusal = details.get("refusal")
+    text, finish = kept_text(
+        "".join(part.content for part in response.parts if isinstance(part, TextPart)),
+        _FINISH.get(response.finish_reason, "other"),
+    )
     return Completion(
-        text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        finish="refusal" if declined else _FINISH.get(response.finish_reason, "other"),
+        text=text,
+        finish="refusal" if declined else finish,
         refusal=refusal if isinstance(refusal, str) else None,
         thought=any(isinstance(part, ThinkingPart) for part in response.parts),
-        usage=Usage(
-            input_tokens=response.usage.input_tokens or None,
-            output_tokens=response.usage.output_tokens or None,
-            cached_input_tokens=response.usage.cache_read_tokens,
+        usage=usage_of(
+            input=response.usage.input_tokens or None,
+            output=response.usage.output_tokens or None,
+            cached=response.usage.cache_read_tokens,
             requests=1,
         ),
-        model=response.model_name,
-        request_id=response.provider_response_id,
+        model=name_or_none(response.model_name),
+        request_id=name_or_none(response.provider_response_id),
     )

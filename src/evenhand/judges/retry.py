@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 
 from evenhand.errors import JudgeError, JudgeRateLimited, SettingsError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall
+from evenhand.judges.reply_limits import LONGEST_HEADER, number_in, wait_s
 from evenhand.messages import Message
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
@@ -26,20 +27,22 @@ _EPOCH_MS = 1e12
 def retry_after_s(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
     """How long the server asks to wait: its own figure first, then its rate limits' resets."""
     now = time.time() if now is None else now
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = number_in(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
+        return wait_s(milliseconds / 1000)
     given = headers.get("retry-after")
     if given is not None:
-        wait = _number(given)
+        wait = number_in(given)
         if wait is None:
             wait = _until_date(given, now)
         if wait is not None:
-            return wait
+            return wait_s(wait)
     return _until_reset(headers, now)
 
 
 def _until_date(text: str, now: float) -> float | None:
+    if len(text) > LONGEST_HEADER:
+        return None
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):
@@ -66,7 +69,7 @@ def used_up_s(headers: Mapping[str, str], *, now: float | None = None) -> float 
     pause: float | None = None
     for remaining, reset in _RATE_LIMITS:
         left = headers.get(remaining)
-        if left is not None and _number(left) == 0:
+        if left is not None and number_in(left) == 0:
             wait = _duration(headers.get(reset), time.time() if now is None else now)
             if wait is not None:
                 pause = wait if pause is None else max(pause, wait)
@@ -75,30 +78,20 @@ def used_up_s(headers: Mapping[str, str], *, now: float | None = None) -> float 
 
 def _duration(text: str | None, now: float) -> float | None:
     """Seconds in "1.5", "6m0s" or "250ms", or until a point in time in (milli)seconds."""
-    if text is None:
+    if text is None or len(text) > LONGEST_HEADER:
         return None
-    number = _number(text)
+    number = number_in(text)
     if number is None:
         text = text.strip()
         parts = _DURATION.findall(text)
         if not parts or "".join(amount + unit for amount, unit in parts) != text:
             return None
-        return sum(float(amount) * _UNIT_S[unit] for amount, unit in parts)
+        return wait_s(sum(float(amount) * _UNIT_S[unit] for amount, unit in parts))
     if number >= _EPOCH_MS:
-        return max(0.0, number / 1000 - now)
+        return wait_s(max(0.0, number / 1000 - now))
     if number >= _EPOCH_S:
-        return max(0.0, number - now)
-    return number
-
-
-def _number(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
+        return wait_s(max(0.0, number - now))
+    return wait_s(number)
 
 
 _JITTER = random.Random()  # noqa: S311 - spreads calls in time, protects nothing

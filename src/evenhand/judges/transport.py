@@ -24,6 +24,7 @@ from evenhand.errors import (
 )
 from evenhand.judges.redaction import Redactor, shown_url
 from evenhand.judges.registry import TransportName
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES, MOST_VALUES
 from evenhand.messages import Message
 
 
@@ -71,9 +72,6 @@ def proxy_variable(url: URL) -> str:
 
 def reason_of(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
-
-
-MAX_REPLY_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +196,11 @@ class JudgeEndpoint:
                 host=self.host,
                 max_reply_bytes=MAX_REPLY_BYTES // 2**20,
             )
+        )
+
+    def too_many_values(self) -> JudgeGarbled:
+        return JudgeGarbled(
+            Message("judges.reply_too_many_values", host=self.host, most=MOST_VALUES)
         )
 
     def broken_off(self) -> JudgeConnectionLost:

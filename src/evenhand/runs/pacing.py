@@ -148,6 +148,8 @@ class Pace:
     def __init__(self, *, requests: float | None = None, tokens: float | None = None) -> None:
         self._requests = Meter(requests) if requests else None
         self._tokens = Meter(tokens) if tokens else None
+        # A server that reports more than a minute's tokens for one call may not stall the run.
+        self._most_tokens = tokens or 0.0
         self._mean_output = _Mean()
 
     def wait_s(self, now: float) -> float:
@@ -171,10 +173,11 @@ class Pace:
             self._requests.correct(requests - 1)
         if self._tokens is None:
             return
+        most = self._most_tokens
         if output is not None:
-            self._mean_output.add(output)
+            self._mean_output.add(min(output, most))
         if used is not None:
-            self._tokens.correct(used - guessed)
+            self._tokens.correct(min(used, most) - guessed)
 
     @property
     def counts_tokens(self) -> bool:

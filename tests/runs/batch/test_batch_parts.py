@@ -85,6 +85,11 @@ def test_a_file_that_ends_inside_a_line_is_known_to_be_cut(
     assert asyncio.run(read(cut, [])) == (objects[:kept], True)
 
 
+def test_a_line_of_too_many_values_is_not_parsed() -> None:
+    line = b'{"custom_id":"x","y":[' + b"[]," * 1_000_000 + b"[]]}\n"
+    assert asyncio.run(read(line + b'{"custom_id":"z"}\n', [])) == ([{"custom_id": "z"}], True)
+
+
 # Drafts
 
 

@@ -27,6 +27,7 @@ from evenhand.judges.batch.sdk import Listing, objects_in, raising_judge_errors
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.providers import ProviderJudge
 from evenhand.judges.redaction import Redactor
+from evenhand.judges.reply_limits import name_or_none, usage_of
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
@@ -83,13 +84,10 @@ class AnthropicBatches:
             return None
         used = message.get("usage")
         used = used if isinstance(used, dict) else {}
-        counted = [used.get(name) for name in ("input_tokens", "output_tokens")]
-        known = [count if isinstance(count, int) else None for count in counted]
-        model = message.get("model")
-        return (
-            Usage(input_tokens=known[0], output_tokens=known[1], requests=1),
-            model if isinstance(model, str) else None,
+        usage = usage_of(
+            input=used.get("input_tokens"), output=used.get("output_tokens"), requests=1
         )
+        return usage, name_or_none(message.get("model"))
 
     async def submit(self, draft: Draft, sending: Callable[[], Awaitable[None]]) -> str:
         client = await self._client()

@@ -22,9 +22,10 @@ from evenhand.judges.batch import (
     Unsure,
 )
 from evenhand.judges.batch.sdk import Listing, objects_in, raising_judge_errors
-from evenhand.judges.chat_completions import Dialect, text_or_none, usage_of
+from evenhand.judges.chat_completions import Dialect, usage_of
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.reply_limits import name_or_none
 from evenhand.judges.transport import Reply, read_base_url
 from evenhand.messages import Message
 
@@ -105,7 +106,7 @@ class OpenAIBatches:
             return None
         used = body.get("usage")
         usage = usage_of(used if isinstance(used, dict) else {}, requests=1)
-        return usage, text_or_none(body.get("model"))
+        return usage, name_or_none(body.get("model"))
 
     async def submit(self, draft: Draft, sending: Callable[[], Awaitable[None]]) -> str:
         file = io.BytesIO()
@@ -200,7 +201,7 @@ def _result(line: dict[str, Any]) -> RequestResult | None:
     if isinstance(response, dict) and isinstance(response.get("status_code"), int):
         body = {
             "status": response["status_code"],
-            "id": text_or_none(response.get("request_id")),
+            "id": name_or_none(response.get("request_id")),
             "body": response.get("body"),
         }
         return RequestResult(custom_id, orjson.dumps(body).decode())

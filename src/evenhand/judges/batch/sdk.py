@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from evenhand.contract.json_text import TooManyValues
 from evenhand.errors import (
     EvenhandError,
     JudgeAuthentication,
@@ -22,9 +24,10 @@ from evenhand.errors import (
     JudgeUnreachable,
 )
 from evenhand.judges.batch import UnconfirmedBatch
-from evenhand.judges.chat_completions import Fault, decoded, fault_of
+from evenhand.judges.chat_completions import Fault, fault_of
 from evenhand.judges.redaction import Redactor
-from evenhand.judges.transport import MAX_REPLY_BYTES, Reply
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES, decoded, read_off_the_loop
+from evenhand.judges.transport import Reply
 from evenhand.messages import Message
 
 
@@ -50,7 +53,7 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
     response: Any = getattr(error, "response", None)
     if "APIStatusError" in names and response is not None:
         reply = Reply(response.status_code, response.headers, response.content)
-        return _by_status(fault_of(reply.status, decoded(reply.body), reply), host, key, redact)
+        return _by_status(fault_of(reply), host, key, redact)
     if "HTTPError" in names or "StreamError" in names or "ProtocolError" in names:
         return JudgeConnectionLost(
             Message(
@@ -102,19 +105,28 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
     """The JSON object of each line. Lines end with a line feed and nothing else: an answer may hold
     any of the other characters that end lines in Unicode.
 
-    What is no JSON object was damaged on the way. The others are given first, then it is told.
+    What is no JSON object, or too much of one, was damaged on the way. The others are given first,
+    then it is told.
     """
     damaged = False
-    rest = b""
+    async for line in _lines(pieces, host=host):
+        read = await read_off_the_loop(partial(_object, line), line)
+        if read is not None:
+            yield read
+        elif line.strip():
+            damaged = True
+    if damaged:
+        raise JudgeConnectionLost(Message("judges.results_cut", host=host))
+
+
+async def _lines(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[bytes]:
+    rest: list[bytes] = []
+    size = 0
     async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            read = _object(line)
-            if read is not None:
-                yield read
-            elif line.strip():
-                damaged = True
-        if len(rest) > MAX_REPLY_BYTES:
+        first, *others = piece.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if size > MAX_REPLY_BYTES:
             raise JudgeConnectionLost(
                 Message(
                     "judges.result_line_too_long",
@@ -122,15 +134,19 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
                     max_reply_bytes=MAX_REPLY_BYTES // 2**20,
                 )
             )
-    last = _object(rest)
-    if last is not None:
-        yield last
-    if damaged or (last is None and rest.strip()):
-        raise JudgeConnectionLost(Message("judges.results_cut", host=host))
+        if others:
+            yield b"".join(rest)
+            for line in others[:-1]:
+                yield line
+            rest, size = [others[-1]], len(others[-1])
+    yield b"".join(rest)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    read = decoded(line) if line.strip() else None
+    try:
+        read = decoded(line) if line.strip() else None
+    except TooManyValues:
+        return None
     return read if isinstance(read, dict) else None
 
 
