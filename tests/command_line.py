@@ -71,9 +71,13 @@ class Ran:
 
     @property
     def failure(self) -> Any:
+        """The error as JSON on standard output, which is a line on standard error too."""
         result = self.verdict
         assert result["success"] is False
         assert "winner" not in result
+        line = self.err.splitlines()[-1]
+        assert line.startswith("error  ")
+        assert self.err.endswith("\n")
         return result["error"]
 
 

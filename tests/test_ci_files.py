@@ -209,11 +209,13 @@ def test_a_judge_that_fails_ends_the_job_with_its_own_code(
 
 
 @pytest.mark.slow
-def test_a_cap_leaves_a_gate_that_counts_what_is_missing(runner: Runner) -> None:
+def test_what_a_cap_stopped_is_reported_and_does_not_pass(runner: Runner) -> None:
     runner.inputs["command"] += " --max-calls 20"
-    assert runner.run() == 6
-    assert "::warning::a cap stopped it" in runner.log
+    runner.inputs["undecided"] = "pass"
+    assert runner.run() == 5
+    assert "::error::a cap stopped it" in runner.log
     assert "not finished" in runner.summary
+    assert "## evenhand: undecided" in runner.summary
 
 
 @pytest.mark.slow
@@ -236,7 +238,7 @@ def test_two_models_are_asked_judged_and_gated(runner: Runner, start_server: Sta
     assert "openai:new is better than openai:old" in runner.summary
     runner.inputs["command"] += " --max-calls 10 --repeats 2 --store other.db"
     assert runner.run() == 5
-    assert "::warning::a cap stopped it" in runner.log
+    assert "::error::a cap stopped it" in runner.log
 
 
 # The recipes that the documentation links to.
@@ -267,7 +269,7 @@ def test_documented_gitlab_job_runs(runner: Runner) -> None:
     write_command(runner.work / "venv" / "bin")
     path = f"{runner.work / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     script = "\n".join(line for line in job["script"] if not line.startswith("pip install"))
-    given = job["variables"] | {"CI_COMMIT_SHORT_SHA": "0a1b2c3d", "PATH": path}
+    given = job["variables"] | {"PATH": path}
     given |= {"OPENAI_BASE_URL": runner.server.url, "OPENAI_API_KEY": "sk-loopback"}
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script],

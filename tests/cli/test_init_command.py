@@ -30,7 +30,7 @@ def test_each_command_prints_the_next_one(command: Command, start_server: StartS
     asked = server.requests[0].prompt
     assert "helpfulness" in asked
     assert re.search(r"accuracy.*\bweight\b.*\b2\b", asked)
-    assert "next  evenhand report first" in ran.err
+    assert "next  evenhand report pairs-" in ran.err
 
 
 def test_the_config_file_holds_every_setting(command: Command) -> None:
@@ -67,7 +67,7 @@ def test_what_is_there_is_kept_unless_forced(command: Command) -> None:
 
 def test_a_folder_is_made_and_named_in_the_next_command(command: Command) -> None:
     ran = command("init", "a/b")
-    assert "next  cd a/b && evenhand run pairs.jsonl --name first\n" in ran.out
+    assert "next  cd a/b && evenhand run pairs.jsonl\n" in ran.out
     assert {each.name for each in (command.directory / "a" / "b").iterdir()} == set(FILES)
     prompts, pairs = (
         [json.loads(line) for line in (command.directory / "a/b" / name).read_text().splitlines()]

@@ -40,9 +40,9 @@ from servers import StartServer, error_reply
 def test_bad_input_is_one_json_object(command: Command, arguments: tuple[str, ...]) -> None:
     ran = command(*arguments)
     assert ran.code == 2
-    assert ran.err == ""
     assert ran.failure["retryable"] is False
     assert "\n" not in ran.failure["message"]
+    assert ran.err == f"error  {ran.failure['message']}\n"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_failure_of_many_pairs_tells_nothing_of_one(
     command: Command, arguments: tuple[str, ...]
 ) -> None:
     ran = command(*arguments)
-    assert (ran.code, ran.err) == (2, "")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
     assert ran.failure["retryable"] is False
     assert ran.json["metadata"] == {}
 
@@ -75,7 +75,8 @@ def test_failure_of_many_pairs_tells_nothing_of_one(
 def test_bad_config_file_is_one_json_object(command: Command, name: str, content: str) -> None:
     (command.directory / "evenhand.toml").write_text(content, encoding="latin-1")
     ran = command(name, *SUM, "--json")
-    assert (ran.code, ran.failure["kind"], ran.err) == (2, "settings", "")
+    assert (ran.code, ran.failure["kind"]) == (2, "settings")
+    assert len(ran.err.splitlines()) == 1
 
 
 def test_failed_judge_is_one_json_object_with_what_is_known(
@@ -99,7 +100,8 @@ def test_unread_answers_are_one_json_object_with_the_answers(
     hostile = "\x1b[31m\u202eno verdict\x00\u2028"
     ran = command("compare", *SUM, *judged_by(start_server(says(hostile))), "--json")
     assert ran.code == 4
-    assert ran.err == ""
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("error  ")
     unread = ran.verdict["metadata"]["passes"][0]["unread"]
     assert unread["raw"] == hostile
     # Parsed it is verbatim, written it is harmless: nothing but printable characters.

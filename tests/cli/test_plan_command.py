@@ -277,7 +277,7 @@ def test_what_cannot_be_planned_is_an_error_on_one_line(
     assert ran.err.count("\n") == 1
     assert said in ran.err
     as_json = command("plan", *arguments, "--json")
-    assert (as_json.code, as_json.err) == (2, "")
+    assert (as_json.code, as_json.err) == (2, ran.err)
     assert as_json.json["metadata"] == {}
 
 

@@ -252,7 +252,7 @@ def test_failure_is_one_line_or_one_json_object(
     assert (ran.code, ran.out) == (2, "")
     assert re.fullmatch(r"error  [^\n]+(\n {7}[^\n]+)*\n", ran.err)
     as_json = command(*arguments, "--json", *HERE)
-    assert (as_json.code, as_json.err) == (2, "")
+    assert (as_json.code, as_json.err) == (2, ran.err)
     assert as_json.failure["retryable"] is False
     assert as_json.json["metadata"] == {}
 

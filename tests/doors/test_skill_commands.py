@@ -94,13 +94,17 @@ Ran = dict[str, subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
-    """Each command, one after the other, in one directory: later ones read what earlier did."""
+    """Each command, one after the other, in one directory: later ones read what earlier did. RUN
+    is the run that was gated."""
     directory = tmp_path_factory.mktemp("skill")
     prepare(directory)
+    done: Ran = {}
     with JudgeServer(knows_56) as server:
-        yield {
-            command: subprocess.run(
-                ["bash", "-c", command],
+        for command in COMMANDS:
+            gated = next((each.stdout for line, each in done.items() if " --gate " in line), None)
+            run = json.loads(gated)["run"] if gated else "RUN"
+            done[command] = subprocess.run(
+                ["bash", "-c", re.sub(r"\bRUN\b", run, command)],
                 cwd=directory,
                 env=surroundings(directory, server),
                 stdin=subprocess.DEVNULL,
@@ -109,8 +113,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
                 timeout=120,
                 check=False,
             )
-            for command in COMMANDS
-        }
+        yield done
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -128,11 +131,11 @@ def test_commands_of_the_skill_do_what_it_says_of_them(ran: Ran) -> None:
     compared = [json.loads(d.stdout) for c, d in ran.items() if c.startswith("evenhand compare")]
     assert [found["winner"] for found in compared] == ["B", "B", "B"]
     assert compared[-1]["metadata"]["confidenceSource"] == "calibration"
-    (release,) = [d for c, d in ran.items() if "--name release" in c]
-    assert (json.loads(release.stdout)["winsB"], json.loads(release.stdout)["winsA"]) == (48, 12)
-    assert "\npass  new against old: " in told["evenhand gate release"]
+    (release,) = [json.loads(d.stdout) for c, d in ran.items() if " --gate " in c]
+    assert (release["winsB"], release["winsA"]) == (48, 12)
+    assert release["gate"]["ruling"] == "pass"
     names = [row["run"] for row in json.loads(told["evenhand runs list"])["runs"]]
-    assert {"release", "league"} == set(names)
+    assert {release["run"], "league"} == set(names)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_field_that_the_skill_names_is_in_what_the_command_prints(
 def test_skill_teaches_every_task_by_a_command_that_is_run() -> None:
     taught = {shlex.split(line)[1] for line in LINES}
     assert taught >= {
-        *("compare", "run", "report", "gate", "rank", "audit", "calibrate", "plan"),
+        *("compare", "run", "report", "rank", "audit", "calibrate", "plan"),
         *("doctor", "probe", "show", "runs", "schema", "serve"),
     }
 

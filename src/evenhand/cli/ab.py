@@ -13,6 +13,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
+from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
 from evenhand.cli.judging import show_preview
 from evenhand.cli.options import (
     JudgeChoices,
@@ -131,6 +132,8 @@ def ab(
     locale: opt.LocaleName = None,
     judging: JudgeChoices,
     dry_run: opt.DryRun = False,
+    gate: GateFlag = False,
+    gating: GateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
     """Have two models answer prompts, judge them, and conclude.
@@ -138,7 +141,8 @@ def ab(
     Run it again and it goes on; no answer is generated twice, and the caps hold over generation
     and judging of all its commands together. Exit codes: 0 every pair was judged or no more were
     needed, 2 bad input or the store failed, 3 a model or the judge failed, 5 a cap stopped it,
-    130 interrupted.
+    130 interrupted. With --gate: 0 the gate passes, 1 it fails, 6 it is undecided, and those above
+    but 0 where the test stops early.
     """
     from evenhand.cli.inputs import data_path, mapped_columns, read_options
     from evenhand.data import open_source
@@ -150,7 +154,8 @@ def ab(
 
     drawn = orders.draw(seed=seed, no_swap=rules.no_swap)
     stopping = StopChoices(until_decided=until_decided, alpha=alpha, seed=seed)
-    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None)
+    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None, gated=gate)
+    asked_for = asked_gate(gate, gating)
     mapped = mapped_columns(columns)
     sides = open_sides(
         _choice(first, "a", answer_timeout),
@@ -184,7 +189,7 @@ def ab(
         summary = _carried_out(
             pairs, plans, options, as_json=as_json, confirm_above=limits.asks_above
         )
-    _end(summary, options, as_json=as_json)
+    _end(summary, options, asked_for, as_json=as_json)
 
 
 def _choice(
@@ -264,38 +269,40 @@ def _carried_out(
     return run_to_the_end(work, pairs, plans)
 
 
-def _end(summary: AbSummary, options: RunOptions, *, as_json: bool) -> NoReturn:
-    """Who answered what, what the judge said of it, and what follows."""
+def _end(
+    summary: AbSummary, options: RunOptions, gating: GateChoices | None, *, as_json: bool
+) -> NoReturn:
+    """Who answered what, which side the judge prefers, and what follows."""
     import json
 
-    from evenhand.cli.judging import conclusions_of, exit_code_of, show_conclusions
-    from evenhand.cli.progress import show_summary
+    from evenhand.cli.judging import Gated, conclusions_of, leave, show_conclusions
+    from evenhand.cli.progress import show_errors, show_summary
     from evenhand.runs import STOPPED_STATUS
 
+    code = Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]
+    gated = Gated.of(summary.name, code, gating, options.store)
     sentences = [] if summary.run is None else conclusions_of(summary.run, options.store)
     if as_json:
-        session.write_json({**json.loads(summary.model_dump_json()), "conclusions": sentences})
+        whole = {**json.loads(summary.model_dump_json()), "conclusions": sentences}
+        session.write_json(whole | gated.as_json)
+        if summary.run is not None:
+            show_errors(session.err(), summary.run)
     else:
-        show_generation(session.out(), session.err(), summary)
+        show_generation(session.out(), summary)
         if summary.run is not None:
             show_summary(session.out(), session.err(), summary.run)
-            show_conclusions(summary.run, sentences)
-    code = Status.OK
-    if summary.run is not None:
-        code = exit_code_of(summary.run)
-    elif summary.stopped_by is not None:
-        code = STOPPED_STATUS[summary.stopped_by]
-    if summary.stopped_by == "interrupt":
-        raise SystemExit(Status.INTERRUPTED)
-    raise typer.Exit(code)
+            if gated.report is None:
+                show_conclusions(summary.run, sentences)
+    show_why_unjudged(session.err(), summary)
+    if not as_json:
+        gated.show()
+    leave(gated.code, summary.stopped_by)
 
 
-def show_generation(out: Console, err: Console, summary: AbSummary) -> None:
+def show_generation(out: Console, summary: AbSummary) -> None:
     from rich.text import Text
 
-    from evenhand.cli.progress import WHY_STOPPED
-
-    made = summary.generation
+    made, err = summary.generation, session.err()
     for note in summary.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
     every = ("answered", "truncated", "refused", "empty", "failed", "missing", "pending")
@@ -313,6 +320,14 @@ def show_generation(out: Console, err: Console, summary: AbSummary) -> None:
         parts.append(f"{counted(reused, 'answer')} reused")
     parts.append("cost not known" if made.cost_usd is None else dollars(made.cost_usd))
     out.print(Text(f"answers: {', '.join([*parts, seconds(made.seconds)])}"))
+
+
+def show_why_unjudged(err: Console, summary: AbSummary) -> None:
+    """A line each, also where the rest is JSON."""
+    from rich.text import Text
+
+    from evenhand.cli.progress import WHY_STOPPED
+
     if summary.run is None and summary.stopped_by is not None:
         if summary.error is not None:
             err.print(Text(f"error  {one_line(summary.error.message)}"), soft_wrap=True)

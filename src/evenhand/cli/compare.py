@@ -229,14 +229,14 @@ def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def show_failure(console: Console, failure: Failure) -> None:
-    """One line for the error, and a line for what was kept."""
+def show_failure(console: Console, failure: Failure, *, kept: bool = True) -> None:
+    """One line for the error, and a line for what was kept, unless its JSON is there."""
     from rich.text import Text
 
     message = one_line(failure.error.message)
     console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
     ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
-    if ballots:
+    if ballots and kept:
         said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
         console.print(Text(f"kept: {said}; --json shows it", "dim"))
 

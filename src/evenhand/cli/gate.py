@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.options import Claiming, Counting, first_given, grouped
+from evenhand.cli.options import Claiming, Counting, first_given, given_options, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
@@ -83,13 +85,26 @@ class GateChoices:
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
     ] = None
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the report as one HTML file too."),
+    ] = None
 
-    def check(self) -> None:
-        """Refuse what does not go together, before anything is judged for it."""
+    def begin(self) -> None:
+        """Refuse what does not go together before anything is judged for it, and remove files of
+        an earlier gate: whatever happens now, none of them is taken for this one's."""
         if self.labels_are is not None and not self.corrected:
             raise InputError(
                 Message("command.both_or_neither", option="--labels-are", other="--corrected")
             )
+        for path in (self.junit, self.html):
+            if path is None:
+                continue
+            if not path.expanduser().parent.is_dir():
+                reason = os.strerror(errno.ENOENT).lower()
+                raise InputError(Message("report.write_failed", path=path, lower=reason))
+            if path.is_file() and not path.is_symlink():
+                path.unlink()
 
     def rule(self, store: Store, run: str) -> GateReport:
         from evenhand.report.gate import gate_run
@@ -128,11 +143,65 @@ class GateChoices:
             families=settings.families,
         )
 
-    def write(self, ruled: GateReport) -> None:
+    def write(self, ruled: GateReport, store: Store) -> None:
         if self.junit is not None:
             from evenhand.report.gate import write_junit
 
             write_junit(ruled, self.junit)
+        if self.html is not None:
+            from evenhand.report.conclusions import conclude
+            from evenhand.serve.pages.html_report import write_html_report
+            from evenhand.serve.pages.html_report_pairs import usable_processes
+            from evenhand.settings import load_settings
+
+            concluded = conclude(
+                store,
+                ruled.run,
+                side=ruled.side,
+                ties=ruled.ties,
+                level=ruled.level,
+                limits=ruled.limits,
+                families=load_settings().families,
+            )
+            write_html_report(store, concluded, self.html, processes=usable_processes())
+
+
+GateFlag = Annotated[
+    bool,
+    typer.Option(
+        "--gate",
+        help="Then gate this run, with the options and exit codes of evenhand gate; a run that "
+        "stops early never passes.",
+    ),
+]
+
+
+def asked_gate(
+    flag: bool, choices: GateChoices, *, shared: tuple[str, ...] = ("alpha",)
+) -> GateChoices | None:
+    """None without --gate, to which the options belong but those that the command shares."""
+    if flag:
+        choices.begin()
+        return choices
+    for name, option in given_options(choices):
+        if name not in shared:
+            raise InputError(Message("command.both_or_neither", option=option, other="--gate"))
+    return None
+
+
+def gate_judged(
+    run: str, choices: GateChoices, at: str | Path | None, *, finished: bool
+) -> GateReport:
+    """The gate of a run that this command has just judged, or not to its end."""
+    from evenhand.store import open_store
+
+    with open_store(at, create=False) as store:
+        ruled = choices.rule(store, run)
+        if not finished:
+            reason = Message("gate.not_gated", run=run)
+            ruled = ruled.model_copy(update={"ruling": "undecided", "checks": (), "reason": reason})
+        choices.write(ruled, store)
+    return ruled
 
 
 @grouped
@@ -152,10 +221,10 @@ def gate(
     the threshold, 1 below, 6 undecided, 2 bad input.
     """
     _named_once(name, latest=latest)
-    choices.check()
+    choices.begin()
     with opened_store(store) as opened:
         ruled = choices.rule(opened, named_or_latest(opened, name))
-    choices.write(ruled)
+        choices.write(ruled, opened)
     session.present(ruled, show_gate, as_json=as_json)
     raise typer.Exit(STATUS[ruled.ruling])
 

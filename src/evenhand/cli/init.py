@@ -74,5 +74,5 @@ def _show(folder: Path, judge: str) -> None:
     if judge.startswith("openai:") and not (set_up.api_key or set_up.base_url):
         session.write_text("\nno OPENAI_API_KEY is set; without one, --judge baseline:longer shows")
         session.write_text("how a run goes, by a rule that is no judge")
-    session.write_text(f"\nnext  {within}evenhand run {_PAIRS} --name first")
+    session.write_text(f"\nnext  {within}evenhand run {_PAIRS}")
     session.write_text(f"or    {within}evenhand ab {_PROMPTS} --a {_OLD} --b {_NEW}")

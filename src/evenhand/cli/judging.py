@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -24,8 +25,10 @@ from evenhand.errors import Status
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evenhand.cli.gate import GateChoices
     from evenhand.report.abstentions import Abstentions
-    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+    from evenhand.report.gate import GateReport
+    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
     from evenhand.runs.preview import Preview
     from evenhand.store import Store
     from evenhand.trust.cascades import CascadeReport
@@ -98,26 +101,66 @@ def end(
     as_json: bool,
     abstentions: Sequence[Abstentions] | None = None,
     store: str | Path | None = None,
+    gating: GateChoices | None = None,
 ) -> NoReturn:
-    """What a run came to, and its exit code; what abstained, where a calibration may say so."""
-    import typer
-
-    from evenhand.cli.progress import show_summary
+    """A run's outcome, and its exit code or its gate's; what abstained, where a calibration may
+    say so."""
+    from evenhand.cli.progress import show_errors, show_summary
     from evenhand.cli.report import show_abstentions
 
+    code = exit_code_of(summary)
+    gated = Gated.of(summary.run, code, gating, store)
     if as_json:
         whole = json.loads(summary.model_dump_json())
         whole["conclusions"] = conclusions_of(summary, store)
         if abstentions is not None:
             whole["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
-        session.write_json(whole)
+        session.write_json(whole | gated.as_json)
+        show_errors(session.err(), summary)
     else:
         show_summary(session.out(), session.err(), summary)
         show_abstentions(session.out(), abstentions or ())
-        show_conclusions(summary, conclusions_of(summary, store))
-    if summary.stopped_by == "interrupt":
+        if gated.report is None:
+            show_conclusions(summary, conclusions_of(summary, store))
+        gated.show()
+    leave(gated.code, summary.stopped_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """The gate of what was just judged, where --gate asked for one, and the exit code."""
+
+    code: int
+    report: GateReport | None = None
+
+    @classmethod
+    def of(
+        cls, run: str, code: int, choices: GateChoices | None, store: str | Path | None
+    ) -> Gated:
+        """`code` is the run's, which stands where the run is not finished."""
+        from evenhand.cli.gate import STATUS, gate_judged
+
+        if choices is None:
+            return cls(code)
+        report = gate_judged(run, choices, store, finished=code == Status.OK)
+        return cls(code or STATUS[report.ruling], report)
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {} if self.report is None else {"gate": json.loads(self.report.model_dump_json())}
+
+    def show(self) -> None:
+        from evenhand.cli.gate import show_gate
+
+        if self.report is not None:
+            show_gate(session.out(), self.report)
+            show_next("report", self.report.run)
+
+
+def leave(code: int, stopped_by: StoppedBy | None) -> NoReturn:
+    if stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
-    raise typer.Exit(exit_code_of(summary))
+    raise typer.Exit(code)
 
 
 def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
@@ -141,15 +184,18 @@ def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
 def show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
     from rich.text import Text
 
-    from evenhand.cli.terminal import one_line
-
     if not sentences:
         return
     ranks = len(sentences) > len(summary.judges)  # more than two models met
     for sentence in () if ranks else sentences:
         session.out().print(Text(one_line(sentence), "bold"), soft_wrap=True)
-    command = "rank" if ranks else "report"
-    session.err().print(Text(f"next  evenhand {command} {one_line(summary.run)}"), soft_wrap=True)
+    show_next("rank" if ranks else "report", summary.run)
+
+
+def show_next(command: str, run: str) -> None:
+    from rich.text import Text
+
+    session.err().print(Text(f"next  evenhand {command} {one_line(run)}"), soft_wrap=True)
 
 
 def show_preview(console: Console, preview: Preview) -> None:
@@ -243,10 +289,8 @@ def judge_in_stages(
         session.write_json(report)
     else:
         show_cascade(session.out(), report, people)
-    if summaries[-1].stopped_by == "interrupt":
-        raise SystemExit(Status.INTERRUPTED)
     code = exit_code_of(summaries[-1])
-    raise typer.Exit(code if code or report.finished else Status.CAP_REACHED)
+    leave(code if code or report.finished else Status.CAP_REACHED, summaries[-1].stopped_by)
 
 
 def _write(store: Store, run: str, path: Path) -> None:

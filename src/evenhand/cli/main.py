@@ -120,13 +120,12 @@ def _show_error(error: EvenhandError, *, as_json: bool, of_pair: bool) -> None:
         try:
             left_out = set() if of_pair else set(Metadata.model_fields)
             session.write_json(failure.model_dump(mode="json", exclude={"metadata": left_out}))
-            return
         except OSError:
             session.silence_output()
     if isinstance(error, Interrupted):
         sys.stderr.write("interrupted\n")
     else:
-        show_failure(session.err(), failure)
+        show_failure(session.err(), failure, kept=not as_json)
 
 
 def _on_disk(error: OSError) -> Message:

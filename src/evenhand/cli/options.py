@@ -512,7 +512,9 @@ def given_options(group: object) -> Iterator[tuple[str, str]]:
         if _is_group(each):
             yield from given_options(value)
         elif value != each.default:
-            yield each.name, each.annotation.__metadata__[0].param_decls[0]
+            (declared,) = each.annotation.__metadata__
+            # As typer takes it, the first flag stands where a default would.
+            yield each.name, declared.default
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,13 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
     pairs = counted(summary.pairs, "pair")
     out.print(Text(f"{pairs}{skipped}, kept in {one_line(summary.store)}"))
     out.print(Text(_spent(summary)))
+    show_errors(err, summary)
+
+
+def show_errors(err: Console, summary: RunSummary) -> None:
+    """Why it ended, and how it goes on, a line each: also where the rest is JSON."""
+    from rich.text import Text
+
     for line in _closing(summary):
         err.print(Text(line), soft_wrap=True)
 

@@ -10,6 +10,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
 from evenhand.cli.options import (
     JudgeChoices,
     OrderChoices,
@@ -152,7 +153,7 @@ Alpha = Annotated[
         "--alpha",
         min=0.0001,
         max=0.5,
-        help="With --until-decided: the chance of naming a winner where there is none. "
+        help="With --until-decided or --gate: the chance of naming a winner where there is none. "
         "Default: 0.05.",
     ),
 ]
@@ -227,8 +228,11 @@ class StopChoices:
     certainty: CertaintyWanted = None
     seed: Seed = None
 
-    def fields(self, *, one_order: bool, drawn_orders: bool) -> dict[str, Any]:
+    def fields(self, *, one_order: bool, drawn_orders: bool, gated: bool = False) -> dict[str, Any]:
         """As `RunOptions` names them."""
+        if self.alpha is not None and not (self.until_decided or gated):
+            other = "--until-decided or --gate"
+            raise InputError(Message("command.both_or_neither", option="--alpha", other=other))
         random = self.until_decided or self.rank_adaptive or drawn_orders
         if self.seed is not None and not random:
             raise InputError(Message("command.seed_of_random_order"))
@@ -240,10 +244,6 @@ class StopChoices:
         from evenhand.runs import UntilDecided
 
         if not self.until_decided:
-            if self.alpha is not None:
-                raise InputError(
-                    Message("command.both_or_neither", option="--alpha", other="--until-decided")
-                )
             return None
         default = UntilDecided()
         alpha = default.alpha if self.alpha is None else self.alpha
@@ -289,12 +289,16 @@ def run(
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
     dry_run: opt.DryRun = False,
+    gate: GateFlag = False,
+    gating: GateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
     """Judge a file of pairs, or two models' outputs; resumable.
 
     Exit codes: 0 every pair was judged (invalid ones are counted) or no more were needed,
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
+    With --gate: 0 the gate passes, 1 it fails, 6 it is undecided, and those above but 0 where the
+    run stops early.
     """
     from evenhand.cli.inputs import calibrations_of, read_options, read_sources
     from evenhand.cli.judging import (
@@ -323,12 +327,15 @@ def run(
         raise InputError(
             Message("command.both_or_neither", option="--for-people", other="--escalate")
         )
+    if gate and escalate:
+        raise InputError(Message("command.gate_one_judgment"))
+    asked_for = asked_gate(gate, gating)
     named += escalate or []
     configs = [config_of(each, alone=len(named) == 1) for each in named]
     drawn = ordering.draw(seed=stopping.seed, no_swap=rules.no_swap)
     needed = any(each.needs_prompt for each in configs)
     reading = read_options(columns, rules, criteria_needed=needed, orders=drawn, values=values)
-    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None)
+    ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None, gated=gate)
     sources = read_sources(data, reading, prompts=prompts)
     options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())
     asked = [open_judge(config) for config in configs]
@@ -353,4 +360,10 @@ def run(
         )
     summary = judge_all(sources, plans, options, as_json=as_json, confirm_above=limits.asks_above)
     abstentions = abstentions_of(summary, plans, options.store)
-    end(summary, as_json=as_json, abstentions=abstentions, store=options.store)
+    end(
+        summary,
+        as_json=as_json,
+        abstentions=abstentions,
+        store=options.store,
+        gating=asked_for,
+    )
