@@ -118,7 +118,7 @@ configs = st.sampled_from(
         JudgeConfig(repairs=0, samples=3),
         JudgeConfig(repairs=0, samples=2, reconcile="average"),
         JudgeConfig(repairs=0, mode="letter"),
-        JudgeConfig(repairs=0, ask_identical=False),
+        JudgeConfig(repairs=0),
     ]
 )
 

@@ -332,14 +332,15 @@ def test_repairs_show_the_judge_its_unreadable_answer(
     assert len(server.requests) == requests
 
 
-def test_identical_responses_can_be_left_unasked(
+def test_identical_responses_are_a_tie_without_a_call_unless_asked(
     command: Command, start_server: StartServer
 ) -> None:
     server = start_server(ties)
     same = ("-p", "Say hi", "--a", "hi", "--b", "hi", "-c", "tone")
-    ran = command("compare", *same, *judged_by(server), "--no-ask-identical", "--json")
-    assert (ran.verdict["winner"], server.requests) == ("TIE", [])
-    command("compare", *same, *judged_by(server))
+    ran = command("compare", *same, *judged_by(server))
+    assert (ran.code, server.requests) == (0, [])
+    assert "by rule: the responses are identical" in ran.out
+    command("compare", *same, *judged_by(server), "--ask-identical")
     assert len(server.requests) == 2
 
 

@@ -483,20 +483,36 @@ async def test_a_template_of_the_users_is_sent_without_our_schema() -> None:
     assert verdict.metadata.prompt_version == template.version
 
 
-async def test_identical_responses_are_judged_and_noted_unless_the_caller_says_otherwise() -> None:
+async def test_identical_responses_are_a_tie_by_rule_unless_the_caller_asks() -> None:
     same = PAIR.model_copy(update={"response_b": PAIR.response_a})
-    judge = ScriptedJudge(lambda call: answer_json("TIE"))
-    asked = await compare(same, judge)
-    assert len(judge.calls) == 2
-    assert "The two responses are identical." in asked.notes
-    unasked = await compare(same, judge, JudgeConfig(ask_identical=False))
-    assert len(judge.calls) == 2
+    judge = ScriptedJudge(lambda call: answer_json("A"))
+    unasked = await compare(same, judge)
+    assert judge.calls == []
     assert (unasked.winner, unasked.confidence, unasked.outcome) == ("TIE", None, "tie")
-    assert unasked.metadata.usage.requests == 0
-    with pytest.raises(NoVerdict, match="identical"):
-        await compare(
-            same.model_copy(update={"allow_tie": False}), judge, JudgeConfig(ask_identical=False)
-        )
+    assert (unasked.metadata.confidence_source, unasked.metadata.decided_by) == (
+        "rule",
+        "identical",
+    )
+    usage = unasked.metadata.usage
+    assert (usage.requests, usage.cost_usd, unasked.metadata.passes) == (0, 0, ())
+    assert unasked.position_consistency is None
+    assert unasked.notes == (
+        "A tie by rule: the two responses are identical, so the judge was not asked.",
+    )
+    assert {each.winner for each in unasked.comparison} == {"TIE"}
+    asked = await compare(same, judge, JudgeConfig(ask_identical=True))
+    assert len(judge.calls) == 2
+    assert asked.outcome == "inconsistent"  # A in both orders
+    assert "The two responses are identical." in asked.notes
+    with pytest.raises(NoVerdict, match="ask_identical"):
+        await compare(same.model_copy(update={"allow_tie": False}), judge)
+
+
+async def test_a_replay_keeps_what_was_recorded_of_identical_responses() -> None:
+    same = PAIR.model_copy(update={"response_b": PAIR.response_a})
+    judge = ScriptedJudge(lambda call: answer_json("A"), traits=Traits(by_id=True))
+    assert (await compare(same, judge)).outcome == "inconsistent"
+    assert len(judge.calls) == 2
 
 
 # Over the wire

@@ -79,19 +79,18 @@ def test_each_judge_has_a_row_of_its_own(store: Store) -> None:
     assert told == [("q1", "strict"), ("q1", "kind"), ("q2", "strict"), ("q2", "kind")]
 
 
-def test_identical_responses_that_nobody_was_asked_about_have_unjudged_criteria(
+def test_identical_responses_tie_by_rule_on_every_criterion(
     store: Store,
 ) -> None:
     run_id = make_run(store, "same", [Row("s1", says("A"), judged=False)])
     (judge,) = store.run_judges(run_id)
     pair = make_pair(response_a="x", response_b="x", id="s1")
-    config = JudgeConfig(ask_identical=False)
-    judged = asyncio.run(judge_pair(pair, ScriptedJudge(says("A")), config))
+    judged = asyncio.run(judge_pair(pair, ScriptedJudge(says("A")), JudgeConfig()))
     assert isinstance(judged, Judged)
     store.write([], [NewVerdict(run_id, 1, judge.id, judged)])
     (row,) = read_run(store, "same")
     assert (row.outcome, row.winner, row.consistent, row.time_ms) == (Outcome.TIE, "TIE", None, 0)
-    assert [(each.winner, each.outcome) for each in row.criteria] == [(None, Outcome.INVALID)]
+    assert [(each.winner, each.outcome) for each in row.criteria] == [("TIE", Outcome.TIE)]
 
 
 def test_pages_shrink_where_texts_are_long_and_no_row_is_lost(

@@ -474,7 +474,7 @@ async def test_nothing_is_learned_from_identical_responses_that_nobody_was_asked
     rows = labelled_sums(40)
     for row in rows[::4]:
         row |= {"response_b": row["response_a"], "label": "TIE"}
-    summary = await judged(rows, ScriptedJudge(unsure), at, ask_identical=False)
+    summary = await judged(rows, ScriptedJudge(unsure), at)
     with open_store(at) as store:
         found = calibrate_run(store, summary.run)
     assert (found.verdicts, found.calibration.calibration.n) == (30, 30)

@@ -223,9 +223,7 @@ async def test_a_cap_holds_for_both_languages_together(
 async def test_a_tie_without_asking_is_no_answer_of_the_judge(tmp_path: Path) -> None:
     cases = probe_cases(["identical"], ["en"])
     judge = judge_with(judges.prefers_the_first, cases)
-    report = await probed(
-        judge, cases, tmp_path, config=lambda each: JudgeConfig(locale=each, ask_identical=False)
-    )
+    report = await probed(judge, cases, tmp_path, config=lambda each: JudgeConfig(locale=each))
     assert len(judge.calls) == 24
     assert report.overall.inconsistent == 12
 

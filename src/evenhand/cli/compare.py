@@ -27,7 +27,6 @@ def compare(
     base_url: opt.BaseUrl = None,
     locale: opt.LocaleName = None,
     judging: JudgeChoices,
-    ask_identical: opt.AskIdentical = True,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
@@ -40,7 +39,7 @@ def compare(
     from evenhand.cli.inputs import calibrations_of, gather_pair
     from evenhand.judging.comparison import compare as compare_pair
 
-    config = judging.config(judge, base_url=base_url, locale=locale, ask_identical=ask_identical)
+    config = judging.config(judge, base_url=base_url, locale=locale)
     pair = gather_pair(texts, criteria_needed=config.needs_prompt)
     opened = open_judge(config)
     (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
@@ -75,6 +74,7 @@ _CONFIDENCE = {
     "logprobs": "from token probabilities",
     "votes": "share of samples",
     "rule": "by rule: the orders disagree",
+    "identical": "by rule: the responses are identical",
     "calibration": "that it is right, by its calibration",
     "none": "",
 }
@@ -109,7 +109,8 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
 
     meta = verdict.metadata
     confidence = "not given" if verdict.confidence is None else f"{verdict.confidence:.2f}"
-    source = _CONFIDENCE[meta.confidence_source]
+    by_rule = "identical" if meta.decided_by == "identical" else meta.confidence_source
+    source = _CONFIDENCE[by_rule]
     console.print(
         Text.assemble(
             (headline(verdict), _STYLE[verdict.outcome]),

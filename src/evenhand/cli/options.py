@@ -203,8 +203,8 @@ Repairs = Annotated[
 AskIdentical = Annotated[
     bool,
     typer.Option(
-        "--ask-identical/--no-ask-identical",
-        help="Whether the judge is asked about two identical responses.",
+        "--ask-identical",
+        help="Ask the judge about identical responses too; else they are a tie by rule.",
     ),
 ]
 Prepare = Annotated[
@@ -584,6 +584,7 @@ class JudgeChoices:
     prepare_with: PrepareWith = None
     on_inconsistent: OnInconsistent = None
     rating_samples: RatingSamples = None
+    ask_identical: AskIdentical = False
 
     def config(
         self,
@@ -591,7 +592,6 @@ class JudgeChoices:
         *,
         base_url: list[str] | None = None,
         locale: Locale | None = None,
-        ask_identical: bool = True,
     ) -> JudgeConfig:
         """As the command says it, and else as the settings do."""
         from evenhand.judges import RetryPolicy
@@ -613,7 +613,7 @@ class JudgeChoices:
             temperature=self.temperature,
             retry=None if self.retries is None else RetryPolicy(attempts=self.retries + 1),
             repairs=self.repairs,
-            ask_identical=ask_identical,
+            ask_identical=self.ask_identical,
             prepare=read_kinds(self.prepare),
             prepare_with=self.prepare_with,
             on_inconsistent=self.on_inconsistent,

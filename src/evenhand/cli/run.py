@@ -283,7 +283,6 @@ def run(
     stopping: StopChoices,
     locale: opt.LocaleName = None,
     judging: JudgeChoices,
-    ask_identical: opt.AskIdentical = True,
     escalate: Escalate = None,
     for_people: ForPeople = None,
     calibration: opt.Calibrations = None,
@@ -313,12 +312,7 @@ def run(
     def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
         # Of several judges only those that speak its language: it must not get another's key.
         speaks = alone or (spec or "").strip().startswith("openai:")
-        return judging.config(
-            spec,
-            base_url=base_url if speaks else None,
-            locale=locale,
-            ask_identical=ask_identical,
-        )
+        return judging.config(spec, base_url=base_url if speaks else None, locale=locale)
 
     named: list[str | None] = [*judge] if judge else [None]
     if escalate and len(named) > 1:

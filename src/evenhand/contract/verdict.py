@@ -215,7 +215,7 @@ class Outcome(StrEnum):
 
 ConfidenceSource = Literal["stated", "logprobs", "votes", "rule", "calibration", "none"]
 Reconciling = Literal["agreement", "average"]
-DecidedBy = Literal["confidence", "criteria"]
+DecidedBy = Literal["confidence", "criteria", "identical"]
 
 
 class Usage(Model):

@@ -13,7 +13,7 @@ from evenhand.contract import Artefact, Failure, Metadata, Outcome, Pair, Verdic
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
 from evenhand.judging.config import Calibrator, JudgeConfig
-from evenhand.judging.decision import Decision, Judged, PassResult
+from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassCache, PassesFailed, make_passes, milliseconds_since
 from evenhand.judging.preparation import Artefacts, ArtefactsFailed, rate
@@ -90,8 +90,8 @@ async def _judge(
     case: Case, keeper: PassCache | None, artefacts: Artefacts | None
 ) -> Judged | Failed:
     pair, config = case.pair, case.config
-    if pair.response_a == pair.response_b and not config.ask_identical:
-        return _unasked(case)
+    if config.ties_by_rule(pair, case.judge.traits):
+        return _tie_by_rule(case)
     artefacts = artefacts or Artefacts()
     try:
         passes, prepared = await make_passes(case, keeper, artefacts)
@@ -135,14 +135,22 @@ def _calibrated(
     )
 
 
-def _unasked(case: Case) -> Judged | Failed:
-    """Identical responses, and a caller who does not want to pay for hearing so."""
+def _tie_by_rule(case: Case) -> Judged | Failed:
+    """Identical responses are equal on every criterion; no judge is needed to say so."""
     if not case.pair.allow_tie:
         message = Message("unread.identical_no_tie")
         return _failed(case, NoVerdict(message), ())
     calibration = case.config.calibration
     abstained = calibration is not None and calibration.abstains(None)
-    tie = Decision(Outcome.TIE, "TIE", None, "none", abstained=abstained)
+    tie = Decision(
+        Outcome.TIE,
+        "TIE",
+        None,
+        "rule",
+        criteria=tuple(CriterionDecision(c.name, Outcome.TIE, "TIE") for c in case.pair.criteria),
+        decided_by="identical",
+        abstained=abstained,
+    )
     return Judged(tie, (), case.config.samples_per_order, milliseconds_since(case.started))
 
 

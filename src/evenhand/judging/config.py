@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Protocol, TypeVar
 
-from evenhand.contract import JudgedBy, Locale, Mode, Reconciling
+from evenhand.contract import JudgedBy, Locale, Mode, Pair, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges.protocol import Judge, OpenJudge, Traits
 from evenhand.judges.registry import (
@@ -69,7 +69,7 @@ class JudgeConfig(JudgeOptions):
     protocol: AnswerProtocol | None = None  # the answer format of recorded completions
     repairs: int | None = None  # how often an unread answer is shown to the judge again
     retry: RetryPolicy | None = None
-    ask_identical: bool = True  # False: identical responses are a tie without asking
+    ask_identical: bool = False  # True: the judge is asked about identical responses too
     prepare: tuple[PrepareKind, ...] | None = None  # what is written before the judging
     prepare_with: str | None = None  # the model that writes it; None: the judge
     on_inconsistent: OnInconsistent | None = None  # rate: score each response alone too
@@ -184,6 +184,14 @@ class JudgeConfig(JudgeOptions):
 
         writer = self.writer or replace(self, judge=self.prepare_with)
         return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
+
+    def asks_identical(self, traits: Traits) -> bool:
+        """Whether identical responses go to the judge. A replay keeps what was recorded."""
+        return self.ask_identical or traits.by_id
+
+    def ties_by_rule(self, pair: Pair, traits: Traits) -> bool:
+        """Whether the responses are identical, so that nobody needs to be asked."""
+        return pair.response_a == pair.response_b and not self.asks_identical(traits)
 
     def rates(self, traits: Traits) -> bool:
         """Whether responses of inconsistent pairs are scored alone; see `prepares`."""

@@ -30,6 +30,7 @@ from evenhand.contract import (
     Pass,
     Reconciling,
     ResponseAnalysis,
+    Usage,
     Verdict,
     Winner,
 )
@@ -92,7 +93,12 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
     )
 
 
+_NOTHING_USED = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+
+
 def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
+    if judged.decision.decided_by == "identical":
+        return {"usage": _NOTHING_USED}
     if not judged.artefacts:
         return {}
     usage = add_usage([*(p.usage for p in passes), *(a.usage for a in judged.artefacts)])
@@ -192,14 +198,14 @@ def _metadata(
 
 
 def _unasked(pair: Pair, locale: Locale) -> dict[str, Any]:
-    """Identical responses, and a caller who does not want to pay for hearing so."""
-    not_judged = say(locale, "not_judged")
+    """Identical responses: a tie by rule, on every criterion."""
+    identical = say(locale, "identical")
     return {
         "comparison": tuple(
             CriterionVerdict(
                 criterion=criterion.name,
-                winner=None,
-                reasoning=not_judged,
+                winner="TIE",
+                reasoning=identical,
                 a_strength="",
                 b_strength="",
             )

@@ -222,9 +222,10 @@ def trust_messages(
     labels: LabelRecord | None,
     allow_one_order: bool,
     same_family: Message | None = None,
+    by_rule: int = 0,
 ) -> Iterator[Message]:
     drawn = rate.drawn_order
-    both = rate.counts.valid - one_order - drawn
+    both = rate.counts.valid - one_order - drawn - by_rule
     hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
     if one_order and allow_one_order:
         yield Message("trust.one_order", part=one_order, n=rate.counts.valid)

@@ -104,6 +104,7 @@ class Conclusion(Model):
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
     both_orders: int = 0  # valid pairs that were judged in both
     grown_from: tuple[str, ...] = ()  # earlier runs over a part of these pairs: each was a look
+    identical: int = 0  # pairs of identical responses: ties by rule, about which nobody was asked
     messages: tuple[Message, ...] = ()
     sentence: str = ""  # the messages in English
 
@@ -293,7 +294,7 @@ class _Reader:
                 matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
             )
             position = measure_position(columns, matchup.rows, level=wanted.level)
-            one_order = rows.in_one_order(matchup)
+            one_order, by_rule = rows.in_one_order(matchup), rows.by_rule(matchup)
             trust = trust_messages(
                 rate,
                 one_order=one_order,
@@ -301,6 +302,7 @@ class _Reader:
                 labels=labels,
                 allow_one_order=self._limits.allow_one_order,
                 same_family=shared_message(kin, names, families),
+                by_rule=by_rule,
             )
             conclusion = Conclusion(
                 judge=self._judge.name,
@@ -325,8 +327,9 @@ class _Reader:
                 position=position,
                 labels=labels,
                 skipped=known.absent,
-                both_orders=rate.counts.valid - one_order - rate.drawn_order,
+                both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,
                 grown_from=grown_from,
+                identical=by_rule,
             )
             yield settled(conclusion, self._limits, trust=trust)
 
@@ -474,7 +477,10 @@ class RowFacts:
         self._flipped = read_twice & (first != second) | (first == SPLIT) | (second == SPLIT)
         # A judge panel's columns say nothing of orders, and so of drawn ones.
         self._drawn = np.asarray(columns.drawn_order) == 1
+        self._by_rule = np.asarray(columns.by_rule) == 1
         self._one_order = np.asarray(columns.both_orders) == 0
+        if self._by_rule.size:
+            self._one_order &= ~self._by_rule  # a tie by rule depends on no order
         if self._drawn.size:
             self._one_order &= ~self._drawn
         self._limits = limits
@@ -483,6 +489,9 @@ class RowFacts:
             won = won & ~others if others.size else won
         # Prompts with a winner that both orders named.
         self.decided_twice = np.unique(np.asarray(columns.prompt_key)[won]).size
+
+    def by_rule(self, matchup: Matchup) -> int:
+        return int(self._by_rule[matchup.rows].sum()) if self._by_rule.size else 0
 
     def in_one_order(self, matchup: Matchup) -> int:
         if not self._one_order.size:
@@ -541,11 +550,12 @@ def measure_position(
 ) -> PositionBias:
     """Of all rows, or of these."""
     # Places are those of the data's rows, whichever model stands there. A pair that was asked in
-    # one drawn order has no second one that could have gone unread.
+    # one drawn order has no second one that could have gone unread, and a tie by rule has neither.
     if rows is None:
         rows = np.arange(len(columns.number))
-    if columns.drawn_order:
-        rows = rows[np.asarray(columns.drawn_order)[rows] == 0]
+    for others in (columns.drawn_order, columns.by_rule):
+        if others:
+            rows = rows[np.asarray(others)[rows] == 0]
     return position_bias(
         np.asarray(columns.first_winner)[rows],
         np.asarray(columns.second_winner)[rows],
@@ -574,6 +584,9 @@ def _notes(
     invalid = sum(each.win_rate.counts.invalid for each in conclusions)
     if invalid:
         yield Message("report.invalid_verdicts", n=invalid)
+    identical = sum(each.identical for each in conclusions)
+    if identical:
+        yield Message("report.ties_by_rule", n=identical)
     models = {name for each in conclusions for name in (each.model, each.against)}
     if len(models) > 2:
         yield Message("report.many_models", n=len(models), name=run.name)

@@ -166,7 +166,7 @@ GateReason: TypeAlias = Callable[[Conclusion, GateOptions], Hold | None]
 
 def _too_inconsistent(conclusion: Conclusion, options: GateOptions) -> Hold | None:
     rate, most = conclusion.win_rate, options.max_inconsistent
-    flips, twice = rate.flips, rate.counts.valid - rate.drawn_order
+    flips, twice = rate.flips, rate.counts.valid - rate.drawn_order - conclusion.identical
     if most is None or not twice or flips <= most * twice:
         return None
     line = Message("gate.too_inconsistent", flips=flips, n=twice, percent=100 * most)
@@ -262,7 +262,7 @@ class _Rule:
                 continue
             if doubt == "position" and rate.mostly_flips:  # which a hold says with its counts
                 continue
-            both = rate.counts.valid - rate.one_order - rate.drawn_order
+            both = rate.counts.valid - rate.one_order - rate.drawn_order - conclusion.identical
             counted = {"one_order": rate.one_order, "decided": rate.decided, "both": both}
             yield Message(f"gate.doubt_{doubt}", **counted)
         counts = rate.counts

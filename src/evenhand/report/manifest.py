@@ -253,8 +253,8 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
         yield from (_flag("prepare-with"), str(settings["prepare_with"]).rpartition("@")[0])
     if settings.get("rating_samples"):
         yield from (_flag("on-inconsistent"), "rate")
-    if settings.get("ask_identical") is False:
-        yield _flag("no-ask-identical")
+    if settings.get("ask_identical") and judge.prompt_version is not None:
+        yield _flag("ask-identical")
     if settings.get("calibration"):
         yield from (_flag("calibration"), CALIBRATION)
     if judge.name.startswith("openai:") and settings.get("base_url"):

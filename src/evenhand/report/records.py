@@ -172,7 +172,7 @@ def _criteria(settled: Verdict | Failure) -> Iterator[CriterionResult]:
             winner=winners.pop(entry.criterion, None),
             outcome=entry.outcome,
         )
-    # Identical responses that nobody was asked about: every criterion is there, unjudged.
+    # Older stores keep no criteria for identical responses that nobody was asked about.
     for criterion, winner in winners.items():
         outcome = Outcome.TIE if winner == "TIE" else Outcome.INVALID
         yield CriterionResult(criterion=criterion, winner=winner, outcome=outcome)

@@ -412,8 +412,8 @@ class PreparingQueue(JudgeQueue):
 
     async def _settled(self, work: WorkItem) -> None:
         pair, config = work.pair, self._config
-        identical = pair.response_a == pair.response_b and not config.ask_identical
-        if identical or not work.lacks_passes(config.samples_per_order):
+        by_rule = config.ties_by_rule(pair, self._judge.traits)
+        if by_rule or not work.lacks_passes(config.samples_per_order):
             return
         with contextlib.suppress(ArtefactsFailed):
             wanted = wanted_before(pair, config, config.prepares(self._judge.traits))

@@ -99,7 +99,7 @@ class JudgePlan:
             "locale": self.config.language,
             "samples": self.config.samples_per_order,
             "reconcile": self.config.reconciling(mode),
-            "ask_identical": self.config.ask_identical,
+            "ask_identical": self.config.asks_identical(self.judge.traits),
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
             **(self._rating() if self.config.rates(self.judge.traits) else {}),

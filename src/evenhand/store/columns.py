@@ -144,6 +144,7 @@ _OUTCOMES = (
         items.c.model_b,
         items.c.tags,
         items.c.label,
+        case((and_(verdicts.c.outcome == str(Outcome.TIE), verdicts.c.passes == 0), 1), else_=0),
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
@@ -248,7 +249,7 @@ class ColumnStore(Database):
             for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
                 number, prompt_key, outcome, winner, first, second, both, drawn, *others = page
                 confidence, *of_item = others
-                length_a, length_b, model_a, model_b, tags, label = of_item
+                length_a, length_b, model_a, model_b, tags, label, by_rule = of_item
                 columns.number.extend(number)
                 columns.prompt_key.extend(prompt_key)
                 columns.outcome.extend(code_outcomes(outcome, winner))
@@ -263,6 +264,7 @@ class ColumnStore(Database):
                 columns.model_b.extend(map(models.__getitem__, model_b))
                 columns.label.extend(map(WINNERS.__getitem__, label))
                 columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
+                columns.by_rule.extend(by_rule)
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from itertools import compress
 from typing import Any, Literal, NamedTuple, get_args
 
 from evenhand.contract import (
@@ -113,6 +114,19 @@ class OutcomeColumns:
     model_b: array[int] = field(default_factory=codes)
     tags: array[int] = field(default_factory=codes)  # a place in `tag_sets`
     label: array[int] = field(default_factory=small_codes)  # a person's winner
+    by_rule: array[int] = field(default_factory=small_codes)  # 1 for identical responses, not asked
+
+    def asked(self) -> OutcomeColumns:
+        """Without ties by rule: they say nothing about the judge."""
+        if 1 not in self.by_rule:
+            return self
+        keep = [not each for each in self.by_rule]
+        arrays: dict[str, Any] = {
+            each.name: array(column.typecode, compress(column, keep))
+            for each in fields(self)
+            if isinstance(column := getattr(self, each.name), array)
+        }
+        return replace(self, **arrays)
 
 
 @dataclass(frozen=True, slots=True)

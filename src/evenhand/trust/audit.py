@@ -214,6 +214,7 @@ class Audit(Model):
     counts: PassCounts
     missing_passes: MissingPasses
     skipped_rows: int = 0
+    identical: int = 0  # ties by rule, in no figure: the judge was not asked
     by_rating: RatingAudit | None = None
     between: JudgeAgreement | None = None
     rule: RuleFigures | None = None
@@ -254,7 +255,11 @@ def audit_run(
     """The audit of a run whose pairs have labels, or votes; `judge` where it has several."""
     run = find_run(store, name)
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    columns = store.outcome_columns(run.id, record.id)
+    judged = store.outcome_columns(run.id, record.id)
+    columns = judged.asked()
+    by_rule = len(judged.number) - len(columns.number)
+    if by_rule and not columns.number:
+        raise InputError(Message("trust.all_identical", name=run.name, n=by_rule))
     labels = audit_labels(store, run, columns)
     passes = RunPasses(columns, store.pass_columns(run.id, record.id))
     labelled = labels.winners != NO_WINNER
@@ -310,11 +315,12 @@ def audit_run(
         counts=passes.counts(labels.winners),
         missing_passes=missing,
         skipped_rows=tally.skipped_rows,
+        identical=by_rule,
         by_rating=_by_rating(store.ratings(run.id, record.id), known, level),
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
-        notes=(*_notes(tally, overall, known), *labels.notes),
+        notes=(*_notes(tally, overall, known, by_rule), *labels.notes),
     )
 
 
@@ -432,7 +438,7 @@ def _between(
     """On the pairs of equal content; people's labels have no part in it."""
     run = find_run(store, against)
     record = chosen_judge(store.run_judges(run.id), run.name, None)
-    other = AuditRows.of(store.outcome_columns(run.id, record.id))
+    other = AuditRows.of(store.outcome_columns(run.id, record.id).asked())
     ours, theirs = store.shared_items(run_id, run.id)
     mine = np.searchsorted(rows.numbers, ours)
     yours = np.searchsorted(other.numbers, theirs)
@@ -457,7 +463,9 @@ def _between(
     )
 
 
-def _notes(tally: Tally, overall: Agreement, known: AuditRows) -> Iterator[str]:
+def _notes(tally: Tally, overall: Agreement, known: AuditRows, by_rule: int) -> Iterator[str]:
+    if by_rule:
+        yield Message("trust.ties_by_rule", n=by_rule)
     if tally.pending:
         yield Message("trust.run_not_finished", n=tally.pending)
     if tally.skipped_rows:

@@ -146,7 +146,7 @@ def _rows(store: Store, name: str, judge: JudgeRecord) -> tuple[AuditRows, NDArr
     """The labelled pairs that were judged, and the numbers of all labelled ones: what a recording
     lacks says nothing of what was prepared."""
     run = find_run(store, name)
-    columns = store.outcome_columns(run.id, judge.id)
+    columns = store.outcome_columns(run.id, judge.id).asked()
     labels = audit_labels(store, run, columns).winners
     labelled = AuditRows.of(columns, labels).labelled
     passes = RunPasses(columns, store.pass_columns(run.id, judge.id))

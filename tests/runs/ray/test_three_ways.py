@@ -71,7 +71,7 @@ OPTIONS = {
     "own template": Asked.by(template=own_template()),
     "no repairs": Asked.by(repairs=0),
     "two repairs": Asked.by(repairs=2),
-    "identical unasked": Asked.by(ask_identical=False),
+    "identical asked": Asked.by(ask_identical=True),
     "one order": Asked(rows={"swap_positions": False}),
     "one drawn order": Asked(orders=OrderDraw(both_orders=0.3)),
     "no ties": Asked(rows={"allow_tie": False}),
