@@ -161,7 +161,10 @@ class JudgeServerError(JudgeError):
 
 
 class JudgeRejected(JudgeError):
+    """`unknown_model`: there is no such model or address, so every other request fails too."""
+
     kind = "judge_rejected"
+    unknown_model = False
 
 
 class JudgeGarbled(JudgeError):

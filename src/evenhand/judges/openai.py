@@ -90,6 +90,11 @@ _UNNAMED_REFUSALS = frozenset({400, 422})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|insufficient_(?:balance|credit|fund)")
+_NO_MODEL = re.compile(
+    r"model_not_found|(?:invalid|unknown|no such) model\b"
+    r"|\bmodel\b.{0,80}(?:not found|not exist|not a valid|unknown)",
+    re.IGNORECASE,
+)
 _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicy", re.IGNORECASE)
 
 
@@ -364,8 +369,10 @@ class OpenAIJudge(ClosedOnExit):
             return JudgeRateLimited(
                 Message("judges.rate_limited", said=said), retry_after_s=fault.retry_after_s
             )
-        if status == 404:
-            return JudgeRejected(
+        if status == 404 or (
+            status in (400, 422) and _NO_MODEL.search(f"{fault.code} {fault.message[:500]}")
+        ):
+            rejected = JudgeRejected(
                 Message(
                     "judges.model_unknown",
                     said=said,
@@ -373,6 +380,8 @@ class OpenAIJudge(ClosedOnExit):
                     base_url=self.base_url,
                 )
             )
+            rejected.unknown_model = True
+            return rejected
         if status in (408, 409, 425) or status >= 500:
             return JudgeServerError(
                 Message("judges.server_failed", said=said),

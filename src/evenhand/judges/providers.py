@@ -255,7 +255,9 @@ class ProviderJudge(ClosedOnExit):
                 retry_after_s=wait_s(error.retry_after),
             ) from None
         if status == 404:
-            raise JudgeRejected(Message("judges.provider_model_unknown", fact=fact)) from None
+            rejected = JudgeRejected(Message("judges.provider_model_unknown", fact=fact))
+            rejected.unknown_model = True
+            raise rejected from None
         raise JudgeRejected(Message("judges.provider_refused", fact=fact)) from None
 
     def _safe(self, text: str) -> str:

@@ -25,6 +25,8 @@ _AFTER_ANSWERS = 50
 # What a judge says of one request, and not of itself, until it says it of everything.
 _OF_ONE_REQUEST = (JudgeRejected, NotRecorded)
 _OF_EVERYTHING = 100
+# Answers in a row that there is no such model; one alone may be a server that just restarts.
+_UNKNOWN_MODEL = 3
 _AT_ONCE = (JudgeAuthentication, JudgeQuotaExceeded)
 # Answers that stay unread after their repair, and that no judge worth its price has.
 _UNREAD_IN_A_ROW = 20
@@ -60,7 +62,8 @@ class JudgeHealth:
             if self.proven:
                 self._in_a_row = 0
                 return
-            most = _OF_EVERYTHING
+            unknown = isinstance(error, JudgeRejected) and error.unknown_model
+            most = _UNKNOWN_MODEL if unknown else _OF_EVERYTHING
         else:
             most = max(_AFTER_ANSWERS, 2 * in_flight) if self.proven else _FROM_THE_START
         if self._in_a_row >= most:
