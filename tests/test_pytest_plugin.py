@@ -222,17 +222,25 @@ def test_much_better():
     assert "evenhand report" in shown
 
 
-@pytest.mark.slow
-def test_failing_judge_is_an_error_and_no_result(
+def test_failing_judge_is_an_error_in_one_line_and_no_result(
     project: Project, start_server: StartServer
 ) -> None:
     refusing = start_server(lambda request: error_reply(401, "no such key"))
     project.environment["OPENAI_BASE_URL"] = refusing.url
     project.write(CLAIMS)
     code, shown = project.run("-k", "better")
-    assert (code, outcomes(shown)) == (1, {"failed": 1, "deselected": 2})
-    assert "JudgeAuthentication" in shown
+    assert (code, outcomes(shown)) == (1, {"error": 1, "deselected": 2})
+    (line,) = [each for each in shown.splitlines() if "no such key" in each]
+    assert re.match(r"test_claims\.py:\d+: .*401", line)
     assert "worse: " not in shown
+    assert "pytest_plugin.py" not in shown  # no traceback
+    assert "FAILED" not in shown
+    del project.environment["EVENHAND_JUDGE"], project.environment["OPENAI_BASE_URL"]
+    code, shown = project.run("-k", "better")
+    assert (code, outcomes(shown)) == (1, {"error": 1, "deselected": 2})
+    assert "no judge" in shown
+    assert "pytest_plugin.py" not in shown
+    project.environment["EVENHAND_JUDGE"] = "openai:loopback"
     project.environment["OPENAI_BASE_URL"] = project.server.url
     code, shown = project.run("-k", "better")
     assert (code, outcomes(shown)) == (0, {"passed": 1, "deselected": 2})

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from weakref import WeakSet
 
 import pytest
 
@@ -65,6 +66,8 @@ class _Session:
         self._config = config
         self.ledger = _Ledger(ledger)
         self.shared = shared  # with other processes
+        # Claims that could not be made: no judge, no key, no such file. They say nothing about b.
+        self.unmade: WeakSet[BaseException] = WeakSet()
 
     def setting(self, name: str) -> str | None:
         return str(self._config.getini(f"evenhand_{name}")).strip() or None
@@ -198,7 +201,7 @@ def assert_better(
     models' outputs, or `pairs` is a data set, and the claim is that of `evenhand gate`.
     """
     __tracebackhide__ = True
-    from evenhand.errors import InputError, visible
+    from evenhand.errors import EvenhandError, InputError, visible
     from evenhand.messages import Message
 
     if not _sessions:
@@ -214,13 +217,17 @@ def assert_better(
         data: dict[str, Any] = {"pairs": given}
     else:
         data = {"pairs": pairs, "a": a, "b": b, "criteria": criteria, "columns": columns}
-    with session.ledger.entry(alone=session.capped) as enter:
-        summary = _judged(session, data, judge or session.setting("judge"), config)
-        if prompt is not None:
-            result, line = _of_one(summary)
-        else:
-            result, line = _of_many(summary, session, min_win_rate, alpha)
-        enter(result, summary)
+    try:
+        with session.ledger.entry(alone=session.capped) as enter:
+            summary = _judged(session, data, judge or session.setting("judge"), config)
+            if prompt is not None:
+                result, line = _of_one(summary)
+            else:
+                result, line = _of_many(summary, session, min_win_rate, alpha)
+            enter(result, summary)
+    except EvenhandError as error:
+        session.unmade.add(error)
+        raise
     line = visible(line)  # it quotes the judge, who has read anything, to a terminal
     if result == "worse":
         raise NotBetter(line)
@@ -345,12 +352,27 @@ def pytest_runtest_makereport(
     report = yield
     if call.excinfo is not None and call.excinfo.errisinstance(Undecided):
         report.evenhand = "undecided"  # type: ignore[attr-defined]  # travels with the report
+    elif call.excinfo is not None and _sessions and call.excinfo.value in _sessions[-1].unmade:
+        report.evenhand = "error"  # type: ignore[attr-defined]
+        report.longrepr = _one_line(item, call.excinfo)
     return report
 
 
+def _one_line(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
+    """The place in the test and the error: a traceback into evenhand would tell nobody more."""
+    from evenhand.errors import visible
+
+    own = [entry for entry in raised.traceback if Path(entry.path) == item.path]
+    where = f"{item.path.name}:{own[-1].lineno + 1}: " if own else ""
+    return f"{where}{visible(str(raised.value))}"
+
+
 def pytest_report_teststatus(report: pytest.TestReport) -> Any:
-    if report.failed and getattr(report, "evenhand", None) == "undecided":
+    result = getattr(report, "evenhand", None) if report.failed else None
+    if result == "undecided":
         return "undecided", "U", ("UNDECIDED", {"yellow": True})
+    if result == "error":
+        return "error", "E", ("ERROR", {"red": True})
     return None
 
 
