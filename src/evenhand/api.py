@@ -54,6 +54,8 @@ def resolve(
 ) -> JudgeConfig:
     if judge is not None and not isinstance(judge, str):
         if not is_judge(judge):
+            if callable(judge):
+                raise InputError(Message("api.judge_function"))
             raise InputError(Message("api.judge_no_name", judge=judge))
         return JudgeConfig.resolve(settings, config, own=judge)
     chosen = JudgeConfig() if config is None else config

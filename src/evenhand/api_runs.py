@@ -279,6 +279,8 @@ def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge
     several = list(judge) if isinstance(judge, Sequence) else [judge]
     for each in several:
         if not isinstance(each, str) and not is_judge(each):
+            if callable(each):
+                raise InputError(Message("api.judge_function"))
             raise InputError(Message("api.judges_no_name", each=each))
     if not several:
         raise InputError(Message("api.no_judge"))

@@ -74,12 +74,12 @@ def test_from_prompts_to_the_sentence_and_the_next_command(
     server = start_server(served())
     ran = command(*by(server, *MODELS, "--name", "try"))
     assert ran.code == 0, ran.err
-    assert asked(server) == {"old": 12, "new": 12, "judge": 24}
+    assert asked(server) == {"old": 12, "new": 12, "judge": 22}  # one pair is of identical answers
     assert "openai:new is better than openai:old" in ran.out
     assert "next  evenhand report try" in ran.err
     again = command(*by(server, *MODELS, "--name", "try"))
     assert again.code == 0
-    assert sum(asked(server).values()) == 48, "nothing is asked twice"
+    assert sum(asked(server).values()) == 46, "nothing is asked twice"
 
 
 def test_json_tells_both_parts(command: Command, start_server: StartServer) -> None:
@@ -267,8 +267,8 @@ def test_a_cap_holds_over_both_parts_and_all_commands(
     assert sum(asked(server).values()) == 33
     last = command(*by(server, *MODELS, *CAPPED, "--json"))
     assert last.code == 0
-    assert asked(server) == {"old": 12, "new": 12, "judge": 24}
-    assert len({r.raw for r in server.requests}) == 47  # one pair is of identical answers
+    assert asked(server) == {"old": 12, "new": 12, "judge": 22}
+    assert len({r.raw for r in server.requests}) == 46  # one pair is of identical answers
 
 
 @pytest.mark.parametrize(
@@ -379,8 +379,8 @@ def test_half_the_passes_in_a_random_order(command: Command, start_server: Start
     more = ("--orders", "random", "--both-orders", "0", "--seed", "4", "--json")
     ran = command(*by(server, *MODELS, *more))
     assert ran.code == 0, ran.err
-    # Two pairs are of identical answers, which have no side to draw by.
-    assert asked(server)["judge"] == 14 + 2 * 2
+    # Two pairs are of identical answers: ties by rule.
+    assert asked(server)["judge"] == 14
     assert (ran.json["run"]["winsB"], ran.json["run"]["ties"]) == (14, 2)
     decided = command(*by(server, *MODELS, "--alpha", "0.1"))
     assert (decided.code, "--until-decided" in decided.err) == (2, True)

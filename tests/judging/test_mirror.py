@@ -260,11 +260,15 @@ async def test_identical_responses_never_have_a_winner(
     """Both passes are the same prompt, so a deterministic judge can only tie or contradict."""
     pair = make_pair(response_a=text, response_b=text, allow_tie=allow_tie)
     judge = ScriptedJudge(lambda call: any_answer(seeded_by(call, str(salt)), ["accuracy"]))
-    settled = await settle(pair, judge, JudgeConfig())
+    settled = await settle(pair, judge, JudgeConfig(ask_identical=True))
     if isinstance(settled, Verdict):
         assert settled.winner == "TIE"
         assert allow_tie
         assert "The two responses are identical." in settled.notes
+    judge.calls.clear()
+    by_rule = await settle(pair, judge, JudgeConfig())
+    assert isinstance(by_rule, Verdict) == allow_tie
+    assert judge.calls == []
 
 
 async def test_a_judge_that_always_takes_the_first_gives_no_winner_to_anyone() -> None:

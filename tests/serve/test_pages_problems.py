@@ -61,3 +61,18 @@ async def test_what_nobody_foresaw_is_told_even_where_its_page_fails() -> None:
         body = await answered(tell)  # type: ignore[arg-type]
         assert b"the server met an error of its own" in body
         assert b"what a client sent" not in body
+
+
+@pytest.mark.parametrize(("headers", "status"), [(PEOPLE, 303), ({}, 405)])
+async def test_the_address_of_a_form_leads_a_browser_to_the_runs(
+    headers: dict[str, str], status: int
+) -> None:
+    transport = httpx.ASGITransport(app=make_app(ServerConfig(judges=())))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/runs", headers=headers)
+    assert answer.status_code == status
+    if status == 303:
+        assert answer.headers["location"] == "/"
+    else:
+        assert answer.headers["content-type"] == MEDIA_TYPE
+        assert answer.headers["allow"] == "OPTIONS, POST"

@@ -199,6 +199,7 @@ def _choice(
     from evenhand.cli.inputs import read_text
     from evenhand.judges.prices import read_price
     from evenhand.runs.ab import SideChoice
+    from evenhand.runs.generation import check_template
 
     def of(name: str) -> Any:
         return getattr(given, f"{side}_{name}")
@@ -208,7 +209,9 @@ def _choice(
         spec=getattr(given, side),
         command=of("command"),
         base_url=of("base_url"),
-        template=None if template is None else read_text(f"@{template}", f"--{side}-template"),
+        template=None
+        if template is None
+        else check_template(read_text(f"@{template}", f"--{side}-template"), named=str(template)),
         system=None if system is None else read_text(system, f"--{side}-system"),
         temperature=of("temperature"),
         max_tokens=of("max_tokens"),

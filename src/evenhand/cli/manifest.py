@@ -25,6 +25,10 @@ def show_manifest(console: Console, manifest: Manifest) -> None:
     console.print()
     console.print(Text("manifest", "bold"))
     show_facts(console, _manifest_facts(manifest), indent="  ", width=10)
+    if manifest.command is not None:
+        # On a line of its own, whatever the width: a wrapped command cannot be pasted.
+        console.print(Text("  again"))
+        console.print(Text(one_line(shlex.join(manifest.command))), soft_wrap=True)
 
 
 def _manifest_facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -42,8 +46,6 @@ def _manifest_facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
     shown = [f"{name} {digest[:_DIGITS]}…" for name, digest in files]
     yield "data", one_line(", ".join(shown) or "not known")
     yield "run", manifest.fingerprint
-    if manifest.command is not None:
-        yield "again", one_line(shlex.join(manifest.command))
 
 
 def manifest_line(manifest: Manifest) -> str:

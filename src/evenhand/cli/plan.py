@@ -424,7 +424,10 @@ def _requests(calls: int, cost: CallCost | None) -> str:
     """Where a pass is about one request there is nothing to tell."""
     if cost is None or abs(cost.requests - 1) < 0.05:
         return ""
-    return f" (about {number(calls * cost.requests)} requests)"
+    requests = calls * cost.requests
+    if round(requests) == calls or requests < 0.5:
+        return ""
+    return f" (about {number(round(requests))} requests)"
 
 
 def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:

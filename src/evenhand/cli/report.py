@@ -204,7 +204,7 @@ def _compared(report: Conclusions) -> str:
     if len(sides) == 1:
         labels = report.side, "B" if report.side == "A" else "A"
         what = " against ".join(
-            name if name == label else f"{name} ({label})"
+            name if name == label or name.endswith(f"({label})") else f"{name} ({label})"
             for name, label in zip(sides[0], labels, strict=True)
         )
     elif sides:

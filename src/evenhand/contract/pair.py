@@ -42,10 +42,20 @@ def criterion_key(name: str) -> str:
     return kept or folded.strip()
 
 
+_ESCAPED_BYTE = 0xDC00  # what `surrogateescape` adds to a byte that is not UTF-8
+
+
 def _sendable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) - _ESCAPED_BYTE
+        if 0x80 <= byte <= 0xFF:
+            raise PydanticCustomError(
+                "not_utf8",
+                "is not UTF-8: character {at} is the byte {byte}",
+                {"at": error.start + 1, "byte": f"0x{byte:02X}"},
+            ) from None
         raise PydanticCustomError(
             "unsendable",
             "cannot be sent: character {at} is half of a surrogate pair; "
@@ -274,7 +284,7 @@ def _complaint(details: ErrorDetails, model: type[Model]) -> str:
         return Message("pair.unknown_field", where=where, known=known)
     if kind == "too_short":
         return Message("pair.empty_list", where=where)
-    if kind in ("blank_name", "duplicate_criterion", "unsendable"):
+    if kind in ("blank_name", "duplicate_criterion", "unsendable", "not_utf8"):
         return Message(f"pair.{kind}", where=where, **details.get("ctx", {}))
     if kind in _TAKES:
         takes = Message(f"takes.{_TAKES[kind]}")

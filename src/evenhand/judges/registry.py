@@ -7,6 +7,7 @@ whatever is known to neither is a provider of pydantic-ai's.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -117,11 +118,27 @@ class JudgeName(NamedTuple):
             raise InputError(Message("judges.name_no_text", name=type(text).__name__, kinds=KINDS))
         kind, _, model = text.strip().partition(":")
         if not kind or (not model and kind != "local"):
+            meant = meant_model(text)
+            if meant is not None:
+                raise InputError(Message("judges.no_provider", text=text, meant=meant))
             raise InputError(Message("judges.spec_incomplete", text=text, kinds=KINDS))
         return cls(kind, model)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.model}" if self.model else self.kind
+
+
+_BARE_MODEL = re.compile(r"[A-Za-z0-9][\w.@/-]*[A-Za-z0-9]")
+_BY_BEGINNING = {"claude": "anthropic", "gemini": "google"}
+
+
+def meant_model(text: str) -> str | None:
+    """`openai:gpt-4o` for `gpt-4o`; None where no model can be meant."""
+    bare = text.strip()
+    if not _BARE_MODEL.fullmatch(bare) or bare in (*_MODULES, "anthropic", "google"):
+        return None
+    provider = next((p for name, p in _BY_BEGINNING.items() if bare.startswith(name)), "openai")
+    return f"{provider}:{bare}"
 
 
 class Provider(Protocol):

@@ -22,6 +22,7 @@ from evenhand.errors import CapReached, DataError, InputError, JudgeRejected
 from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
+from evenhand.judges.registry import meant_model
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence
@@ -40,7 +41,7 @@ from evenhand.runs.generation import (
 from evenhand.runs.options import BadRows, RunOptions
 from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, price_of
 from evenhand.runs.progress import Observer, Progress
-from evenhand.runs.sources import describe_files
+from evenhand.runs.sources import describe_files, refusal_of
 from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.runs.summary import RunSummary
 from evenhand.settings import Settings
@@ -80,9 +81,7 @@ def sort_prompts(
             prompts.append(row)
             continue
         if bad_rows == "stop":
-            raise DataError(
-                Message("runs.message_bad", message=row.message, bad=Message("runs.remedy_bad_row"))
-            )
+            raise DataError(refusal_of(row))
         skipped.append(row)
     if not prompts:
         raise DataError(Message("runs.nothing_to_judge", names=name))
@@ -177,6 +176,16 @@ def _lettered(side: Side, letter: str) -> Side:
     return replace(side, label=f"{side.name} ({letter})")
 
 
+_FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,7}$")  # and not that of gpt-4.1
+
+
+def _refuse_bare_model(spec: str) -> None:
+    """`gpt-4o` is no file that somebody forgot to write."""
+    meant = meant_model(spec)
+    if meant is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
+        raise InputError(Message("runs.side_no_provider", spec=spec, meant=meant))
+
+
 def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -> Side:
     if given.spec is not None and given.command is not None:
         raise InputError(Message("runs.side_twice", spec=given.spec, command=given.command))
@@ -184,6 +193,7 @@ def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -
     if given.command is not None:
         model = CommandModel(given.command, timeout_s=given.timeout_s)
     elif given.spec is not None and not names_a_model(given.spec):
+        _refuse_bare_model(given.spec)
         with open_source(given.spec) as file:
             answers = open_answers(file, columns)
         return answers if given.name is None else replace(answers, name=given.name)
@@ -268,7 +278,8 @@ class GeneratedPairs:
         for side, name, answer in (("A", a.name, one), ("B", b.name, two)):
             outcome = "missing" if answer is None else answer.outcome
             if outcome != "answered":
-                why = Message(f"runs.answer_{outcome}", side=side, model=name, id=prompt.key)
+                model = name.removesuffix(f" ({side})")  # of sides that share their name
+                why = Message(f"runs.answer_{outcome}", side=side, model=model, id=prompt.key)
                 return BadRow(prompt.source, prompt.row, why, turn=repeat)
         key = prompt.key if repeat == 1 else f"{prompt.key}:{repeat}"
         fields: dict[str, Any] = {

@@ -24,7 +24,7 @@ from evenhand.runs.local import GatedJudge, adaptive_limit
 from evenhand.runs.options import BadRows, RunOptions
 from evenhand.runs.pacing import CallGate, Pace, Stopped
 from evenhand.runs.plan import JudgePlan, digest, price_of
-from evenhand.runs.sources import PairFiles, given_pairs
+from evenhand.runs.sources import PairFiles, given_pairs, refusal_of
 from evenhand.runs.stop import Stop
 from evenhand.stats.seeded_order import order_key
 
@@ -79,7 +79,7 @@ def read_criteria_data(
         if isinstance(row, BadRow):
             skipped += 1
             if bad_rows == "stop" and not labelled:
-                raise DataError(_refusal(row))
+                raise DataError(refusal_of(row))
             continue
         if not labelled or half_of(row.cluster or row.text, seed=seed) == "choosing":
             texts.setdefault(row.text, order_key(row.text, seed=seed))
@@ -140,13 +140,9 @@ def _labelled(
     if refused is not None and not found:
         return [], 0, (Message("runs.no_pairs_for_criteria", reason=refused.message),)
     if refused is not None and bad_rows == "stop":
-        raise DataError(_refusal(refused))
+        raise DataError(refusal_of(refused))
     notes = (Message("runs.rows_left_out", n=skipped),) if skipped else ()
     return drawn.records, drawn.count, notes
-
-
-def _refusal(row: BadRow) -> Message:
-    return Message("runs.message_bad", message=row.message, bad=Message("runs.remedy_bad_row"))
 
 
 def _rows(source: Source, columns: Mapping[str, str]) -> Iterable[Record | BadRow]:

@@ -47,6 +47,15 @@ _COMMANDS_AT_ONCE = 4
 _RATE_LIMITED_ATTEMPTS = 30
 
 
+def check_template(text: str, *, named: str) -> str:
+    """The template of an answering model, which must have a place for the prompt."""
+    if not _PLACE.search(text):
+        raise InputError(
+            Message("runs.template_without_prompt", name=named, placeholder=PLACEHOLDER)
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSide:
     """A model that answers, and how it is asked. `template` holds {{ prompt }}."""
@@ -59,8 +68,8 @@ class ModelSide:
     price: Price | None = None
 
     def __post_init__(self) -> None:
-        if self.template is not None and not _PLACE.search(self.template):
-            raise InputError(Message("runs.template_without_prompt", placeholder=PLACEHOLDER))
+        if self.template is not None:
+            check_template(self.template, named=f"of {self.name}")
 
     @property
     def name(self) -> str:

@@ -335,7 +335,19 @@ def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPart
 def _remedy(row: BadRow) -> str:
     if isinstance(row, Unpaired):
         return Message("runs.remedy_unpaired")
+    if isinstance(row.reason, Message) and row.reason.code in _NO_TEXT:
+        values = row.reason.values
+        if {*map(str, values.values())} & {"a list", "an object"}:
+            return Message("runs.remedy_chat")
     return Message("runs.remedy_bad_row")
+
+
+# Complaints that a field holds something else than a text. A list is a chat, in every row alike.
+_NO_TEXT = ("pair.wrong_type", "data.text_needed", "data.prompt_no_text")
+
+
+def refusal_of(row: BadRow) -> Message:
+    return Message("runs.message_bad", message=row.message, bad=_remedy(row))
 
 
 def _skipped(row: BadRow) -> SkippedRow:

@@ -32,11 +32,9 @@ def is_number(text: str) -> bool:
 
 
 def needed_run(store: Store, wanted: str) -> RunRecord:
-    """By its id, or by its name; a name of digits alone is taken for an id."""
-    if wanted.isascii() and wanted.isdigit():
-        run = store.run_at(int(wanted)) if len(wanted) <= _MOST_DIGITS else None
-    else:
-        run = store.find_run(wanted)
+    """By its id, or by its name. Digits are an id where there is such a run, and else a name."""
+    run = store.run_at(int(wanted)) if is_number(wanted) else None
+    run = run or store.find_run(wanted)
     if run is not None:
         return run
     names = [each.name for each in store.run_page(limit=1000)]

@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette import types as asgi
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evenhand.contract import ErrorBody, Metadata
@@ -100,7 +100,7 @@ def add_handlers(app: FastAPI, *, respond: RespondTo) -> None:
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         if error.status_code == 405:
-            return _wrong_method(request)
+            return _wrong_method(request, respond)
         if error.status_code != 404:  # the router raises nothing else
             return problem_response(ServiceError(str(error.detail)))
         path = _shown(request.url.path)
@@ -110,12 +110,17 @@ def add_handlers(app: FastAPI, *, respond: RespondTo) -> None:
     app.add_exception_handler(HTTPException, of_http)
 
 
-def _wrong_method(request: Request) -> Response:
+def _wrong_method(request: Request, respond: RespondTo) -> Response:
     allowed = allowed_methods(request)
     if request.method == "OPTIONS":
         return Response(status_code=204, headers={"Allow": allowed})
     message = f"{request.url.path} takes {allowed}, not {request.method}; use one of those"
-    return problem_response(WrongMethod(message), headers={"Allow": allowed})
+    response = respond(request.scope, WrongMethod(message))
+    if request.method == "GET" and (response.media_type or "").startswith("text/html"):
+        # A browser at the address of a form, typed or reloaded: the list of runs has the forms.
+        return RedirectResponse("/", status_code=303)
+    response.headers["Allow"] = allowed
+    return response
 
 
 def allowed_methods(request: Request) -> str:
