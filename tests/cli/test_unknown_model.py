@@ -29,8 +29,8 @@ def test_a_run_stops_at_once_and_resumes(
 
     server = start_server(answer)
     write_lines(command.directory / "pairs.jsonl", sums(60))
-    run = ("run", "pairs.jsonl", *CRITERIA, "--store", "s.db", "--judge", "openai:nope")
-    run += ("--base-url", server.url)
+    judge = ("--judge", "openai:nope", "--base-url", server.url)
+    run = ("run", "pairs.jsonl", *CRITERIA, "--store", "s.db", *judge)
     stopped = command(*run, "--json")
     assert stopped.code == 3
     assert (stopped.json["pending"], stopped.json["stoppedBy"]) == (60, "judge")
