@@ -201,7 +201,8 @@ queue = Table(
     "queue",
     metadata,
     Column("run_id", _Key, nullable=False),
-    Column("contest", Integer, nullable=False),  # which two models; 0 where that is all one
+    # Which two models; 0 where that is all one, and for the uniform share of a queue by models.
+    Column("contest", Integer, nullable=False),
     Column("place", _Key, nullable=False),  # of the prompt, from 1, in a seeded random order
     Column("number", _Key, nullable=False),
     PrimaryKeyConstraint("run_id", "contest", "place", "number"),
