@@ -375,10 +375,10 @@ def gate(
 def _limits(gate: GateSettings) -> ConclusionLimits:
     from evenhand.report.conclusions import ConclusionLimits
 
-    default = ConclusionLimits()
     return ConclusionLimits(
-        max_invalid=first_given(gate.max_invalid, None, default.max_invalid),
-        max_skipped=first_given(gate.max_skipped, None, default.max_skipped),
+        max_invalid=gate.max_invalid,
+        max_skipped=gate.max_skipped,
+        missing=gate.missing or "against",
     )
 
 

@@ -41,18 +41,21 @@ _PREPARED = ("metrics", "reference", "analysis")
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
 _KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
 _KNOWN += ("criteria", "gate", "prepare", "families")
+_MISSING = ("against", "half")
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """What `evenhand gate` asks of a run, each from 0 to 1. None: not set."""
+    """What `evenhand gate` asks of a run, each from 0 to 1; `missing` is "against" or "half". None:
+    not set."""
 
     min_win_rate: float | None = None
     alpha: float | None = None
     max_inconsistent: float | None = None
     max_invalid: float | None = None
     max_skipped: float | None = None
+    missing: Literal["against", "half"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +169,21 @@ def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
     known = [each.name for each in fields(GateSettings)]
     if not isinstance(table, dict):
         raise SettingsError(Message("settings.table_needed", where=where, known=known))
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in known:
             raise SettingsError(
                 Message("settings.setting_unknown", path=where, key=key, known=", ".join(known))
             )
+        if name == "missing":
+            if value not in _MISSING:
+                at = f"{where}.{key}"
+                raise SettingsError(
+                    Message("settings.no_choice", where=at, value=value, choices=_MISSING)
+                )
+            values[name] = value
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise SettingsError(
                 Message("settings.share_needed", where=f"{where}.{key}", value=value)

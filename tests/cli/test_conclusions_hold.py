@@ -198,14 +198,36 @@ def test_invalid_verdicts_count_against_the_claim(command: Command, store: Store
     suite = ET.parse(command.directory / "gate.xml").getroot()  # noqa: S314 - our own file
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
     assert "188 invalid" in (suite.find(".//error").text or "")  # type: ignore[union-attr]
-    assert (
-        gate(command, "broken", "--max-invalid", "0.95", "--json").json["checks"][0]["doubts"] == []
-    )
+    # Only the caller can say that they are like the others, and it is stated.
+    halved = gate(command, "broken", "--missing", "half", "--junit", "gate.xml")
+    assert "188 pairs without a verdict count as half, at your word" in halved.out
+    assert "(--missing half)" in (command.directory / "gate.xml").read_text()
 
 
-def test_a_few_missing_pairs_count_as_half(command: Command, store: Store) -> None:
+def test_missing_pairs_count_against_the_claim_however_few(command: Command, store: Store) -> None:
     make_run(store, "nearly", rows("B" * 130 + "A" * 69 + "X"))
     assert gate(command, "nearly").code == 0
+    # 1,000 pairs, 10 of them invalid: 526 of 990 decided are won. With the 10 as half the lower
+    # end is above one half (531 / 1000 - 1.96 * 0.0158 = 0.5000), as losses 526 / 1000 is not.
+    make_run(store, "close", rows("B" * 527 + "A" * 463 + "X" * 10))
+    ran = gate(command, "close")
+    assert ran.code == 6
+    assert "10 of 1,000 pairs have no verdict, which could change it" in ran.out
+    assert gate(command, "close", "--missing", "half").code == 0
+    config = command.directory / "evenhand.toml"
+    config.write_text('[gate]\nmissing = "half"\n')
+    assert gate(command, "close").code == 0
+    config.write_text('[gate]\nmissing = "never"\n')
+    assert "it takes against or half" in gate(command, "close").err
+
+
+def test_limits_on_missing_pairs_leave_a_gate_undecided(command: Command, store: Store) -> None:
+    make_run(store, "limited", rows("B" * 90 + "X" * 10))
+    assert gate(command, "limited").code == 0  # 90 of 100, with all missing ones lost
+    ran = gate(command, "limited", "--max-invalid", "0.09")
+    assert ran.code == 6
+    assert "10 of 100 pairs have no verdict, more than the 9% that --max-invalid allows" in ran.out
+    assert gate(command, "limited", "--max-invalid", "0.1").code == 0
 
 
 def test_skipped_rows_count_against_the_claim(command: Command, store: Store) -> None:
@@ -214,9 +236,9 @@ def test_skipped_rows_count_against_the_claim(command: Command, store: Store) ->
     ran = gate(command, "tenth")
     assert ran.code == 6
     assert "90 skipped or without a partner" in ran.out
-    assert (
-        gate(command, "tenth", "--max-skipped", "0.9", "--json").json["checks"][0]["doubts"] == []
-    )
+    make_run(store, "one", rows("B" * 90), skipped=skipped[:1])
+    assert gate(command, "one").code == 0
+    assert gate(command, "one", "--max-skipped", "0.01").code == 6  # 1 of 91 is more
 
 
 def test_a_model_that_answers_few_prompts_does_not_win_by_it(command: Command) -> None:
@@ -232,7 +254,14 @@ def test_a_model_that_answers_few_prompts_does_not_win_by_it(command: Command) -
     ran = gate(command, "part")
     assert (ran.code, "270 skipped or without a partner" in ran.out) == (6, True)
     assert command(*two, "--prompts", "common", "--name", "common").code == 0
-    assert gate(command, "common").code == 0
+    # What it left out is said with every conclusion: 30 of 300 prompts count.
+    ran = gate(command, "common", "--json")
+    assert (ran.code, ran.json["checks"][0]["leftOut"]) == (0, 270)
+    shown = gate(command, "common").out
+    assert "Only the 30 prompts that both answered count (--prompts common); 270 are left out" in (
+        shown
+    )
+    assert "Only the 30 prompts" in " ".join(command("report", "common", *HERE).out.split())
     # Of three models only the matchups of the one that lacks answers have prompts missing.
     every = [word for model in files for word in ("--outputs", f"{model}.jsonl")]
     assert command("run", *every, *judged, "--bad-rows", "skip", "--name", "three").code == 0

@@ -381,12 +381,12 @@ def test_gate_obeys_the_limits_of_the_config_file(command: Command, store: Store
     config.write_text("[gate]\nmin_win_rate = 0.7\n")
     assert command("gate", "first", *HERE).code == 6
     assert command("gate", "first", "--min-win-rate", "0.5", *HERE).code == 0
-    # 60 won and 50 without a verdict: 0.55 if they were lost, 0.77 if they count as half.
-    make_run(store, "gaps", rows("B" * 60 + "X" * 50))
+    # 60 won and 20 without a verdict: 0.75 if they were lost.
+    make_run(store, "gaps", rows("B" * 60 + "X" * 20))
     config.write_text("")
-    assert command("gate", "gaps", *HERE).code == 6
-    config.write_text("[gate]\nmax_invalid = 0.5\n")
     assert command("gate", "gaps", *HERE).code == 0
+    config.write_text("[gate]\nmax_invalid = 0.2\n")
+    assert command("gate", "gaps", *HERE).code == 6
     config.write_text("[gate]\nmax_invalid = 0.5\nmax_inconsistent = 0\n")
     make_run(store, "flips", rows("B" * 60 + "I"))
     assert command("gate", "flips", *HERE).code == 6

@@ -96,19 +96,18 @@ def test_a_prompt_weighs_the_same_however_many_rows_it_has() -> None:
 
 
 @pytest.mark.parametrize(("missing", "doubts"), [(3, ()), (4, ("missing",))])
-def test_missing_pairs_count_as_half_up_to_the_limit(missing: int, doubts: tuple[str, ...]) -> None:
+def test_missing_pairs_count_against_every_claim(missing: int, doubts: tuple[str, ...]) -> None:
+    """All lost for the lower end, all won for the upper one; 4 of 301 are more than 1 %, and so
+    worth a word. As half only at the caller's word."""
     outcomes = [WIN_A] * 200 + [WIN_B] * 97 + [INVALID] * missing
     found = win_rate(outcomes)
     critical = normal_quantile(0.95)
-    if doubts:  # 4 of 301 are more than 1 %: all lost for the lower end, all won for the upper
-        low, _ = score_interval(200, 0, 97 + missing, critical=critical)
-        _, high = score_interval(200 + missing, 0, 97, critical=critical)
-    else:
-        low, high = score_interval(200, missing, 97, critical=critical)
+    low, _ = score_interval(200, 0, 97 + missing, critical=critical)
+    _, high = score_interval(200 + missing, 0, 97, critical=critical)
     assert found.doubts == doubts
     assert (found.low, found.high) == (low, high)
-    absent = win_rate(outcomes[:297], circumstances=Circumstances(absent=missing))
-    assert (absent.low, absent.high) == (found.low, found.high)
+    halved = win_rate(outcomes, circumstances=Circumstances(missing="half"))
+    assert (halved.low, halved.high) == score_interval(200, missing, 97, critical=critical)
 
 
 def test_the_sign_test_looks_at_decisive_pairs() -> None:

@@ -34,7 +34,7 @@ STATUS: dict[Ruling, int] = {
 # What takes a doubt away, where something can.
 _REMEDIES: dict[Doubt, str] = {
     "one_order": "judge both orders (run without --no-swap), or take one with --allow-one-order",
-    "missing": "--retry what has no verdict, or allow more with --max-invalid and --max-skipped",
+    "missing": "--retry what has no verdict, or say with --missing half that it is like the rest",
     "pending": "finish the run: the same evenhand run goes on",
     "position": "take another judge; evenhand audit and evenhand probe tell how far to trust one",
     "drawn_order": "judge more pairs in both orders with --both-orders; evenhand plan --orders "

@@ -376,15 +376,23 @@ MaxInvalid = Annotated[
     float | None,
     typer.Option(
         "--max-invalid",
-        help="Up to this share of pairs, those without a valid verdict count as half; beyond it "
-        "they count against any claim. Default: 0.01.",
+        help="Conclude nothing where a larger share of pairs has no valid verdict. Up to there "
+        "they count against the claim.",
     ),
 ]
 MaxSkipped = Annotated[
     float | None,
     typer.Option(
         "--max-skipped",
-        help="The same for rows that were skipped or have no partner. Default: 0.01.",
+        help="The same for rows that were skipped or have no partner.",
+    ),
+]
+MissingOption = Annotated[
+    Literal["against", "half"] | None,
+    typer.Option(
+        "--missing",
+        help="What pairs without a verdict count as: against the claim (default), or half, which "
+        "is your word that they are like the others.",
     ),
 ]
 AllowOneOrder = Annotated[
@@ -642,6 +650,7 @@ class Counting:
     ties: TiesOption = "half"
     max_invalid: MaxInvalid = None
     max_skipped: MaxSkipped = None
+    missing: MissingOption = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -656,10 +665,14 @@ class Claiming:
         from evenhand.report.conclusions import ConclusionLimits
         from evenhand.settings import load_settings
 
-        default, set_up = ConclusionLimits(), load_settings().gate
+        set_up = load_settings().gate
+        given = [getattr(counting, name) for name in ("max_invalid", "max_skipped")]
+        set_ups = (set_up.max_invalid, set_up.max_skipped)
+        invalid, skipped = (s if g is None else g for g, s in zip(given, set_ups, strict=True))
         return ConclusionLimits(
-            max_invalid=first_given(counting.max_invalid, set_up.max_invalid, default.max_invalid),
-            max_skipped=first_given(counting.max_skipped, set_up.max_skipped, default.max_skipped),
+            max_invalid=invalid,
+            max_skipped=skipped,
+            missing=counting.missing or set_up.missing or "against",
             allow_one_order=self.allow_one_order,
             smallest_effect=self.smallest_effect,
             growing=self.growing,

@@ -92,6 +92,26 @@ def _labels_see_a_coin(conclusion: Conclusion, limits: ConclusionLimits) -> Hold
     )
 
 
+def _too_much_missing(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """More pairs without a verdict than the caller allows."""
+    valid, invalid = conclusion.win_rate.counts.valid, conclusion.win_rate.counts.invalid
+    every = valid + invalid + conclusion.skipped
+    for part, most, option in (
+        (invalid, limits.max_invalid, "max-invalid"),
+        (conclusion.skipped, limits.max_skipped, "max-skipped"),
+    ):
+        if most is not None and part > most * every:
+            values = {"part": part, "n": every}
+            return Hold(
+                code="missing",
+                blocks=EVERY_RULING,
+                sentence=Message("no_conclusion.missing", **_called(conclusion), **values),
+                line=Message("gate.too_much_missing", **values, option=option, percent=100 * most),
+                remedy=Message("gate.next_retry"),
+            )
+    return None
+
+
 def _orders_contradict(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
     rate, both = conclusion.win_rate, conclusion.both_orders
     if conclusion.claimed.estimator != "judge" or not rate.mostly_flips:
@@ -126,7 +146,12 @@ def _may_be_chance(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | N
 
 
 # In the order in which they take the claim's place: the first that has a sentence is the headline.
-REASONS: tuple[Reason, ...] = (_labels_see_a_coin, _orders_contradict, _may_be_chance)
+REASONS: tuple[Reason, ...] = (
+    _labels_see_a_coin,
+    _too_much_missing,
+    _orders_contradict,
+    _may_be_chance,
+)
 
 
 def settled(
@@ -136,7 +161,7 @@ def settled(
     reasons = (reason(conclusion, limits) for reason in REASONS)
     holds = tuple(hold for hold in reasons if hold is not None)
     held = conclusion.model_copy(update={"holds": holds})
-    messages = (*_headline(held, limits), *trust)
+    messages = (*_headline(held, limits), *_scope(held, limits), *trust)
     return held.model_copy(update={"messages": messages, "sentence": render(messages)})
 
 
@@ -159,6 +184,16 @@ def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Mess
         yield claim_message(claimed, conclusion.names)
         if limits.smallest_effect is not None and low is not None and high is not None:
             yield _effect(low, high, limits.smallest_effect)
+
+
+def _scope(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
+    """What the caller left out of the claim."""
+    if conclusion.left_out:
+        prompts = conclusion.claimed.prompts or conclusion.claimed.n
+        yield Message("trust.common_prompts", n=prompts, left=conclusion.left_out)
+    missing = conclusion.win_rate.counts.invalid + conclusion.skipped
+    if limits.missing == "half" and missing:
+        yield Message("trust.missing_half", n=missing)
 
 
 def claim_message(claimed: ClaimedRate, names: tuple[str, str]) -> Message:

@@ -102,6 +102,7 @@ class Conclusion(Model):
     position: PositionBias
     labels: LabelRecord | None = None
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
+    left_out: int = 0  # prompts that one of the two did not answer, by --prompts common
     both_orders: int = 0  # valid pairs that were judged in both
     grown_from: tuple[str, ...] = ()  # earlier runs over a part of these pairs: each was a look
     identical: int = 0  # pairs of identical responses: ties by rule, about which nobody was asked
@@ -327,6 +328,7 @@ class _Reader:
                 position=position,
                 labels=labels,
                 skipped=known.absent,
+                left_out=self._without_partner(matchup) if self._run.on_common_prompts else 0,
                 both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,
                 grown_from=grown_from,
                 identical=by_rule,
@@ -354,11 +356,12 @@ class _Reader:
         a share."""
         pairs, skipped = self._tally.pairs, self._tally.skipped_rows - self._run.unpaired_rows
         others = -(-skipped * matchup.pairs // pairs) if pairs else skipped
-        if self._run.on_common_prompts:
-            return others
-        lost = self._run.without_partner
+        return others if self._run.on_common_prompts else others + self._without_partner(matchup)
+
+    def _without_partner(self, matchup: Matchup) -> int:
         models = {matchup.models, matchup.models[::-1]}
-        return others + sum(m.prompts for m in lost if (m.model_a, m.model_b) in models)
+        lost = self._run.without_partner
+        return sum(each.prompts for each in lost if (each.model_a, each.model_b) in models)
 
     def _decision(self, *, alpha: float, seed: int) -> tuple[SequentialDecision | None, str | None]:
         """With its account."""
@@ -506,8 +509,7 @@ class RowFacts:
             flipped=self._flipped[rows] if flips and self._flipped.size else None,
             one_order=one_order,
             drawn=self._drawn[rows] if self._drawn.size else None,
-            max_invalid=self._limits.max_invalid,
-            max_absent=self._limits.max_skipped,
+            missing=self._limits.missing,
         )
 
 

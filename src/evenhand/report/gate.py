@@ -22,7 +22,7 @@ from evenhand.report.conclusions import (
     Ties,
     conclude,
 )
-from evenhand.stats.rates.win_rate import Doubt, WorstCase
+from evenhand.stats.rates.win_rate import Doubt, Missing, WorstCase
 from evenhand.store import Store
 
 Ruling = Literal["pass", "fail", "undecided"]
@@ -52,6 +52,7 @@ class GateCheck(Model):
     invalid: int
     flips: int  # pairs whose orders chose differently, also where they were averaged
     skipped: int
+    left_out: int = 0  # prompts that one of the two did not answer, by --prompts common
     pending: int
     worst_case: WorstCase | None
     doubts: tuple[Doubt, ...]
@@ -126,14 +127,15 @@ def judge_gate(
         raise InputError(
             Message("report.max_inconsistent_outside", max_inconsistent=max_inconsistent)
         )
-    rule = _Rule(conclusions, GateOptions(min_win_rate, max_inconsistent))
+    allowed = limits or ConclusionLimits()
+    rule = _Rule(conclusions, GateOptions(min_win_rate, max_inconsistent, allowed.missing))
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
     return GateReport.of_parts(
         conclusions,
         ruling=_whole([check.ruling for check in checks]),
         min_win_rate=min_win_rate,
         alpha=round(1 - conclusions.level, 12),
-        limits=limits or ConclusionLimits(),
+        limits=allowed,
         max_inconsistent=max_inconsistent,
         checks=checks,
         reason=None if checks else _nothing(conclusions),
@@ -159,6 +161,7 @@ def _nothing(conclusions: Conclusions) -> Message:
 class GateOptions:
     threshold: float
     max_inconsistent: float | None = None
+    missing: Missing = "against"
 
 
 GateReason: TypeAlias = Callable[[Conclusion, GateOptions], Hold | None]
@@ -215,6 +218,7 @@ class _Rule:
             invalid=counts.invalid,
             flips=rate.flips,
             skipped=conclusion.skipped,
+            left_out=conclusion.left_out,
             pending=conclusion.pending,
             worst_case=rate.worst_case,
             doubts=rate.doubts,
@@ -283,6 +287,10 @@ class _Rule:
             yield Message("gate.people", **people.model_dump(by_alias=False))
         if conclusion.skipped:
             yield Message("gate.skipped", n=conclusion.skipped)
+        if conclusion.left_out:
+            yield Message("gate.common_prompts", n=conclusion.left_out)
+        if self._options.missing == "half" and (counts.invalid or conclusion.skipped):
+            yield Message("gate.missing_half")
         if rate.worst_case is not None:
             worst = rate.worst_case
             yield Message("gate.worst_case", low=worst.low, high=worst.high)

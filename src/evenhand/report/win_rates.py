@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,12 @@ from evenhand.contract.codes import WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.intervals import sign_test_p
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.win_rate import (
     FEWEST_DECIDED,
     Circumstances,
+    Missing,
     TestedMean,
     Ties,
     WinRate,
@@ -262,30 +262,39 @@ def _grouped(members: NDArray[Any], count: int) -> Iterator[tuple[int, Rows]]:
 
 
 class ConclusionLimits(Model):
-    """What a conclusion may leave uncounted before it counts against every claim.
+    """What a conclusion takes for granted, and what keeps it from being one.
 
-    Shares of all pairs: invalid verdicts, and rows that were skipped or had no partner.
+    `max_invalid` and `max_skipped` are shares of all pairs: with more invalid verdicts, or more
+    rows that were skipped or had no partner, nothing is concluded. Up to there what is missing
+    counts against every claim, unless `missing` is "half", which is the caller's word.
     `allow_one_order` is the caller's word that one fixed order will do. `smallest_effect` is the
     difference from one half that matters to the caller. `growing`: more rows will follow, so that
     every interval holds for any number of looks.
     """
 
-    max_invalid: float = MAX_INVALID
-    max_skipped: float = 0.01
+    max_invalid: float | None = None
+    max_skipped: float | None = None
+    missing: Missing = "against"
     allow_one_order: bool = False
     smallest_effect: float | None = None
     growing: bool = False
 
     def checked(self) -> ConclusionLimits:
         for name in ("max_invalid", "max_skipped"):
-            if not 0 <= getattr(self, name) <= 1:
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
                 raise InputError(
-                    Message(
-                        "report.share_outside",
-                        name=name.replace("_", "-"),
-                        self=getattr(self, name),
-                    )
+                    Message("report.share_outside", name=name.replace("_", "-"), self=share)
                 )
+        if self.missing not in get_args(Missing):
+            raise InputError(
+                Message(
+                    "stats.choice_unknown",
+                    value=self.missing,
+                    name="missing",
+                    taken=list(get_args(Missing)),
+                )
+            )
         if self.smallest_effect is not None and not 0 < self.smallest_effect < 0.5:
             raise InputError(
                 Message("report.smallest_effect_outside", smallest_effect=self.smallest_effect)

@@ -12,9 +12,6 @@ from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPla
 from evenhand.store import Store
 from evenhand.store.records import PrefixColumns
 
-# A decision holds only while at most this share of the pairs has no verdict.
-MAX_INVALID = 0.01
-
 _SCORE = {WIN_A: 1.0, WIN_B: 0.0, TIE: 0.5, INCONSISTENT: 0.5}
 
 
@@ -27,7 +24,8 @@ class SettledPrefix:
         self._judge_id = judge_id
         self._place = 0
         self._whole = False
-        self._rows = self._missing = self._flips = self._wins = 0
+        self._missing = self._flips = self._wins = 0
+        self._scores: Counter[float] = Counter()
         self.test = test
 
     @classmethod
@@ -43,7 +41,8 @@ class SettledPrefix:
         for place, score in _scores(columns):
             self._place = place
             self.test.add(score)
-        self._rows += len(columns.outcome)
+            if score is not None:
+                self._scores[score] += 1
         counts = Counter(columns.outcome)
         self._missing += counts[INVALID]
         self._flips += counts[INCONSISTENT]  # averaged ones are among them
@@ -53,10 +52,15 @@ class SettledPrefix:
 
     @property
     def decides(self) -> bool:
-        """Whether a run may stop here: what has no verdict would count against the decision, and
-        where the orders mostly contradict each other nothing is concluded."""
-        few = self._missing <= MAX_INVALID * self._rows
-        return few and not self.mostly_flips and self.test.decision is not None
+        """Whether a run may stop here: not where the orders mostly contradict each other, nor where
+        it would be undecided with what has no verdict against the leader, as gates count it."""
+        decision = self.test.decision
+        if decision is None or self.mostly_flips:
+            return False
+        if not self._missing:
+            return True
+        lost = Counter({0.0 if decision.decided == "A" else 1.0: self._missing})
+        return self.test.would_decide(self._scores + lost)
 
     @property
     def mostly_flips(self) -> bool:

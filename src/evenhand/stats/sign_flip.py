@@ -28,10 +28,11 @@ _ROUNDING = 1e-12
 
 
 class SignFlipTest(Model):
-    """Two-sided; `decisive` prompts are those whose mean is not one half."""
+    """Two-sided; `decisive` prompts are those whose mean is not one half. It is held to `alpha`."""
 
     p_value: float
     decisive: int
+    alpha: float = 0.05
 
 
 def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlipTest:

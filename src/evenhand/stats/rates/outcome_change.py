@@ -27,6 +27,7 @@ from evenhand.stats.outcomes import Codes, confidence_level, outcome_codes, same
 from evenhand.stats.rates.win_rate import (
     CAUTION,
     FEWEST_DECIDED,
+    MANY_MISSING,
     Circumstances,
     Doubt,
     lower_end,
@@ -271,14 +272,13 @@ class _Ends:
         self._always_valid = always_valid
         self.doubts: dict[Doubt, None] = {}
         self._pending = max(each.known.pending for each in self._sides)
-        allowed = min(each.known.max_invalid for each in self._sides)
         missing = int((~valid).sum())
+        against = any(each.known.missing == "against" for each in self._sides)
         if self._pending:
             self.doubts["pending"] = None
-        if missing > allowed * valid.size:
+        if missing > MANY_MISSING * valid.size and against:
             self.doubts["missing"] = None
-        # As half, up to the limit; beyond it, against the claim.
-        self._lost = bool(self.doubts)
+        self._lost = bool(self._pending) or against
 
     def end(self, sign: float) -> float:
         first, second = self._sides

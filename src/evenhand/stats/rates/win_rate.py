@@ -47,6 +47,7 @@ from evenhand.stats.sign_flip import SignFlipTest, sign_flip_test
 
 Ties: TypeAlias = Literal["half", "excluded", "wins"]
 Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
+Missing: TypeAlias = Literal["against", "half"]
 Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "missing", "pending"]
 
 # Below this the score interval of single pairs errs by up to 4 % on a side; the exact one does not.
@@ -55,6 +56,8 @@ EXACT_BELOW = 50
 FEWEST_DECIDED = 20
 # Fewer decisive prompts claim nothing against one half: of five, even all alike are 6 % (2/2⁵).
 FEWEST_DECISIVE = 6
+# Beyond this share of pairs without a verdict the sentence speaks of them, whatever they change.
+MANY_MISSING = 0.01
 # The share of inconsistent pairs is taken at the upper end of its one-sided 75 % interval: at its
 # estimate, a judge close to a coin passes up to 12 % of gates that it should not.
 CAUTION = 0.6744897501960817
@@ -127,7 +130,7 @@ class WinRate(Model):
         test = self.sign_flip
         if test is None:
             return False
-        return test.decisive < FEWEST_DECISIVE or test.p_value > round(1 - self.level, 12)
+        return test.decisive < FEWEST_DECISIVE or test.p_value > test.alpha
 
     @property
     def mostly_flips(self) -> bool:
@@ -148,8 +151,7 @@ class Circumstances:
     one fixed order, which shows nothing. `drawn`: judged in one order that was drawn at random,
     so that the position is noise; how much of it the other rows tell. `absent` pairs never came to
     a verdict (skipped, without a partner), and `pending` ones have not yet, in an order that is not
-    random. Up to `max_invalid` and `max_absent` what is missing counts as half, and beyond that
-    against every claim.
+    random. What is missing counts against every claim, or as half where the caller says so.
     `discriminates`: the judge was shown elsewhere to tell responses apart.
     """
 
@@ -158,8 +160,7 @@ class Circumstances:
     drawn: NDArray[np.bool_] | None = None
     absent: int = 0
     pending: int = 0
-    max_invalid: float = 0.01
-    max_absent: float = 0.01
+    missing: Missing = "against"
     discriminates: bool = False
 
 
@@ -439,13 +440,19 @@ class _Ends:
         """Of the rows as the lower end counts them; where `mirrored`, the upper one."""
         fill, counting = self._fill(), _Counting(self._ties, mirrored=mirrored)
         scores = counting.scores(flip=self._worst, unknown=fill, as_averaged=False)
-        return sign_flip_test(*self._differences(scores, fill))
+        test = sign_flip_test(*self._differences(scores, fill))
+        return test.model_copy(update={"alpha": round(1 - self._level, 12)})
 
     def _lower(self, counting: _Counting, tested: float | None) -> float:
         fill = self._fill()
         worst = self._worst
         counted = counting.scores(flip=worst, unknown=fill)
         low = self._end(counted, fill)
+        if fill == 0.0 and not self._doubts and low <= 0.5:
+            # Few as they are, they may be what keeps the end from leaving one half out.
+            as_half = counting.scores(flip=worst, unknown=0.5)
+            if self._end(as_half, 0.5) > 0.5:
+                self._doubts["missing"] = None
         if tested is not None:
             low = tested if fill is None else min(low, tested)
         if self._ties == "wins" and not self._table.drawn:
@@ -508,12 +515,13 @@ class _Ends:
             doubts.append("one_order")
         if known.pending:
             doubts.append("pending")
-        if totals[INVALID] > known.max_invalid * rows or known.absent > known.max_absent * rows:
+        missing = float(totals[INVALID]) + known.absent
+        if missing > MANY_MISSING * rows and known.missing == "against":
             doubts.append("missing")
         self._doubts.update(dict.fromkeys(doubts))
-        if doubts:
+        if doubts or (missing and known.missing == "against"):
             return 0.0
-        return 0.5 if totals[INVALID] or known.absent else None
+        return 0.5 if missing else None
 
     def _disagreement(self) -> float:
         """The share of pairs whose orders disagree, of those in which one named a winner."""

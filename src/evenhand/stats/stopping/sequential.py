@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -154,6 +154,10 @@ class SequentialTest:
         for score in scores:
             self.add(score)
         return self._decision
+
+    def would_decide(self, scores: Mapping[float, int]) -> bool:
+        """Whether a look at these scores would settle it."""
+        return self._bets.log_capital(scores, self.plan.null_rate) >= self._enough
 
     def look(self) -> SequentialDecision:
         """What is known now: the decision, or an always-valid interval without one."""
