@@ -103,7 +103,7 @@ def test_a_judge_that_always_ties_shows_nothing(command: Command, store: Store) 
     make_run(store, "ties", rows("T" * 300))
     ran = gate(command, "ties", "--min-win-rate", "0.45")
     assert ran.code == 6
-    assert "named a winner in both orders in only 0 of 300 pairs" in ran.out
+    assert "named a winner in both orders in 0 of 300 pairs, fewer than 20" in ran.out
     # Nor does it show that a model is not much better.
     assert gate(command, "ties", "--min-win-rate", "0.6").code == 6
 
