@@ -256,9 +256,9 @@ def test_the_call_that_suggests_counts_against_the_caps(
     ran = suggest(command, unread, "--max-calls", "1")  # the repair would be the second
     assert (ran.code, len(unread.requests)) == (5, 1)
     assert "--max-calls" in ran.err or "cap" in ran.err
-    ran = suggest(command, server, "--max-cost", "1")
-    assert (ran.code, len(server.requests)) == (2, 4)
-    assert "--price" in ran.err
+    ran = suggest(command, server, "--max-cost", "0.01")  # no price is known: one call
+    assert (ran.code, len(server.requests)) == (0, 5)
+    assert "--max-cost cannot be kept: at most 1 call instead; --price" in ran.err
 
 
 def test_an_answer_that_names_no_criteria_is_asked_for_again_and_then_refused(

@@ -13,7 +13,7 @@ import pytest
 from command_line import Command
 from evenhand.settings import GateSettings, Settings, load_settings
 from scripted import answer_json
-from servers import StartServer, chat_reply
+from servers import Reply, SeenRequest, StartServer, chat_reply
 
 FILES = ("evenhand.toml", "pairs.jsonl", "prompts.jsonl")
 
@@ -33,6 +33,69 @@ def test_each_command_prints_the_next_one(command: Command, start_server: StartS
     assert "next  evenhand report pairs-" in ran.err
 
 
+def test_a_server_without_a_price_is_warned_of_and_its_calls_are_capped(
+    command: Command, start_server: StartServer
+) -> None:
+    """The file caps the cost, which nobody knows of a server of one's own."""
+    server = start_server(lambda request: chat_reply(answer_json("TIE")))
+    assert command("init").code == 0
+    assert "\nmax_cost = 5.0\n" in (command.directory / "evenhand.toml").read_text("utf-8")
+    local = ("--judge", "openai:my-own-7b", "--base-url", server.url, "--store", "s.db")
+    ran = command("run", "pairs.jsonl", *local)
+    assert ran.code == 0, ran.err
+    assert len(server.requests) == 12
+    warning = (
+        "the price of openai:my-own-7b is not known, so --max-cost cannot be kept: at most 5,000 "
+        "calls instead; --price INPUT/OUTPUT (dollars for a million tokens) sets the price, "
+        "--max-calls the cap\n"
+    )
+    assert ran.err.index(warning) < ran.err.index("at most about 6 pairs, 12 calls")
+    # Nothing but the cap in dollars: 100 calls for each of them.
+    (command.directory / "evenhand.toml").write_text('criteria = ["accuracy"]\n', "utf-8")
+    capped = command("run", "pairs.jsonl", *local, "--max-cost", "0.05", "--fresh")
+    assert capped.code == 5
+    assert "at most 5 calls instead" in capped.err
+    assert len(server.requests) == 12 + 5
+
+
+def test_two_sides_without_a_price_are_previewed_and_asked_within_a_cap_on_calls(
+    command: Command, start_server: StartServer
+) -> None:
+    def answers(request: SeenRequest) -> Reply:
+        small = request.json["model"] == "my-own-3b"
+        return chat_reply("From the small one." if small else answer_json("TIE"))
+
+    server = start_server(answers)
+    assert command("init", "--judge", "openai:my-own-7b").code == 0
+    test: tuple[str, ...] = (
+        "ab",
+        "prompts.jsonl",
+        "--a",
+        "openai:my-own-3b",
+        "--b",
+        "openai:my-own-7b",
+    )
+    sent = [f"--{side}base-url" for side in ("", "a-", "b-")]
+    test += (*(word for each in sent for word in (each, server.url)), "--store", "s.db")
+    preview = command(*test, "--max-cost", "5", "--dry-run")
+    assert preview.code == 0, preview.err
+    assert "cost     not known (--price sets it)" in preview.out
+    # Six answers of each side, and six pairs in both orders.
+    assert "calls    at most about 24\n" in preview.out
+    assert server.requests == []
+    (command.directory / "evenhand.toml").write_text('criteria = ["accuracy"]\n', "utf-8")
+    judged = (*test, "--judge", "openai:my-own-7b", "--max-cost", "0.1")
+    ran = command(*judged)
+    assert ran.code == 5
+    assert "--b-price INPUT/OUTPUT" in ran.err
+    assert len(server.requests) == 10
+    # The cap holds over all commands of the test.
+    assert command(*judged).code == 5
+    assert len(server.requests) == 10
+    assert command(*test, "--judge", "openai:my-own-7b", "--max-cost", "0.3").code == 0
+    assert len(server.requests) == 24
+
+
 def test_the_config_file_holds_every_setting(command: Command) -> None:
     command("init")
     text = (command.directory / "evenhand.toml").read_text("utf-8")
@@ -50,7 +113,7 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
     assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.01, 0.01)
     # What is commented out is what holds without it.
     shown = re.findall(r"^# (\w+ = \S+)", text, re.MULTILINE)
-    assert len(shown) == 15
+    assert len(shown) == 16
     tomllib.loads("\n".join(shown))
 
 

@@ -266,9 +266,6 @@ def test_a_cap_on_cost_uses_the_price_that_is_given(
 
     server = start_server(told)
     arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--concurrency", "1"))
-    ran = command(*arguments, "--max-cost", "0.02")
-    assert ran.code == 2
-    assert "--price" in ran.err
     # 0.001 + 0.003 dollars a call: five calls are 0.02.
     ran = command(*arguments, "--max-cost", "0.02", "--price", "1/3", "--json")
     assert (ran.code, ran.json["stoppedBy"], ran.json["calls"]) == (5, "max-cost", 5)

@@ -103,7 +103,9 @@ def suggest(
                 with open_store(options.store) as store:
                     known = stored_criteria(store, str(options.name))
             if known is None:
-                known, left = await suggest_within(plan, read.prompts, options)
+                known, left = await suggest_within(
+                    plan, read.prompts, options, announce=session.note
+                )
             if not read.rows:
                 return known, None
             sources = read.pairs(known)

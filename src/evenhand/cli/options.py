@@ -730,6 +730,7 @@ class RunLimits:
             max_calls=set_up.max_calls if self.max_calls is None else self.max_calls,
             max_cost=set_up.max_cost if self.max_cost is None else self.max_cost,
             price=read_price(self.price),
+            caps_unpriced=True,
             fresh=self.fresh,
             retry=tuple(cast("list[Again]", self.retry or [])),
             keep_going_unread=self.keep_going_unread,

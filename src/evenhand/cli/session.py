@@ -82,6 +82,13 @@ def err() -> Console:
     return Console(file=sys.stderr, highlight=False)
 
 
+def note(text: str) -> None:
+    """A line on standard error."""
+    from rich.text import Text
+
+    err().print(Text.assemble(("note  ", "yellow"), one_line(text)), soft_wrap=True)
+
+
 def present(report: R, show: Callable[[Console, R], None], *, as_json: bool) -> None:
     """What a command has to say: as JSON, or as `show` shows it."""
     if as_json:

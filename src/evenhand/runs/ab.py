@@ -39,7 +39,7 @@ from evenhand.runs.generation import (
     in_blocks,
 )
 from evenhand.runs.options import BadRows, RunOptions
-from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, price_of
+from evenhand.runs.plan import AppliedPrice, JudgePlan, apply_price, find_or_create, price_of
 from evenhand.runs.progress import Observer, Progress
 from evenhand.runs.sources import describe_files, refusal_of
 from evenhand.runs.stop import Stop, StoppedBy
@@ -379,6 +379,11 @@ async def run_ab(
     generation, observer = pairs.generation, observer or Observer()
     store = generation.store
     prices = check_sides(generation, options)
+    for its in prices:
+        if its.unknown:
+            observer.announce(its.note or "")
+    if any(its.unknown for its in (*prices, *(apply_price(plan, options) for plan in judges))):
+        options = replace(options, max_calls=options.calls_unpriced)
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     generation.prepare(run, judges[0].config.retry_policy, stop)
@@ -421,7 +426,11 @@ async def run_ab(
         run=judged,
         stopped_by=stop.by,
         error=error_of(stop),
-        notes=(*prices, *notes_on_answers(made), *_why_capped(stop)),
+        notes=(
+            *(its.note for its in prices if its.note),
+            *notes_on_answers(made),
+            *_why_capped(stop),
+        ),
     )
 
 
@@ -430,12 +439,11 @@ async def stop_without_pairs(pairs: GeneratedPairs, stop: Stop) -> None:
         stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
 
 
-def check_sides(generation: Generation, options: RunOptions) -> list[str]:
-    """Refuses sides that are the same. A cap needs a price of each; what is assumed is said."""
+def check_sides(generation: Generation, options: RunOptions) -> list[AppliedPrice]:
+    """Refuses sides that are the same. A cap needs a price of each."""
     _refuse_same_sides(generation)
-    capped = options.max_cost is not None
     applied = [
-        price_of(side.model, side.price, capped=capped, option=f"{letter}-price")
+        price_of(side.model, side.price, options, option=f"{letter}-price")
         if isinstance(side, ModelSide)
         else None
         for letter, side in zip("ab", generation.sides, strict=True)
@@ -445,7 +453,8 @@ def check_sides(generation: Generation, options: RunOptions) -> list[str]:
         for side, its in zip(generation.sides, applied, strict=True)
     )
     generation.sides = (one, two)
-    return [its.note for its in applied if its is not None and its.note]
+    generation.unpriced = any(its is not None and its.unknown for its in applied)
+    return [its for its in applied if its is not None]
 
 
 def _refuse_same_sides(generation: Generation) -> None:

@@ -21,6 +21,7 @@ class Budget:
         self._stop = stop
         self._max_calls = max_calls
         self._max_cost = max_cost
+        self._unpriced_allowed = False
         self._in_flight = 0
         self._priced = 0
         self.calls = 0
@@ -29,6 +30,10 @@ class Budget:
         self.uncounted = 0  # answers that came without their tokens
         self.input_tokens = 0
         self.output_tokens = 0
+
+    def cap_unpriced(self, most_calls: int | None) -> None:
+        """Where a price is not known from the start, calls are capped in its place."""
+        self._max_calls, self._unpriced_allowed = most_calls, True
 
     def begin(self) -> bool:
         """Whether one more call may begin; where not, the run is asked to stop."""
@@ -101,7 +106,7 @@ class Budget:
         )
 
     def stop_where_unpriced(self) -> None:
-        if self._max_cost is not None and self.unpriced:
+        if self._max_cost is not None and self.unpriced and not self._unpriced_allowed:
             self._stop.ask("max-cost", CapReached(Message("runs.cost_unknown")))
 
     @property

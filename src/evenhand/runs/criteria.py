@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,18 +98,26 @@ def read_criteria_data(
 
 
 async def suggest_within(
-    plan: JudgePlan, prompts: Sequence[str], options: RunOptions
+    plan: JudgePlan,
+    prompts: Sequence[str],
+    options: RunOptions,
+    *,
+    announce: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Criterion, ...], RunOptions]:
     """The criteria that a judge suggests, and the options with what that leaves of the caps."""
     stop, judge = Stop(), plan.judge
-    price = price_of(judge, plan.price or options.price, capped=options.max_cost is not None).price
+    applied = price_of(judge, plan.price or options.price, options)
     budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
+    if applied.unknown:
+        budget.cap_unpriced(options.calls_unpriced)
+        if announce is not None:
+            announce(applied.note or "")
     gate = CallGate(
         adaptive_limit(judge, 1),
         Pace(requests=options.rpm, tokens=options.tpm),
         clock=time.monotonic,
     )
-    asked = GatedJudge(judge, gate, budget, price=price)
+    asked = GatedJudge(judge, gate, budget, price=applied.price)
     try:
         criteria, _ = await ask_for_criteria(asked, prompts, plan.config)
     except Stopped:

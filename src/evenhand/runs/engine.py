@@ -401,6 +401,10 @@ class _Engine:
         await asyncio.to_thread(store.note_environment, run.id, environment())
         prices = [apply_price(plan, self._options) for plan in self._judges]
         self._notes += [each.note for each in prices if each.note]
+        for its in prices:
+            if its.unknown:
+                self._budget.cap_unpriced(self._options.calls_unpriced)
+                self._observer.announce(its.note or "")
         if self._options.retry:
             await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
             await asyncio.to_thread(store.update_run, run.id, state="stopped")

@@ -172,6 +172,7 @@ class Generation:
     budget: Budget = field(init=False)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     salt: str | None = None  # of a fresh run, which shares no answers
+    unpriced: bool = False  # a side's price is not known
     report: Callable[[int, int], None] = lambda done, total: None
     done: int = 0
     total: int = 0
@@ -205,6 +206,8 @@ class Generation:
         """Ends when all is answered, or the stop is asked and what is in flight has come. The
         caller holds the run; `report` gets how many answers there are, of how many."""
         self.budget = Budget(self.stop, max_calls=caps.max_calls, max_cost=caps.max_cost)
+        if self.unpriced:
+            self.budget.cap_unpriced(caps.calls_unpriced)
         self.report = report
         work: list[tuple[ModelSide, list[tuple[PromptRow, int, str]]]] = []
         for name, side in zip(SIDES, self.sides, strict=True):

@@ -14,6 +14,8 @@ from evenhand.messages import Message
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
 ExecutorName = Literal["local", "ray"]
+# For a dollar: a call of a large hosted model, with reasons, costs about a cent.
+_UNPRICED_CALLS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class RunOptions:
     max_calls: int | None = None
     max_cost: float | None = None
     price: Price | None = None  # the caller's own, where no list has the judge
+    caps_unpriced: bool = False  # calls, where no price is known for max_cost; else it is refused
     fresh: bool = False
     retry: tuple[Again, ...] = ()
     bad_rows: BadRows = "stop"
@@ -104,6 +107,14 @@ class RunOptions:
 
         self._check_executor()
         self._check_batch()
+
+    @property
+    def calls_unpriced(self) -> int | None:
+        """The cap on calls where a price is not known; None where max_cost is refused for it."""
+        if not self.caps_unpriced or self.max_cost is None or self.batch or self.executor == "ray":
+            return None
+        usual = math.ceil(_UNPRICED_CALLS * self.max_cost)
+        return usual if self.max_calls is None else self.max_calls
 
     def less(self, calls: int, cost_usd: float | None) -> RunOptions:
         """With what is left of the caps; without a call, what is stored still gives its

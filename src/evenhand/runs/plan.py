@@ -196,33 +196,42 @@ class AppliedPrice:
     price: Price | None
     note: str | None = None
     writing: Price | None = None
+    unknown: bool = False  # so that calls are capped, where cost was to be
 
 
 def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
-    own, capped = plan.price or options.price, options.max_cost is not None
-    its = price_of(plan.judge, own, capped=capped)
+    own = plan.price or options.price
+    its = price_of(plan.judge, own, options)
     writer = writer_of(plan.judge)
     if writer is plan.judge or not plan.config.writes(plan.judge.traits):
         return replace(its, writing=its.price)
     # A list's price is the writer's own, while the caller's was given for the judge.
     if price_known(model_of(writer), writer.traits):
         return its
-    writing = price_of(writer, own, capped=capped)
-    return replace(its, note=its.note or writing.note, writing=writing.price)
+    writing = price_of(writer, own, options)
+    return replace(
+        its,
+        note=its.note or writing.note,
+        writing=writing.price,
+        unknown=its.unknown or writing.unknown,
+    )
 
 
 def price_of(
-    judge: Judge, own: Price | None, *, capped: bool, option: str = "price"
+    judge: Judge, own: Price | None, options: RunOptions, *, option: str = "price"
 ) -> AppliedPrice:
     """The caller's price, or the lists'. A cap on cost needs one or the other."""
     model = model_of(judge)
-    if own is not None or not capped:
+    if own is not None or options.max_cost is None:
         return AppliedPrice(own)
     if price_known(model, judge.traits):
         return AppliedPrice(None)
     assumed = list_price_by_model(model) if model else None
     if assumed is None:
-        raise InputError(Message("runs.price_unknown", name=judge.name, option=option))
+        calls, names = options.calls_unpriced, {"name": judge.name, "option": option}
+        if calls is None:
+            raise InputError(Message("runs.price_unknown", **names))
+        return AppliedPrice(None, Message("runs.calls_capped", n=calls, **names), unknown=True)
     return AppliedPrice(
         assumed,
         Message(
