@@ -1,6 +1,6 @@
 """Claude asks evenhand, over HTTP, which of two answers is better.
 
-Needs `pip install evenhand anthropic httpx`, ANTHROPIC_API_KEY, and a server at EVENHAND_URL
+Needs `pip install . anthropic httpx`, ANTHROPIC_API_KEY, and a server at EVENHAND_URL
 (`evenhand serve`). Without a server, `evenhand.tools.run_tool_sync(block.input, "openai:…")` is
 the same call, judged in this process.
 """

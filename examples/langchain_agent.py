@@ -1,6 +1,6 @@
 """An agent of LangChain that asks evenhand, over HTTP, which of two answers is better.
 
-Needs `pip install evenhand langchain langchain-openai httpx`, OPENAI_API_KEY, and a server at
+Needs `pip install . langchain langchain-openai httpx`, OPENAI_API_KEY, and a server at
 EVENHAND_URL (`evenhand serve`). Without a server, `evenhand.tools.langchain_tool("openai:…")` is
 the same tool, judged in this process.
 """

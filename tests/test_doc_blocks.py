@@ -25,7 +25,6 @@ from command_line import environment
 from doc_blocks import Block, Shell, blocks_of, looks_like, steps_of
 from evenhand.cli.main import app
 from forked import write_command
-from run_data import write_lines
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
 
@@ -81,27 +80,6 @@ def sample_judge(request: SeenRequest) -> Reply:
 USAGE = {"prompt_tokens": 900, "completion_tokens": 250}
 
 
-def make_files(directory: Path) -> None:
-    """What the pages' commands name beside the sample's own files."""
-    pair = {"prompt": "What is 7 times 8?", "responseA": "54", "responseB": "56"}
-    (directory / "pair.json").write_text(json.dumps(pair | {"criteria": ["accuracy"]}), "utf-8")
-    for name, text in {"task": "What is 7 times 8?", "old": "54", "new": "56"}.items():
-        (directory / f"{name}.txt").write_text(text, "utf-8")
-    pairs = [
-        {"id": each, "prompt": prompt, "response_a": old, "response_b": new}
-        for prompt, (each, old, new) in ANSWERS.items()
-    ]
-    write_lines(directory / "pairs.jsonl", pairs)
-    labels = {
-        row["id"]: {"A": "A", "B": "B", "TIE": "TIE"}[row["verdict_as_shown"]]
-        for row in rows("judge.jsonl")
-        if row["pass"] == "original"
-    }
-    write_lines(directory / "labelled.jsonl", [p | {"label": labels[p["id"]]} for p in pairs])
-    tiny = [row | {"response": "I do not know."} for row in rows("old.jsonl")]
-    write_lines(directory / "tiny.jsonl", tiny)
-
-
 def surroundings(directory: Path, server: JudgeServer) -> dict[str, str]:
     (directory / "bin").mkdir(exist_ok=True)
     write_command(directory / "bin")
@@ -132,7 +110,6 @@ def judged(server: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """The sample, with runs of it in the store: `sample`, and `league` with a third model."""
     directory = tmp_path_factory.mktemp("sample")
     shutil.copytree(SAMPLE, directory, dirs_exist_ok=True)
-    make_files(directory)
     shell = Shell(directory, surroundings(directory, server))
     run = "evenhand run -c correctness -c clarity --price 0.25/2.00"
     for command in (

@@ -212,3 +212,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
                 waiting.append(page)
     unreached = {path for path in DOCS.glob("*.md") if path.resolve() not in reached}
     assert unreached == set()
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    """Before a release, only a clone can be installed."""
+    root = Path(__file__).parent.parent
+    pages = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "examples").glob("*.py")]
+    catalogues = (root / "src" / "evenhand" / "messages").glob("*.toml")
+    for path in (*pages, *catalogues):
+        assert not re.search(r"pip install '?evenhand\b", path.read_text("utf-8")), path.name

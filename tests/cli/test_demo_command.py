@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import io
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from command_line import KEY, Command, judged_by, run_command
+from evenhand.cli import demo
 from parts import need_model
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
@@ -149,3 +154,15 @@ def test_first_act_is_played_live(tmp_path: Path) -> None:
     assert sum(line.startswith("demo-") for line in first.splitlines()) == 1
     assert "merely followed the place in" in first
     assert "All of them" in second
+
+
+def test_the_last_hints_can_be_pasted(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make demo` runs it by its path: a shell without that environment has no `evenhand`."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    out = io.StringIO()
+    demo._what_next(Console(file=out, width=200))
+    shown = out.getvalue()
+    assert "MODEL" not in shown
+    program = shlex.split(shown.splitlines()[-1])[0]
+    assert program.endswith("bin/evenhand")
+    assert Path(command.directory, program).is_file()

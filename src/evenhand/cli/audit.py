@@ -14,6 +14,7 @@ from evenhand.cli.figures import number, share, value
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import (
     one_line,
+    print_table,
     table_of,
 )
 from evenhand.errors import DataError, InputError, Status
@@ -470,7 +471,7 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
     table = table_of("", " ", left=("", " "), header=False)
     for name, figure in _figures(audit):
         table.add_row(Text(name), Text(figure))
-    console.print(table)
+    print_table(console, table)
     _show_confusion(console, audit)
     _show_tags(console, audit)
     if audit.disagreements:
@@ -592,7 +593,7 @@ def _show_confusion(console: Console, audit: Audit) -> None:
         counts = (row.says_a, row.says_b, row.says_tie, row.inconsistent, row.invalid)
         table.add_row(row.label, *(number(count or 0) for count in counts))
     console.print()
-    console.print(table)
+    print_table(console, table)
 
 
 def _show_tags(console: Console, audit: Audit) -> None:
@@ -605,4 +606,4 @@ def _show_tags(console: Console, audit: Audit) -> None:
         figures = share(each.accuracy), share(each.consistency)
         table.add_row(Text(one_line(each.tag)), number(each.n), *figures)
     console.print()
-    console.print(table)
+    print_table(console, table)

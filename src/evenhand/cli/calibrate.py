@@ -14,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, interval, number, p_value, percent, rate
 from evenhand.cli.terminal import (
     one_line,
+    print_table,
     show_facts,
     show_notes,
     table_of,
@@ -223,7 +224,7 @@ def _show_errors(console: Console, report: CalibrationReport) -> None:
     table.add_row("  differs from zero", _nonzero(before), _nonzero(after), Text(""))
     table.add_row("Brier score", _brier(before), _brier(after), _digits(base.base_brier))
     table.add_row("log loss", _log_loss(before), _log_loss(after), _digits(base.base_log_loss))
-    console.print(table)
+    print_table(console, table)
     console.print(Text(_beside_base_rate(report)))
     if change.brier_change is not None and change.brier_change.value is not None:
         drop = change.brier_change
@@ -300,7 +301,7 @@ def _show_bins(console: Console, report: CalibrationReport) -> None:
                 else "",
                 _drawn(each.mean_probability, share.value),
             )
-    console.print(table)
+    print_table(console, table)
 
 
 _WIDTH = 21

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -297,6 +300,18 @@ def _what_next(console: Console) -> None:
         'evenhand compare -p "What is 7 times 8?" --a "56" --b "54, I think" -c accuracy '
         "--judge local",
         'evenhand prompt -p "What is 7 times 8?" --a "56" --b "54, I think" -c accuracy',
-        "evenhand doctor --judge openai:MODEL",
+        "evenhand doctor",
     ):
-        console.print(Text(f"  {command}"), soft_wrap=True)
+        console.print(Text(f"  {command.replace('evenhand', _program(), 1)}"), soft_wrap=True)
+
+
+def _program() -> str:
+    """What a shell calls this command: `make demo` runs it in a virtual environment that the
+    caller's shell has not activated."""
+    own = Path(sys.prefix) / "bin" / "evenhand"
+    named = shutil.which("evenhand")
+    if not own.is_file() or (named is not None and Path(named).resolve() == own.resolve()):
+        return "evenhand"
+    if own.is_relative_to(Path.cwd()):
+        own = own.relative_to(Path.cwd())
+    return shlex.quote(str(own))

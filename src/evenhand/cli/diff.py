@@ -10,7 +10,14 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, number, p_value, value
 from evenhand.cli.session import opened_store
-from evenhand.cli.terminal import one_line, show_facts, show_hanging, show_notes, table_of
+from evenhand.cli.terminal import (
+    one_line,
+    print_table,
+    show_facts,
+    show_hanging,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -130,7 +137,7 @@ def _show_flow(console: Console, found: RunDiff) -> None:
     for row in found.change.flow:
         counts = (row.a, row.tie, row.inconsistent, row.b, row.invalid)
         table.add_row(row.outcome, *(number(each) if each else "·" for each in counts))
-    console.print(table)
+    print_table(console, table)
 
 
 def _show_pair(console: Console, pair: FlippedPair) -> None:

@@ -16,6 +16,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds, share, tokens
 from evenhand.cli.terminal import (
     one_line,
+    print_table,
     show_facts,
     show_notes,
     table_of,
@@ -311,7 +312,7 @@ def show_cascade(console: Console, report: CascadeReport, people: Path | None) -
         counts = (stage.asked, stage.kept, stage.abstained, stage.inconsistent, stage.invalid)
         cells = [number(count) for count in (*counts, stage.passes)]
         table.add_row(Text(one_line(stage.judge)), *cells, _cost(stage.cost_usd))
-    console.print(table)
+    print_table(console, table)
     console.print()
     facts = (
         *((f"run {place}", stage.run) for place, stage in enumerate(report.stages, start=1)),

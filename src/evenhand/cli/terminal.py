@@ -230,6 +230,9 @@ def table_of(*columns: str, left: Collection[str] = (), header: bool = True) -> 
 def print_table(console: Console, table: Table) -> None:
     """Lines stay whole in a pipe, which has no width; a terminal breaks them in their cells."""
     if not print_where_it_fits(console, table):
+        # Rich takes the width from columns that may wrap, to the last character of a name.
+        for column in table.columns:
+            column.no_wrap = False
         console.print(table)
 
 

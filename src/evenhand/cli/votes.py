@@ -14,6 +14,7 @@ from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, counted_share, number, percent
 from evenhand.cli.terminal import (
     one_line,
+    print_table,
     show_facts,
     show_notes,
     table_of,
@@ -231,7 +232,7 @@ def _show_people(console: Console, report: VotesSummary) -> None:
             number(person.skipped),
             counted_share(person.agreement) if person.agreement.of else "",
         )
-    console.print(table)
+    print_table(console, table)
     if len(report.people) > _PEOPLE_AT_MOST:
         left = number(len(report.people) - _PEOPLE_AT_MOST)
         console.print(Text(f"and {left} more in --json", "dim"))

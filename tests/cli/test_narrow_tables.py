@@ -1,0 +1,40 @@
+"""At 80 columns a table breaks its cells; no column vanishes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from command_line import Command, on_a_terminal
+from evenhand.cli.terminal import print_table, table_of
+from run_data import CRITERIA, sums, write_lines
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_no_column_vanishes_where_lines_do_not_fit(width: int) -> None:
+    out = io.StringIO()
+    table = table_of("tag", "pairs", "accuracy", "both orders agree", left=("tag",))
+    share = "97.9 % (88.9 to 99.9; 47 of 48 labelled pairs)"
+    table.add_row(Text("arithmetic"), "48", share, share)
+    print_table(Console(file=out, width=width, force_terminal=True, color_system=None), table)
+    shown = out.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    words = shown.split()
+    for word in ("tag", "pairs", "accuracy", "48", "97.9"):
+        assert word in words
+    assert "arithmetic" in shown.replace("\n", "")
+
+
+def test_an_audit_at_80_columns_names_its_tags(command: Command) -> None:
+    rows = [{**row, "label": "A", "tags": ["arithmetic"]} for row in sums(12)]
+    write_lines(command.directory / "pairs.jsonl", rows)
+    store = ("--store", "store.db", "--judge", "baseline:longer", "--name", "r")
+    assert command("run", "pairs.jsonl", *CRITERIA, *store).code == 0
+    audit = ("audit", "r", "--store", "store.db")
+    code, shown = on_a_terminal(command.directory, *audit, columns=80)
+    assert code in (0, 1), shown
+    lines = [line for line in shown.decode().splitlines() if "both orders agree" in line]
+    assert any(line.startswith("tag") for line in lines), shown
