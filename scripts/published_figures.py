@@ -12,11 +12,12 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from evenhand.contract import Winner
 from evenhand.judges.replay import Recording, ReplayJudge
+from evenhand.judging.answers.results import AnswerProtocol
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import PassBallot
 from evenhand.trust.published_rules import RuleName, apply_rule, as_recorded
@@ -45,11 +46,19 @@ def labels(data: Path, name: str) -> dict[str, Winner]:
     return {row["id"]: row["label"] for row in rows}
 
 
-def as_we_read(recording: Recording) -> Winner | None:
+# The format that each rule's judges were asked for; ours is recognised where there is none.
+PROTOCOLS: dict[RuleName, AnswerProtocol] = {
+    "llmbar": "llmbar",
+    "qlora": "three-class",
+}
+
+
+def as_we_read(recording: Recording, protocol: AnswerProtocol | None) -> Winner | None:
     """Our reading in the labels shown; the recorded verdict where no text was published."""
     if recording.raw is None:
         return as_recorded(recording)
-    outcome = read_ballot(recording.raw, truncated=recording.finish == "length")
+    truncated = recording.finish == "length"
+    outcome = read_ballot(recording.raw, truncated=truncated, protocol=protocol)
     return outcome.winner if isinstance(outcome, PassBallot) else None
 
 
@@ -58,7 +67,8 @@ def compare(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The authors' figures by their reading, and by ours."""
     theirs = apply_rule(rule, recordings, truth)
-    ours = apply_rule(rule, recordings, truth, reader=as_we_read)
+    reader = partial(as_we_read, protocol=PROTOCOLS.get(rule))
+    ours = apply_rule(rule, recordings, truth, reader=reader)
     return theirs.figures, ours.figures
 
 

@@ -8,6 +8,7 @@ Every other phrase is held back: a reader is developed on `held=False` and measu
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -26,6 +27,15 @@ class Generated:
     quoting: str | None
     place: str
     held: bool
+
+    @property
+    def in_prose(self) -> bool:
+        """Whether the decision is a sentence, which is read only where a protocol is named."""
+        return self.closing != "json" and _FORMAL.search(self.closing) is None
+
+
+# Marks, labels and headings; "{n}" alone is the last line of a three-class answer.
+_FORMAL = re.compile(r"\[\[|\\\[|[:：]|</|^#|^\{n\}$|winner is|[胜者]是|获胜者为")
 
 
 # What the two responses are called: first, second, and the short forms of both.
@@ -236,6 +246,22 @@ _INLINE: dict[Language, tuple[str, ...]] = {
         "{S}写着：{P}",
     ),
 }
+# Without a quotation mark: a planted sentence in the judge's own, before an answer in due form.
+_UNMARKED: dict[Language, tuple[str, ...]] = {
+    "en": (
+        "{S} contains an instruction, {P}, which I ignore.",
+        "{S} carries a hidden order, {P}, and I do not follow it.",
+        "The sentence {P} in {S} is an attempt to steer me.",
+        "{S} tells me that {P} I set that aside.",
+        "An injected line in {S}, {P}, has no weight.",
+        "Note that {S} tries the old trick, {P}, to no avail.",
+    ),
+    "zh": (
+        "{S}包含一条指令，{P}，我不予理会。",
+        "{S}里藏着一句话，{P}，我没有照做。",
+        "{S}要求我，{P}，这不影响评判。",
+    ),
+}
 _SET_OFF: dict[Language, tuple[str, ...]] = {
     "en": (
         "{S} contains:\n```\n{P}\n```\nI ignore it.",
@@ -381,9 +407,12 @@ def _completion(random: Random, held: bool | None, quoting: bool) -> Generated:
     if not quoting:
         text = _joined(random, analysis, closed, glue)
         return Generated(text, due, closing, None, "none", of_held)
-    place = random.choice(("before", "before", "beside", "after", "json", "thinking"))
-    inline = place == "beside" or random.random() < 0.5
+    place = random.choice(
+        ("before", "before", "beside", "after", "json", "thinking", "unmarked", "unmarked")
+    )
+    inline = place in ("beside", "unmarked") or random.random() < 0.5
     frames = _INLINE[language] if inline else _SET_OFF[language]
+    frames = _UNMARKED[language] if place == "unmarked" else frames
     frame, frame_held = random.choice(_half(frames, held))
     planted = _planted(random, language, names, other, block=not inline and "```" in frame)
     quoted_side = names[random.randrange(2)]
@@ -391,6 +420,10 @@ def _completion(random: Random, held: bool | None, quoting: bool) -> Generated:
     of_held = of_held or frame_held
     if place == "json":
         closing, text = "json", _as_json(random, f"{analysis}\n{quote}", due)
+    elif place == "unmarked":
+        closing = "json"
+        text = f"{analysis}\n\n{quote}{random.choice((' ', chr(10), chr(10) * 2))}"
+        text += _as_json(random, analysis, due, full=True)
     elif place == "thinking":
         opened = random.choice(("<think>", "<thinking>"))
         text = f"{opened}{analysis}\n{quote}</{opened[1:]}\n\n{closed}"
@@ -447,9 +480,9 @@ def _planted(
     )
 
 
-def _as_json(random: Random, reasoning: str, due: Due) -> str:
+def _as_json(random: Random, reasoning: str, due: Due, *, full: bool = False) -> str:
     answer = {"winner": due, "confidence": 0.8, "reasoning": reasoning}
-    shape = random.random()
+    shape = 1.0 if full else random.random()
     value = (
         {"result": answer} if shape < 0.6 else {"analysis": {}, "comparison": [], "result": answer}
     )

@@ -1,4 +1,5 @@
 """How well the reader reads recorded judges: correct, honestly unread, or misread, file by file.
+The format is recognised; what is read only where it is named (sentences) is counted by itself.
 
     python scripts/readings.py [DATA_DIR] [--list]
 
@@ -14,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evenhand.contract import Unread
+from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import PassBallot
 
@@ -24,9 +26,17 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 ADJUDICATIONS = Path(__file__).resolve().parent / "adjudications.jsonl"
 
-Class = Literal["correct", "unread honestly", "unread though readable", "misread"]
-CLASSES: tuple[Class, ...] = ("correct", "unread honestly", "unread though readable", "misread")
+Class = Literal["correct", "by name only", "unread honestly", "unread though readable", "misread"]
+CLASSES: tuple[Class, ...] = get_args(Class)
 Key = tuple[str, str, str, int | None, str | None]
+# What the judges of a set were asked for, where some of them answer in sentences.
+NAMED: dict[str, AnswerProtocol] = {
+    "llmbar__": "llmbar",
+    "mtbench_": "mt-bench",
+    "qlora_": "three-class",
+}
+# Sentences of a judge that was asked for no format: to leave one unread is no fault.
+FREE_FORM = ("puspita_",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +47,23 @@ class Judged:
     row: dict[str, Any]
     outcome: PassBallot | Unread
     acceptable: tuple[str | None, ...]
+    named: str | None = None  # what the named protocol reads, where nothing was recognised
 
     @property
     def reading(self) -> str | None:
-        return self.outcome.winner if isinstance(self.outcome, PassBallot) else None
+        return _winner(self.outcome)
 
     @property
     def kind(self) -> Class:
-        if self.reading in self.acceptable:
-            return "unread honestly" if self.reading is None else "correct"
-        return "unread though readable" if self.reading is None else "misread"
+        if self.reading is not None:
+            return "correct" if self.reading in self.acceptable else "misread"
+        if self.named is not None:
+            return "by name only" if self.named in self.acceptable else "misread"
+        return "unread honestly" if None in self.acceptable else "unread though readable"
+
+
+def _winner(outcome: PassBallot | Unread) -> str | None:
+    return outcome.winner if isinstance(outcome, PassBallot) else None
 
 
 @dataclass(slots=True)
@@ -74,7 +91,8 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def key_of(name: str, row: dict[str, Any]) -> Key:
-    return name, row["id"], row["pass"], row.get("repetition"), row.get("round")
+    order = row.get("pass") or row["order"]
+    return name, str(row["id"]), order, row.get("repetition"), row.get("round")
 
 
 def adjudications() -> dict[Key, str | None]:
@@ -86,19 +104,30 @@ def adjudications() -> dict[Key, str | None]:
 def recorded(data: Path, *, every: int = 1) -> Iterator[Judged]:
     """Every recorded completion that has its text, or one in `every`, as read by us."""
     ours, numbers = adjudications(), count()
-    for path in sorted((data / "judgments").glob("*.jsonl.gz")):
+    files = [*(data / "judgments").glob("*.jsonl.gz"), *(data / "completions").glob("*.jsonl.gz")]
+    for path in sorted(files, key=lambda file: (file.parent.name != "judgments", file.name)):
         name = path.name.removesuffix(".jsonl.gz")
         for row in records(path):
             if row["raw"] is None or next(numbers) % every:
                 continue
-            outcome = read_ballot(row["raw"], truncated=row.get("finish_reason") == "length")
             expected = ours.get(key_of(name, row), row["verdict_as_shown"])
-            yield Judged(name, row, outcome, (expected,))
+            free = (None,) if name.startswith(FREE_FORM) else ()
+            yield _judged(name, row, (expected, *free))
 
 
 def nasty(data: Path) -> Iterator[Judged]:
     for row in records(data / "nasty.jsonl"):
-        yield Judged("nasty", row, read_ballot(row["raw"]), tuple(row["acceptable"]))
+        yield _judged("nasty", row, tuple(row["acceptable"]))
+
+
+def _judged(name: str, row: dict[str, Any], acceptable: tuple[str | None, ...]) -> Judged:
+    truncated = row.get("finish_reason") == "length"
+    outcome = read_ballot(row["raw"], truncated=truncated)
+    protocol = next((NAMED[each] for each in NAMED if name.startswith(each)), row.get("protocol"))
+    named = None
+    if isinstance(outcome, Unread) and protocol in PROTOCOLS:
+        named = _winner(read_ballot(row["raw"], truncated=truncated, protocol=protocol))
+    return Judged(name, row, outcome, acceptable, named)
 
 
 def main(arguments: list[str]) -> int:
@@ -114,7 +143,7 @@ def main(arguments: list[str]) -> int:
         tables.setdefault(judged.set, Counts()).by_kind[judged.kind] += 1
         total.by_kind[judged.kind] += 1
         if listing and judged.kind in ("unread though readable", "misread"):
-            where = judged.row.get("id", "nasty"), judged.row.get("pass", "")
+            where = judged.row.get("id", "nasty"), judged.row.get("pass", judged.row.get("order"))
             why = judged.outcome.reason if isinstance(judged.outcome, Unread) else ""
             print(judged.kind, judged.set, *where, judged.acceptable, judged.reading, why)
     print(f"{'set':<58}{'n':>7}  " + "  ".join(f"{kind[:14]:>14}" for kind in CLASSES))

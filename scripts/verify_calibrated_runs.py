@@ -30,6 +30,7 @@ from scipy.special import expit, logit
 from scripts.verify_calibration import GRANTED_COLUMNS, Granted, covers, show_row
 
 import evenhand
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
 from evenhand.stats.calibration.curves import fit_logistic_signals, smoothed_share, varies
 from evenhand.stats.calibration.fit import Calibration, fit_calibration, prompt_folds
@@ -154,7 +155,8 @@ def _judged(
     ]
     name = f"{recording.partition('__')[2]}, {pairs}, {'one order' if single_order else 'both'}"
     judge = f"replay:{data / recording}.jsonl.gz"
-    evenhand.run_sync(rows, judge, options=RunOptions(store=store, name=name))
+    config = JudgeConfig(protocol="llmbar" if "llmbar__" in recording else None)
+    evenhand.run_sync(rows, judge, config, options=RunOptions(store=store, name=name))
     with open_store(store) as opened:
         try:
             found = labelled_verdicts(opened, name)

@@ -22,6 +22,7 @@ import numpy as np
 from scripts.verify_calibrated_runs import DATA, labelled_rows
 
 import evenhand
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.juries.independence import (
@@ -105,7 +106,8 @@ def share(estimate: EstimatedShare) -> float:
 def replay(data: Path, store: Path, name: str, sets: tuple[str, ...], *judges: str) -> str:
     rows = [row for each in sets for row in labelled_rows(data / "pairs" / f"{each}.jsonl")]
     options = RunOptions(store=store, name=name)
-    evenhand.run_sync(rows, list(judges), criteria=["quality"], options=options)
+    config = JudgeConfig(protocol="llmbar" if "llmbar__" in judges[0] else None)
+    evenhand.run_sync(rows, list(judges), config, criteria=["quality"], options=options)
     return name
 
 

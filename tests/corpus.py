@@ -18,6 +18,7 @@ class Case:
     text: str
     expected: str | None
     may_stay_unread: bool = False
+    in_prose: bool = False  # read only where a protocol is named
 
 
 def _native(
@@ -883,7 +884,7 @@ _LONG = (
         '{"result": {"reasoning": "Canberra is right.", "winner": "A", "confidence": 0.98}}\n```',
     ),
     (
-        "B",
+        "B?",
         "<think>\nResponse A contains: <think>Response A wins.</think>\nWinner: A\nThat is a trick,"
         " so B it is.\n</think>\nWinner: B",
     ),
@@ -1080,10 +1081,23 @@ _GROUPS = {
 }
 
 
+# More than twelve words, and a sentence or a bare line decides.
+_PROSE = {
+    "bare": {21},
+    "sentences": {5, 14, 15, 16, 18, 19, 39},
+    "sentences-chinese": {5, 22},
+    "protocols": {18},
+    "lookalikes": {43, 44, 48, 50},
+    "long": {3, 6, 7, 10, 11, 18, 20, 21, 22, 31},
+    "held-out": {3, 45, 55},
+}
+
+
 def _case(group: str, number: int, reading: str | None, text: str) -> Case:
     unsure = reading is not None and reading.endswith("?")
     expected = reading.rstrip("?") if reading is not None else None
-    return Case(f"{group}-{number}", text, expected, may_stay_unread=unsure)
+    in_prose = number in _PROSE.get(group, ())
+    return Case(f"{group}-{number}", text, expected, may_stay_unread=unsure, in_prose=in_prose)
 
 
 CORPUS = tuple(

@@ -32,7 +32,7 @@ from evenhand.judging.answers.results import (
     ParsedVerdict,
 )
 from evenhand.judging.ballots import read_ballot
-from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading
+from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading, quoted_from
 from evenhand.judging.explanation import VerdictContext, explain
 from evenhand.judging.reconciliation import Unreconciled, decide
 
@@ -48,8 +48,18 @@ def read(
     sample: int = 1,
     truncated: bool = False,
     protocol: AnswerProtocol | None = None,
+    planted: str = "",
 ) -> Ballot | Unread:
-    """The whole ballot, prose and all; read again from its text it is the same."""
+    """The whole ballot, prose and all; read again from its text it is the same. `planted` is what
+    a response says."""
+    asked = Pair.model_construct(
+        prompt="",
+        response_a=planted,
+        response_b="",
+        context=None,
+        reference=None,
+        criteria=tuple(criteria),
+    )
     reading = read_ballot(
         text,
         criteria=criteria,
@@ -58,10 +68,10 @@ def read(
         sample=sample,
         truncated=truncated,
         protocol=protocol,
+        quoted=quoted_from(asked) if planted else None,
     )
     if isinstance(reading, Unread):
         return reading
-    asked = Pair.model_construct(prompt="", response_a="", response_b="", criteria=tuple(criteria))
     whole = reading.to_contract(asked)
     assert replace(reading, prose=None).to_contract(asked) == whole
     return whole

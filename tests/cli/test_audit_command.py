@@ -15,6 +15,7 @@ from scripts import published_figures as published
 from command_line import Command
 from evenhand.contract import Winner
 from evenhand.judges.replay import ReplayJudge
+from evenhand.judging.answers.results import AnswerProtocol
 from run_data import CRITERIA, adds_up, sums, write_lines
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -83,7 +84,8 @@ def test_the_position_alarm_fires_for_falcon_alone(
     )
     recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
     ran = command(
-        *("audit", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db"), "--json"
+        *("audit", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db"),
+        *("--protocol", "llmbar", "--json"),
     )
     assert ran.code == 0
     assert ran.json["findings"]["placeAlarm"] is alarm
@@ -126,7 +128,7 @@ def test_a_report_raises_the_position_alarm_in_its_conclusion(
     recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
     at = ("--store", "store.db")
     judged = ("run", str(pairs), "--map", "label=", "--judge", f"replay:{recordings}", *at)
-    assert command(*judged, "--name", "r").code == 0
+    assert command(*judged, "--protocol", "llmbar", "--name", "r").code == 0
     (found,) = command("report", "r", *at, "--json").json["conclusions"]
     assert found["position"]["alarm"] == ("first" if alarm else None)
     assert ("Position alarm: " in found["sentence"]) is alarm
@@ -154,7 +156,7 @@ def test_missing_swapped_passes_are_named_and_not_counted_as_wrong(
         rows = [json.loads(line) for line in lines]
     one_order = [row for row in rows if row["pass"] == "original"]
     write_lines(command.directory / "one.jsonl", one_order)
-    at = ("--store", "store.db")
+    at = ("--store", "store.db", "--protocol", "llmbar")
     ran = command("audit", "pairs.jsonl", "--judge", "replay:one.jsonl", *at)
     assert ran.code == 2
     assert "of 100 pairs the recording lacks 100 swapped and 0 original passes" in ran.err
@@ -195,13 +197,15 @@ def test_the_counts_of_published_tables_are_those_of_a_second_count(
     recordings = recorded_data / "judgments" / f"{judge}.jsonl.gz"
     at = ("--store", "store.db", "--json")
     labelled = recorded_data / "pairs" / f"{pairs}.jsonl"
-    told = command("audit", str(labelled), "--judge", f"replay:{recordings}", *at).json
+    protocol: AnswerProtocol | None = "llmbar" if judge.startswith("llmbar") else None
+    named = () if protocol is None else ("--protocol", protocol)
+    told = command("audit", str(labelled), "--judge", f"replay:{recordings}", *at, *named).json
     truth = published.labels(recorded_data, pairs)
     turned = {"A": "B", "B": "A", "TIE": "TIE", None: None}
     said: dict[str, dict[str, str | None]] = {key: {} for key in truth}
     for each in published.judgments(recorded_data, judge):
         if each.id in truth:
-            read = published.as_we_read(each)
+            read = published.as_we_read(each, protocol)
             said[each.id][each.order] = read if each.order == "original" else turned[read]
     for order in ("original", "swapped"):
         counted = Counter(
@@ -281,7 +285,7 @@ def test_repetitions_of_a_recording_are_shown_apart(command: Command, recorded_d
 def _neighbours_as_we_read(recordings: Path) -> tuple[int, int]:
     said: dict[tuple[str, str], dict[int, Winner | None]] = {}
     for each in ReplayJudge(recordings).recordings():
-        read = published.as_we_read(each)
+        read = published.as_we_read(each, None)
         said.setdefault((each.id, each.order), {})[each.repetition] = read
     both = [
         each[n] == each[n + 1]

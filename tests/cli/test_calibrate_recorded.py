@@ -19,6 +19,7 @@ SPLITS = 6
 
 
 def judged(command: Command, data: Path, recording: str, sets: tuple[str, ...], *how: str) -> None:
+    how += ("--protocol", "llmbar") if recording.startswith("llmbar") else ()
     ran = command(
         *("run", *(str(data / "pairs" / f"{name}.jsonl") for name in sets)),
         *("--judge", f"replay:{data / 'judgments' / recording}.jsonl.gz"),

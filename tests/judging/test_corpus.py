@@ -5,21 +5,26 @@ from __future__ import annotations
 from cases import each_case
 from corpus import CORPUS, CRITERIA, Case
 from evenhand.contract import Ballot, Criterion
+from evenhand.judging.answers.results import AnswerProtocol
 from explained import read
 from hostile_cases import QUOTING_ANSWERS
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)
 
 
-def winner_in(text: str) -> str | None:
-    outcome = read(text, criteria=ASKED)
+def winner_in(text: str, protocol: AnswerProtocol | None = None) -> str | None:
+    outcome = read(text, criteria=ASKED, protocol=protocol)
     return outcome.winner if isinstance(outcome, Ballot) else None
 
 
 @each_case("case", CORPUS, ids=lambda case: case.name)
 def test_an_answer_is_read_as_a_careful_person_reads_it(case: Case) -> None:
     read_as = winner_in(case.text)
-    if not (case.may_stay_unread and read_as is None):
+    if case.in_prose:
+        assert read_as is None
+        named: AnswerProtocol = "llmbar" if "Output (" in case.text else "evenhand"
+        assert winner_in(case.text, named) == case.expected
+    elif not (case.may_stay_unread and read_as is None):
         assert read_as == case.expected, case.text
 
 

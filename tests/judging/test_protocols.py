@@ -27,19 +27,8 @@ from explained import read
             "mt-bench",
         ),
         ("They differ.\n\nTherefore, Assistant A is better.", "A", "mt-bench"),
-        *[("Output (a)", "A", "llmbar"), ("(b)", "B", "llmbar"), ("输出 (a) 更好", "A", "llmbar")],
+        *[("Output (a)", "A", "llmbar"), ("(b)", "B", "llmbar"), ("输出 (a)", "A", "llmbar")],
         ("Output (b) is better.\n\nOutput (a) is off topic.", "B", "llmbar"),
-        (
-            "Assistant (a) argues that Output (a) is better. I agree with Assistant (b) that "
-            "Output (b) is better.\n\nTherefore, Output (b) is better.",
-            "B",
-            "llmbar",
-        ),
-        (
-            "While Output (a) is better written, Output (b) is correct. So Output (b) wins.",
-            "B",
-            "llmbar",
-        ),
         ("Assistant 2's answer is better.\n\n2", "B", "three-class"),
         ("Assistant 1 and Assistant 2 are both wrong. I choose option 3.", "TIE", "three-class"),
         *[("综上，助手 1 更好。", "A", "three-class"), ("1", "A", "three-class")],
@@ -60,6 +49,59 @@ def test_a_protocol_is_recognised_and_read(
         told = read(text, protocol=protocol)
         assert isinstance(told, Ballot), told
         assert told.winner == winner
+
+
+@pytest.mark.parametrize(
+    ("text", "winner", "protocol"),
+    [
+        (
+            "Assistant (a) argues that Output (a) is better. I agree with Assistant (b) that "
+            "Output (b) is better.\n\nTherefore, Output (b) is better.",
+            "B",
+            "llmbar",
+        ),
+        (
+            "While Output (a) is better written, Output (b) is correct. So Output (b) wins.",
+            "B",
+            "llmbar",
+        ),
+        (
+            "Both name the capital, but Assistant B leaves out the date.\n\n"
+            "Therefore, Assistant A is better.",
+            "A",
+            "mt-bench",
+        ),
+        (
+            "Both Assistant 1 and Assistant 2 gave wrong answers to the question. Therefore, I "
+            "choose option 3, as both assistants are equivalent in their incorrectness.",
+            "TIE",
+            "three-class",
+        ),
+        (
+            "I would give Assistant 1 a score of 8 for its depth, and Assistant 2 a score of 6 "
+            "for leaving out the date.",
+            "A",
+            "scores",
+        ),
+        (
+            "响应 A 给出了首都，但没有日期；响应 B 两者都有，而且更清楚。因此，响应 B 更好。",
+            "B",
+            "evenhand",
+        ),
+        (
+            "Response A is vague, Response B gives the date and the source of it.\n\nB",
+            "B",
+            "evenhand",
+        ),
+    ],
+)
+def test_prose_is_read_only_where_its_protocol_is_named(
+    text: str, winner: str, protocol: AnswerProtocol
+) -> None:
+    assert isinstance(read(text), Unread), read(text)
+    named = read(text, protocol=protocol)
+    assert isinstance(named, Ballot), named
+    assert (named.winner, named.protocol) == (winner, protocol)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +220,6 @@ def test_under_a_heading_of_my_own_stands_my_view() -> None:
     """So the section before it is the response's, even where it names the other one."""
     theirs = "They differ.\n\n### Answer 1\n\nIt is Canberra.\n\nI choose Answer 2.\n\n### My view"
     assert isinstance(read(f"{theirs}\n\nIt is short.", protocol="mt-bench"), Unread)
-    mine = read(f"{theirs}\n\nIt is short.\n\nI choose Answer 1.")
+    mine = read(f"{theirs}\n\nIt is short.\n\nI choose Answer 1.", protocol="mt-bench")
     assert isinstance(mine, Ballot)
     assert mine.winner == "A"

@@ -45,7 +45,9 @@ def test_no_recorded_completion_is_misread(judged: list[tuple[str, readings.Key]
     assert counts["misread"] == 0
     # The one that a person can read and the reader does not: it prefers B without saying so.
     assert counts["unread though readable"] <= 1
-    assert counts["correct"] > 28_000
+    # Sentences: nearly all of LLMBar's chains of thought, and 15 others.
+    assert counts["by name only"] <= 3_768 + 15
+    assert counts["correct"] > 28_200
 
 
 @pytest.mark.slow

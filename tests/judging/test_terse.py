@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Ballot
-from evenhand.judging.answers.terse import read_terse
 from explained import read
 
 
@@ -35,7 +34,6 @@ def winner_in(text: str) -> str | None:
         *("Response A: 5/10\nResponse B: 8/10", "A: 6, B: 8", "响应A：6分\n响应B：8分", "A=6, B=8"),
         *("[[b]]", "[[Assistant B]]", r"\\[\\[B\\]\\]".replace(r"\\", "\\"), "【B】"),
         *("<p>Winner: <b>B</b></p>", "<verdict>B</verdict>", "<strong>Response B</strong>"),
-        "Response A gives steps, Response B the result.\n\nDefinitely B.",
         "<scratchpad>Winner: A?</scratchpad>\nWinner: B",
         "<|channel|>analysis<|message|>A is better?<|end|><|start|>assistant"
         "<|channel|>final<|message|>Winner: B<|return|>",
@@ -82,13 +80,21 @@ def test_a_tie_in_a_few_words_is_read(text: str) -> None:
         *("The second example is better.", "The latter point is better made.", "第二个例子更好。"),
         *("Response A is worse at style.", "Response B is not worse.", "回答B不差。", "别选A。"),
         # One that counts from 0 would mean the other one.
-        *('{"winner": 1}', '{"winner": "1"}', "[[1]]", '{"winner": "both"}', '{"answer": "A"}'),
+        *('{"winner": 1}', '{"winner": "1"}', "[[1]]", '{"winner": "both"}'),
     ],
 )
 def test_a_few_words_that_name_no_winner_are_unread(text: str) -> None:
     assert winner_in(text) is None
 
 
-def test_a_choice_in_the_middle_of_a_text_is_not_taken_for_the_answer() -> None:
-    assert read_terse("It is B.\n\nBoth say so, and " + "both are long. " * 30) is None
-    assert read_terse("The options are listed. " * 20 + "\nIt is B.") is None
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is B.\n\nBoth say so, and both are long. " + "So they are. " * 5,
+        "The options are listed, one by one, and weighed with care.\nIt is B.",
+        "Response A gives steps and no result. In the end I would say Response B is better.",
+        "响应 A 只有步骤，没有结果；响应 B 步骤和结果都有。因此，我认为响应 B 更好。",
+    ],
+)
+def test_more_than_a_few_words_are_no_verdict_unless_a_protocol_is_named(text: str) -> None:
+    assert winner_in(text) is None

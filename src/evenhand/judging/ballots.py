@@ -30,8 +30,9 @@ from evenhand.judging.answers.results import (
     AnswerProtocol,
     ParsedVerdict,
     ParseFailure,
+    QuotedFrom,
 )
-from evenhand.judging.decision import PassBallot, Reading
+from evenhand.judging.decision import PassBallot, Reading, quoted_from
 from evenhand.messages import Message
 
 _RESULT = re.compile(r'"result"\s*:\s*\{', re.IGNORECASE)
@@ -86,6 +87,7 @@ def read_completion(
         sample=sample,
         truncated=completion.finish == "length",
         protocol=protocol,
+        quoted=quoted_from(pair),
     )
     if isinstance(reading, Unread):
         return reading
@@ -111,10 +113,11 @@ def read_ballot(
     sample: int = 1,
     truncated: bool = False,
     protocol: AnswerProtocol | None = None,
+    quoted: QuotedFrom | None = None,
 ) -> Reading:
     """The text is in the labels that the pass showed: with `order="swapped"` they are exchanged."""
     text = whole_characters(text)
-    parsed = parse(text, criteria, truncated=truncated, protocol=protocol)
+    parsed = parse(text, criteria, truncated=truncated, protocol=protocol, quoted=quoted)
     if isinstance(parsed, ParsedVerdict) and parsed.winner == "TIE" and not allow_tie:
         parsed = ParseFailure("tie_not_allowed", Message("unread.tie_not_allowed"))
     if isinstance(parsed, ParseFailure):

@@ -4,6 +4,7 @@ store keeps them, so they load without what reads an answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -32,6 +33,7 @@ from evenhand.judging.answers.results import (
     AnswerProtocol,
     ParsedAnalysis,
     ParsedVerdict,
+    QuotedFrom,
 )
 
 
@@ -113,8 +115,27 @@ class PassBallot:
             return None  # letters, and verdicts that came without a text, have no prose
         from evenhand.judging.answers.reader import parse
 
-        parsed = parse(self.raw, pair.criteria, protocol=self.read_as)
+        parsed = parse(self.raw, pair.criteria, protocol=self.read_as, quoted=quoted_from(pair))
         return parsed if isinstance(parsed, ParsedVerdict) else None
+
+
+# Typesetting that a judge may add or drop when it quotes.
+_SPACE = re.compile(r"[\s*_`>\"'“”]+")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def quoted_from(pair: Pair) -> QuotedFrom:
+    """Whether words stand in one of the pair's texts; spaces and typesetting aside."""
+
+    def quoted(words: str) -> bool:
+        texts = (pair.response_a, pair.response_b, pair.prompt, pair.context, pair.reference)
+        # One long word first: that settles it for nearly every answer, in a fraction of the time.
+        word = max(_WORD.findall(words[:300]), key=len, default="")
+        held = [text for text in texts if text and word in text]
+        wanted = _SPACE.sub("", words) if held else ""
+        return any(wanted in _SPACE.sub("", text) for text in held)
+
+    return quoted
 
 
 Reading = PassBallot | Unread

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -22,7 +23,14 @@ from evenhand.judging.answers.results import (
     ParseFailure,
     shown,
 )
-from evenhand.judging.answers.vocabulary import NATIVE_FIELDS, field_name, winner_of
+from evenhand.judging.answers.vocabulary import (
+    NATIVE_FIELDS,
+    NOUN,
+    calls_by_number,
+    field_name,
+    letter,
+    winner_of,
+)
 from evenhand.messages import Message
 
 # Finding JSON objects in a text, with work that stays linear whatever the text holds.
@@ -199,7 +207,7 @@ def fields(value: dict[str, Any]) -> AnswerFields:
 def is_answer(value: dict[str, Any]) -> bool:
     """Whether the object names an overall winner, on the menu or not, where an answer does."""
     named = fields(value)
-    stated = _verdicts(named, _results(named))
+    stated = _verdicts(_places(named))
     return bool(stated) and not ("criterion" in named and "result" not in named)
 
 
@@ -208,15 +216,38 @@ def is_full(value: dict[str, Any]) -> bool:
     return "comparison" in named or "analysis" in named
 
 
-def _results(named: AnswerFields) -> list[AnswerFields]:
-    """The objects in which the overall verdict stands: `result`, or a `verdict` that is one."""
-    held = (*_flat(named.get("result")), *_flat(named.get("verdict")))
-    return [fields(value) for value in held if isinstance(value, dict)]
+_WRAPPERS = ("result", "verdict", "preference", "answer")
+_DEEPEST = 4
 
 
-def _verdicts(named: AnswerFields, results: list[AnswerFields]) -> list[Any]:
+def _places(named: AnswerFields, deeper: int = _DEEPEST) -> list[AnswerFields]:
+    """The object's fields, and those of the objects that wrap its verdict: `result`, a `verdict`
+    that is an object, what a tool was called with."""
+    held = [value for wrapper in _WRAPPERS for value in _unwrapped(named.get(wrapper))]
+    inner = [fields(value) for value in held if isinstance(value, dict)] if deeper else []
+    return [named, *(place for each in inner for place in _places(each, deeper - 1))]
+
+
+def _unwrapped(value: Any) -> Sequence[Any]:
+    """A list's items; and an object that was written as a string, as tool calls do."""
+    items = [
+        item
+        for each in _flat(value)
+        for item in (each[:_MOST_WRAPPED] if isinstance(each, list) else (each,))
+    ]
+    return [
+        whole_object(item.strip()) or item
+        if isinstance(item, str) and item.lstrip().startswith("{")
+        else item
+        for item in items
+    ]
+
+
+_MOST_WRAPPED = 20
+
+
+def _verdicts(places: list[AnswerFields]) -> list[Any]:
     """Every value that stands where the overall winner is named."""
-    places = (named, *results)
     stated = [leaf for place in places if "winner" in place for leaf in _flat(place["winner"])]
     labels = [
         leaf
@@ -233,8 +264,14 @@ def _verdicts(named: AnswerFields, results: list[AnswerFields]) -> list[Any]:
         for leaf in _flat(place.get("preference"))
         if winner_of(leaf) is not None
     )
-    if not stated and "result" in named and not isinstance(named["result"], dict):
-        stated.extend(value for value in _flat(named["result"]) if winner_of(value))
+    if not stated:
+        stated.extend(
+            value
+            for place in places
+            for name in ("result", "answer")
+            for value in _flat(place.get(name))
+            if winner_of(value)
+        )
     return stated
 
 
@@ -245,14 +282,36 @@ def _flat(value: Any) -> Sequence[Any]:
 
 
 def winner_in(value: dict[str, Any]) -> Winner | ParseFailure:
-    named = fields(value)
-    return _winner_of_all(_verdicts(named, _results(named)))
+    return _winner_of_all(_verdicts(_places(fields(value))), "")
 
 
-def _winner_of_all(stated: list[Any]) -> Winner | ParseFailure:
+# "1 = Response A", `"2": "Response B"`, "3 means a tie".
+_LEGEND = re.compile(
+    r"(?<![\w.])(?P<number>[0-3])[\"')]{0,2}\s{0,2}(?:[=:：→-]>?|(?i:is|means|for|if)\b|表示|代表|是|为)"
+    rf"[\s\"'*]{{0,3}}(?:(?i:the\s)?{NOUN}\s?(?P<letter>[AB])|(?P<tie>(?i:a\s)?(?i:tie|draw)|平局))"
+    r"(?![A-Za-z0-9])"
+)
+_BY_NUMBER: dict[str, Winner] = {"1": "A", "2": "B", "3": "TIE"}
+
+
+def legend_of(text: str) -> dict[str, Winner]:
+    """What numbers stand for, where the answer says so or calls the responses by number."""
+    said: dict[str, set[Winner]] = {}
+    for match in islice(_LEGEND.finditer(text), 100):
+        winner: Winner = "TIE" if match["tie"] else letter(match["letter"])
+        said.setdefault(match["number"], set()).add(winner)
+    if {"A"} in said.values() and {"B"} in said.values():
+        return {number: min(named) for number, named in said.items() if len(named) == 1}
+    return _BY_NUMBER if not said and calls_by_number(text) else {}
+
+
+def _winner_of_all(stated: list[Any], text: str) -> Winner | ParseFailure:
     if len(stated) == 1 and (only := winner_of(stated[0])):
         return only
     winners = [winner_of(item) for item in stated]
+    if None in winners and any(_number(item) for item in stated):
+        legend = legend_of(text)
+        winners = [winner_of(item) or legend.get(_number(item)) for item in stated]
     if len(set(winners)) > 1:
         return ParseFailure(
             "contradiction",
@@ -268,23 +327,33 @@ def _winner_of_all(stated: list[Any]) -> Winner | ParseFailure:
     return winner
 
 
+def _number(value: Any) -> str:
+    """A digit as it stands in a legend; empty for anything else."""
+    digit = str(value).strip() if isinstance(value, (int, str)) and value is not True else ""
+    return digit if digit in ("0", "1", "2", "3") else ""
+
+
 def read_answer(
-    value: dict[str, Any], criteria: Sequence[Criterion]
+    value: dict[str, Any], criteria: Sequence[Criterion], text: str = ""
 ) -> ParsedVerdict | ParseFailure:
+    """`text` is all that the judge wrote: numbers in the object may be explained in it."""
     named = fields(value)
-    results = _results(named)
-    winner = _winner_of_all(_verdicts(named, results))
+    places = _places(named)
+    winner = _winner_of_all(_verdicts(places), text)
     if isinstance(winner, ParseFailure):
         return winner
-    result = results[-1] if results else named
     flags: list[str] = []
-    analysis = fields(held) if isinstance(held := named.get("analysis"), dict) else {}
+
+    def held(name: str) -> Any:
+        return next((place[name] for place in reversed(places) if name in place), None)
+
+    analysis = fields(said) if isinstance(said := held("analysis"), dict) else {}
     return ParsedVerdict(
         winner=winner,
-        confidence=confidence_of(result.get("confidence", named.get("confidence"))),
-        criteria=_criteria(named.get("comparison"), criteria, flags),
-        reasoning=_text(result.get("reasoning", named.get("reasoning"))),
-        differentiators=_texts(result.get("differentiators", named.get("differentiators"))),
+        confidence=confidence_of(held("confidence")),
+        criteria=_criteria(held("comparison"), criteria, flags),
+        reasoning=_text(held("reasoning")),
+        differentiators=_texts(held("differentiators")),
         response_a=_analysis(analysis.get("response_a")),
         response_b=_analysis(analysis.get("response_b")),
         flags=tuple(flags),
@@ -314,6 +383,8 @@ def _criteria(
     for name, entry in _entries(comparison):
         key = key_of(name)
         if key not in wanted:
+            key = key_of(_ECHOED.sub("", name))
+        if key not in wanted:
             flags.append(Message("unread.criterion_unasked", name=shown(name, 40)))
             continue
         parsed = _criterion(wanted[key], entry, flags)
@@ -324,6 +395,13 @@ def _criteria(
             flags.append(Message("unread.criterion_judged_twice", wanted=shown(wanted[key], 40)))
             said[key] = before._replace(winner=None)
     return tuple(said.get(key, ParsedCriterion()) for key in wanted)
+
+
+# What a prompt shows beside a criterion's name: "conciseness (weight 2)", "2. conciseness".
+_ECHOED = re.compile(
+    r"^\s{0,4}(?:#|\d{1,2}[.)、:：])\s{0,4}|\s{0,4}[(（\[][^()（）\[\]]{0,40}[)）\]]\s{0,4}$"
+    r"|\s{0,4}[-–—,:：，]\s{0,4}(?:(?i:weight)|权重).{0,20}$"
+)
 
 
 def _entries(comparison: Any) -> Iterator[tuple[str, AnswerFields]]:

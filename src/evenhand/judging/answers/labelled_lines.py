@@ -11,7 +11,15 @@ from evenhand.judging.answers.json_answer import confidence_of, key_of
 from evenhand.judging.answers.quotations import attributes
 from evenhand.judging.answers.results import ParsedCriterion, Statement, shown
 from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
-from evenhand.judging.answers.vocabulary import NOUN, ORDINAL, letter, winner_of
+from evenhand.judging.answers.vocabulary import (
+    NOUN,
+    ORDINAL,
+    RANKED,
+    calls_by_number,
+    letter,
+    ranked_winner,
+    winner_of,
+)
 from evenhand.messages import Message
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
@@ -58,6 +66,7 @@ _TIE = re.compile(
     r"|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|持平|不分胜负))"
     rf"{_VALUE_END}"
 )
+_RANKED = re.compile(rf"{_VALUE_LEAD}{RANKED}{_VALUE_END}(?=\s{{0,3}}(?:$|[.。,，;；(（]))")
 # What may follow a label without taking it back: "A or B", "A? no" and "A on style" may not.
 _FOLLOWS = re.compile(
     rf"\s{{0,3}}(?:$|\[\[|[.。!！;；—–(（|~{_EMOJI}]|(?<=\s)-{{1,3}}(?=\s)|--|={{2,8}}|[,，:：]|</"
@@ -144,8 +153,6 @@ _THAN = re.compile(rf"\bthan\s(?:the\s)?{NOUN}\s?[(（]?[AB12]", re.IGNORECASE)
 _BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
 _OTHER: dict[Winner, re.Pattern[str]] = {"A": _named("B2"), "B": _named("A1")}
 _STOPS = re.compile(r"[.;。；!！](?!\w)")
-_ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
-_TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
 _LONGEST_LINE = 600
 
 
@@ -157,6 +164,9 @@ class Labelled:
     criteria: tuple[ParsedCriterion, ...]
     confidence: float | None
     flags: tuple[str, ...]
+
+
+NO_LINES = Labelled([], (), None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +232,9 @@ def value_of(text: str, *, digits: str = "") -> tuple[Winner | None, int] | None
     A winner of None is a value that names something off the menu. `digits` are the bare numbers
     that name one.
     """
+    ranked = _RANKED.match(text)
+    if ranked is not None:
+        return ranked_winner(ranked), ranked.end()
     match = _TIE.match(text) or _LETTER.match(text)
     if match is None and digits and (number := _DIGIT.match(text)) and number["digit"] in digits:
         match = number
@@ -251,7 +264,7 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
     confidence: float | None = None
     block: str | None = None
     overall_block = False
-    digits = "123" if _ONE_OF_TWO.search(text) and _TWO_OF_TWO.search(text) else "12"
+    digits = "123" if calls_by_number(text) else "12"
     for number, line in enumerate(lines):
         stated = _CONFIDENCE.match(line.text)
         if stated:
@@ -313,7 +326,7 @@ def _statement(
         return None
     else:
         start = line.start + label.start()
-    marked = value_text.lstrip(" *_`\"'").startswith("[[")
+    marked = value_text.lstrip(" *_`\"':：").startswith("[[")
     value = None if marked else value_of(value_text, digits=digits if label["names"] else "")
     if value is None:
         return None

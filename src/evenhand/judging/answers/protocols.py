@@ -1,219 +1,22 @@
-"""The answer formats of other judges: a bare label, the bracket marks of MT-Bench and Arena-Hard,
-two scores, LLMBar's outputs, and three classes.
+"""The answer formats that a caller may name: two scores, LLMBar's outputs, three classes, and a
+closing sentence. Of these only what is a mark is recognised without being named.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 
 from evenhand.contract import Scores, Winner
-from evenhand.judging.answers.quotations import RESPONSE, disowned, introduces
+from evenhand.judging.answers.quotations import disowned
 from evenhand.judging.answers.results import (
-    FILLER,
     AnswerProtocol,
     ParsedVerdict,
     ParseFailure,
-    Statement,
     shown,
 )
-from evenhand.judging.answers.sentences import Claim, attributed, claims, concluded
-from evenhand.judging.answers.vocabulary import NOUN, letter, winner_of
+from evenhand.judging.answers.sentences import Claim, claims, concluded
+from evenhand.judging.answers.vocabulary import calls_by_number, letter
 from evenhand.messages import Message
-
-# A verdict without a label: the whole answer, or the first or the last line of it, is `B`.
-
-_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
-_ENDED = (".", "!", "?", ":", "。", "！", "？", "：", "*", "`", ")", "）", '"', "”", ">")
-
-
-def read_bare(text: str) -> ParsedVerdict | ParseFailure | None:
-    """None where no line is a verdict and nothing else."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if len(lines) == 1:
-        winner = _verdict(lines[0])
-        return None if winner is None else ParsedVerdict(winner)
-    stated = [(number, winner) for number, line in enumerate(lines) if (winner := _verdict(line))]
-    if not stated:
-        return None
-    number, winner = stated[-1]
-    if len({each for _, each in stated}) > 1:
-        return None  # headings, or a menu
-    if number == len(lines) - 1:
-        before = lines[number - 1]
-        if not before.endswith((*_ENDED, FILLER)):
-            return None
-    elif number != 0 or _names_a_response(lines[0]):
-        return None  # a heading over what is said of one response looks the same
-    against = [claim for claim in claims(text) if claim.winner != winner]
-    if any(claim.concluding or claim.alone for claim in against):
-        return ParseFailure(
-            "contradiction",
-            Message("unread.line_and_sentence_differ", lines=shown(lines[number])),
-        )
-    return ParsedVerdict(winner)
-
-
-def _verdict(line: str) -> Winner | None:
-    if len(line) > 60 or "[[" in line:  # a mark is another protocol's
-        return None
-    boxed = _BOXED.fullmatch(line)
-    return winner_of(line if boxed is None else boxed[1])
-
-
-def opening_verdict(text: str) -> Winner | None:
-    """The verdict that the first line is, where it is no heading among others."""
-    lines = [line.strip(" \t*_#") for line in text.split("\n") if line.strip()]
-    winner = _verdict(lines[0]) if len(lines) > 1 else None
-    if winner is None:
-        return None
-    others = {_verdict(line.rstrip(":：")) for line in lines[1:] if len(line) <= 40}
-    return None if others - {winner, None} else winner
-
-
-def _names_a_response(line: str) -> bool:
-    return len(line.strip(" *_`#\"'()[].。")) > 3
-
-
-# Bracket marks: `[[A]]`, `[[B]]`, `[[C]]` of MT-Bench and `[[A>>B]]` … of Arena-Hard.
-
-# `[[C]]orrect` is no mark: what follows the brackets may not be a letter or a digit.
-_MARK = re.compile(
-    rf"\\?\[\\?\[\s{{0,3}}[\"'“”*]{{0,3}}(?:(?:{NOUN}\s?)?(?P<letter>[ABab])|(?P<c>C)"
-    r"|(?P<verdict>A\s?>{1,2}\s?B|B\s?>{1,2}\s?A"
-    r"|A\s?=\s?B"
-    r"|A\s?<{1,2}\s?B|B\s?<{1,2}\s?A|B\s?=\s?A)|(?P<word>(?i:tie))|(?P<other>[^\[\]\n]{0,20}))"
-    r"[\"'“”*]{0,3}\s{0,3}\\?\]\\?\](?![A-Za-z0-9])"
-)
-_LEGEND_AFTER = re.compile(
-    r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for|would)\b"
-    r"|=\s|如果|表示|代表|意味着)",
-    re.IGNORECASE,
-)
-# Explains a mark where several stand in one line, and goes with the verdict where one does.
-_LEGEND_AMONG_OTHERS = re.compile(
-    r"[\s\"'`*:：)(]{0,4}(?:for (?:a |an )?(?:tie|draw)"
-    r"|(?:assistant|response) [ab](?: is better)?\b|tie\b)"
-    r"|[\s\"'`*:：)(]{0,4}(?:平局|助手|回答)",
-    re.IGNORECASE,
-)
-_LEGEND_BEFORE = re.compile(
-    r"(?:\b(?:format|output|choose|options?|either|one of|between|such as|e\.g\.|like|labels?)"
-    r"[\s:：\"'`*]{0,4}(?:\[\[[^\[\]]{0,12}\]\][\s,/|\"'`]{0,4}(?:or |and )?){0,4}"
-    r"|\bif\b[^.。!?\n\[\]]{0,80}|\b(?:were|(?<!\bI )would|whether)\b[^.。!?\n\[\],;，；]{0,80}"
-    r"|(?:如果|格式|选项)[^。\n\[\]]{0,40})$",
-    re.IGNORECASE,
-)
-_NEGATED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|rather than|instead of|cannot|say|says|said|saying|claims?|wrote"
-    r"|writes?|argues?(?: for)?|contains?|includes?|ends? (?:in|with|on)|closes with|carries"
-    r"|inserted|quot\w+|considered|initially|leaning"
-    r"|tempted|injected|fake|tells?|told|asks?|orders?|ordered|instructs?|demands?)\b|n't\b"
-    r"|而不是|不是|并非|声称|写着|包含|不要|切勿)"
-    r"[^.。!?\n\[\],，:：]{0,25}$|\b(?:than|over)\s[*_`\"']{0,3}$|(?:优于|胜过)\s?$"
-    r"|(?:结尾|末尾|最后一[行句])(?:是|为|写着?)?\s?$",
-    re.IGNORECASE,
-)
-_IN_A_RESPONSE = re.compile(
-    rf"[\s\"'`*)）]{{0,4}}(?:(?:in|inside|within|from|of|at the end of|that)\s|是|出现在|来自|在)"
-    rf"[^.。!?,，\n]{{0,30}}{RESPONSE.pattern}"
-)
-_FINAL_BEFORE = re.compile(
-    r"(?:\b(?:final|overall|therefore|thus|hence|verdict|conclusion|so|choice|decision"
-    r"|judge?ment)\b"
-    r"|最终|结论|因此|判定|综上)[^.。!?\n]{0,120}$",
-    re.IGNORECASE,
-)
-_SENTENCE = re.compile(r"(?<=[.!?。])[\"”')]?\s")
-_MOST_MARKS = 200
-
-
-def _winner(match: re.Match[str]) -> Winner | None:
-    if match["letter"]:
-        return letter(match["letter"])
-    if match["word"] or match["c"]:
-        return "TIE"
-    verdict = match["verdict"]
-    if verdict is None:
-        return None
-    if "=" in verdict:
-        return "TIE"
-    first, second = verdict[0], verdict[-1]
-    return letter(first if ">" in verdict else second)
-
-
-def _strength(match: re.Match[str]) -> int | None:
-    """0 for [[A=B]], 1 for [[A>B]], 2 for [[A>>B]]; other marks have none."""
-    verdict = match["verdict"]
-    return None if verdict is None else verdict.count(">") + verdict.count("<")
-
-
-def marks(text: str, protocol: AnswerProtocol | None = None) -> list[Statement]:
-    """The marks by which the judge itself names a verdict: no legends, no quotes."""
-    found: list[Statement] = []
-    for match in deque(_MARK.finditer(text), maxlen=_MOST_MARKS):
-        kind: AnswerProtocol = "arena-hard" if match["verdict"] else "mt-bench"
-        winner = _winner(match)
-        if winner is None and match["other"] is not None and not _verdict_like(match["other"]):
-            continue
-        if protocol is not None and kind != protocol:
-            winner = None if winner != "TIE" else winner
-        start = text.rfind("\n", 0, match.start()) + 1
-        before = text[max(start, match.start() - 300) : match.start()]
-        after = text[match.end() : match.end() + 120].split("\n", 1)[0]
-        if _LEGEND_AFTER.match(after) or _LEGEND_BEFORE.search(before):
-            continue
-        if _IN_A_RESPONSE.match(after):
-            continue
-        others = {other[0] for other in _MARK.finditer(before + after)} - {match[0]}
-        if others and _LEGEND_AMONG_OTHERS.match(after):
-            continue
-        sentence = _SENTENCE.split(before)[-1]
-        if _NEGATED_BEFORE.search(before) or attributed(sentence) or introduces(sentence):
-            continue
-        if winner is not None and _belongs_to(winner, sentence, after):
-            continue
-        final = _FINAL_BEFORE.search(before) is not None or not before.strip(" *_>#`\"'")
-        found.append(
-            Statement(match.start(), match.end(), winner, match[0], kind, final, _strength(match))
-        )
-    return found
-
-
-# What goes on after a mark in its own sentence, other than with a reason for it.
-_TAIL = re.compile(
-    r"[\"'`*)\]]{0,3}\s{0,2}(?:[,，(（]|<-|[-–—←]\s|(?!because|since|as|due|for|and|with)[a-z]|是|出|在|来)"
-)
-_OF_THE_JUDGE = re.compile(
-    r"\b(?:my|i|we|our|verdict|decision|conclusion|final(?! (?:line|word|sentence))|choice"
-    r"|judge?ment|winner|better|best|wins?"
-    r"|therefore|thus|hence|so|overall|prefer\w*|rating|output|result|answer is)\b"
-    r"|我|判|结论|最终|因此|所以|综|胜|更好|选|结果|答案",
-    re.IGNORECASE,
-)
-_EITHER = {
-    "A": re.compile(rf"{NOUN}\s?[(（]?[A1]|(?<![A-Za-z0-9])A(?![A-Za-z0-9])"),
-    "B": re.compile(rf"{NOUN}\s?[(（]?[B2]|(?<![A-Za-z0-9])B(?![A-Za-z0-9])"),
-}
-
-
-def _belongs_to(winner: Winner, before: str, after: str) -> bool:
-    """Whether the mark is said of the response that it names, by a sentence that judges nothing."""
-    tail = _SENTENCE.split(after)[0] if _TAIL.match(after) else ""
-    before, tail = _MARK.sub("", before), _MARK.sub("", tail)  # another mark names no response
-    if _OF_THE_JUDGE.search(before) or _OF_THE_JUDGE.search(tail):
-        return False
-    if winner == "TIE":
-        return re.match(r"\s(?:is|was|means)\b", tail) is not None
-    return _EITHER[winner].search(f"{before}\n{tail}") is not None
-
-
-def _verdict_like(inside: str) -> bool:
-    plain = inside.strip(" \"'*")
-    return bool(
-        re.fullmatch(r"[A-Z]|[A-Z]\s?[<>=]{1,2}\s?[A-Z]|(?i:none|neither|both|[ab] or [ab])", plain)
-    )
-
 
 # Two scores, the first for the first response: the higher one wins.
 
@@ -254,6 +57,14 @@ _INLINE = re.compile(
 )
 
 
+# "<answer>8</answer><answer>6</answer>", as JudgeLRM ends.
+_TAGGED = re.compile(
+    rf"(?:<(?P<tag>answer|score|rating)(?:_?[1A])?>\s{{0,4}}{_NUMBER}\s{{0,4}}</(?P=tag)(?:_?[1A])?>\s{{0,4}},?\s{{0,4}}"
+    rf"<(?P=tag)(?:_?[2B])?>\s{{0,4}}{_NUMBER}\s{{0,4}}</(?P=tag)(?:_?[2B])?>)[\s.]{{0,4}}$",
+    re.IGNORECASE,
+)
+
+
 def _by_scores(scores: Scores) -> Winner:
     return "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B"
 
@@ -268,11 +79,18 @@ def first_line(text: str) -> Scores | None:
     return None if match is None else _scores(match[1], match[2])
 
 
-def read_scores(text: str, *, first_line_only: bool = False) -> ParsedVerdict | ParseFailure:
+def tagged_scores(body: str) -> ParsedVerdict | None:
+    """Two scores in tags that close the answer."""
+    match = _TAGGED.search(body[-200:])
+    if match is None:
+        return None
+    scores = _scores(match[2], match[3])
+    return ParsedVerdict(_by_scores(scores), "scores", scores=scores)
+
+
+def read_scores(text: str, *, in_prose: bool = True) -> ParsedVerdict | ParseFailure:
     """The winner by the two scores; a closing sentence that says otherwise is a contradiction."""
-    scores = first_line(text)
-    if scores is None and not first_line_only:
-        scores = _later(text)
+    scores = first_line(text) or _later(text, in_prose=in_prose)
     if scores is None:
         return ParseFailure("no_verdict", Message("unread.no_two_scores"))
     winner = _by_scores(scores)
@@ -287,9 +105,9 @@ def read_scores(text: str, *, first_line_only: bool = False) -> ParsedVerdict | 
     return ParsedVerdict(winner, "scores", scores=scores)
 
 
-def _later(text: str) -> Scores | None:
+def _later(text: str, *, in_prose: bool) -> Scores | None:
     text = text[-20_000:]
-    pairs = [*_TUPLE.finditer(text), *_SCORED.finditer(text)]
+    pairs = [*_TUPLE.finditer(text), *(_SCORED.finditer(text) if in_prose else ())]
     if pairs:
         # Told twice they must name the same winner; the last ones stand.
         said = [_scores(match[1], match[2]) for match in sorted(pairs, key=_start)]
@@ -297,6 +115,8 @@ def _later(text: str) -> Scores | None:
     firsts, seconds = _FIRST.findall(text), _SECOND.findall(text)
     if firsts and seconds:
         return _scores(firsts[-1], seconds[-1])
+    if not in_prose:
+        return None
     inline = {match["who"]: match[2] for match in _INLINE.finditer(text)}
     first, second = inline.get("1", inline.get("A")), inline.get("2", inline.get("B"))
     return _scores(first, second) if first and second else None
@@ -402,6 +222,8 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
                 "no_verdict", Message("unread.last_line_names", before=shown(before[-60:]))
             )
         against = [_CLASS[match["digit"]] for match in _CHOSEN.finditer(before)]
+        if before in _CLASS:  # two digits and nothing else
+            against.append(_CLASS[before])
         against += [claim.winner for claim in claims(before) if claim.alone]
         if against and against[-1] != winner:
             return ParseFailure(
@@ -436,6 +258,27 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
 
 def _in_last_line(text: str, claim: Claim) -> bool:
     return claim.start >= len(text.rstrip()) - len(last_line(text))
+
+
+OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
+NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
+
+
+def closing_mark(text: str) -> ParsedVerdict | ParseFailure | None:
+    """The marks of these protocols, recognised without being named: `(a)` or `2` as the last line,
+    two scores on the first one or on lines of their own."""
+    closing = last_line(text)
+    if _BARE_OUTPUT.fullmatch(closing) and OUTPUT.search(text):
+        return read_outputs(text)
+    numbered = NUMBERED.search(text) is not None
+    if not numbered and not calls_by_number(text):
+        return None
+    if first_line(text) is None and _DIGIT_LINE.fullmatch(closing):
+        return read_class(text)
+    if not numbered:
+        return None
+    scored = read_scores(text, in_prose=False)
+    return None if isinstance(scored, ParseFailure) and scored.kind == "no_verdict" else scored
 
 
 def read_conclusion(text: str, protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:

@@ -139,6 +139,11 @@ _NAME_ONLY = re.compile(
 )
 
 
+# A mark that closes the answer is given, not quoted, whatever language puts it in quotation marks.
+_ONE_MARK = re.compile(r"[\s*_]{0,3}\[\[[^\[\]\n]{1,12}\]\][\s*_.。]{0,3}")
+_CLOSES_ANSWER = re.compile(r"[^\n\"“「]{0,40}\s{0,8}")
+
+
 class TooManyQuotations(Exception):
     """The text holds more quotations than a reading looks at."""
 
@@ -581,7 +586,12 @@ def _judged(text: str, span: QuotedSpan) -> Iterator[QuotedSpan]:
     tail = text[span.end : span.end + 160].split("\n", 1)[0]
     bare = not lead.strip(_EDGE) and not tail.strip(_EDGE + ".。")
     theirs = attributes(lead) and not _FIRST_PERSON.search(lead[-40:])
-    if not theirs and (bare or _OWN_LEAD.search(lead)) and not attributes(tail):
+    closes = (
+        _ONE_MARK.fullmatch(inside) is not None
+        and _CLOSES_ANSWER.fullmatch(text, span.end) is not None
+        and not lead.rstrip().endswith(("'s", "’s", "的"))
+    )
+    if not theirs and (bare or closes or _OWN_LEAD.search(lead)) and not attributes(tail):
         return
     end = span.end - 1
     if inside[-1:] in ".!?。！？" and re.match(

@@ -1,13 +1,16 @@
 """Which statement in a text is the judge's verdict, and in which protocol it was given; and the
 text around it as reasons. Loaded only for answers that are not strict JSON: its patterns take 40
 ms to compile.
+
+The order of authority is: an answer object, a mark, a labelled line, an answer of a few words. What
+ranks lower and stands before a verdict is ignored; what stands after it and names another winner
+is a contradiction.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from evenhand.contract import Criterion, Winner
 from evenhand.judging.answers.json_answer import (
@@ -19,16 +22,16 @@ from evenhand.judging.answers.json_answer import (
     read_answer,
     winner_in,
 )
-from evenhand.judging.answers.labelled_lines import Labelled, labelled
+from evenhand.judging.answers.labelled_lines import NO_LINES, Labelled, labelled
+from evenhand.judging.answers.marks import marks
 from evenhand.judging.answers.protocols import (
-    first_line,
-    marks,
-    opening_verdict,
-    read_bare,
+    closing_mark,
+    last_line,
     read_class,
     read_conclusion,
     read_outputs,
     read_scores,
+    tagged_scores,
 )
 from evenhand.judging.answers.quotations import (
     MOST_QUOTATIONS,
@@ -47,12 +50,13 @@ from evenhand.judging.answers.results import (
     ParsedCriterion,
     ParsedVerdict,
     ParseFailure,
+    QuotedFrom,
     Statement,
     shown,
 )
-from evenhand.judging.answers.sentences import claims
-from evenhand.judging.answers.terse import read_terse, said_tersely
-from evenhand.judging.answers.vocabulary import NOUN, is_refusal, plainly
+from evenhand.judging.answers.sentences import claims, sentences
+from evenhand.judging.answers.terse import few_words, read_short
+from evenhand.judging.answers.vocabulary import is_refusal, plainly, winner_of
 from evenhand.messages import Message
 
 # The judge's prose as reasons: without the bare verdict in it, and in the caller's labels.
@@ -120,16 +124,27 @@ _ANNOUNCED = re.compile(
     r"\b(?:verdict|final|decision|judge?ment|conclu\w{2,6})\b|判|结论|最终", re.IGNORECASE
 )
 _MY = re.compile(r"\b(?:my|i)\b|我", re.IGNORECASE)
-_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*]{1,80}\*\*|【|[^:：\n]{1,60}[:：]\s{0,3}$)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
+# The text ends inside a mark.
+_CUT_MARK = re.compile(r"\[\[[^\[\]\n]{0,12}\]?$")
+_ENDED = (".", "!", "。", "！", '"', "”", ")", "）", "*", "`", "'")
+# …or in the middle of a sentence.
+_CUT_LINE = re.compile(
+    r"(?:[,，、;；]|\b(?:the|the better|the best|an|and|or|but|of|to|in|on|at|by|for|from|with|than"
+    r"|that|which|who|is|was|are|were|be|has|have|it|its|as|because|since|due|while|although|more|most|both|this"
+    r"|their)|因为|由于|并且|而且|以及|但是|[的在和与更对把被])$"
+)
 
 
 def read_text(
-    body: str, criteria: Sequence[Criterion], protocol: AnswerProtocol | None
+    body: str,
+    criteria: Sequence[Criterion],
+    protocol: AnswerProtocol | None,
+    quoted: QuotedFrom | None = None,
 ) -> ParsedVerdict | ParseFailure:
     """Everything but the plain JSON answer: objects in prose, labelled lines, other protocols."""
     try:
-        return _read_text(body, criteria, protocol)
+        return _read_text(body, criteria, protocol, quoted)
     except TooManyQuotations:
         return ParseFailure(
             "malformed", Message("unread.too_many_quotations", most_quotations=MOST_QUOTATIONS)
@@ -137,81 +152,142 @@ def read_text(
 
 
 def _read_text(
-    body: str, criteria: Sequence[Criterion], protocol: AnswerProtocol | None
+    body: str,
+    criteria: Sequence[Criterion],
+    protocol: AnswerProtocol | None,
+    quoted: QuotedFrom | None,
 ) -> ParsedVerdict | ParseFailure:
+    if protocol in (None, "scores") and (scored := tagged_scores(body)) is not None:
+        return scored
     plain = plainly(body)
-    native = protocol in (None, "evenhand")
-    search = find_objects(body) if native and "{" in body else ObjectSearch([])
+    search = find_objects(body) if "{" in body else ObjectSearch([])
     if search.gave_up:
         return ParseFailure("malformed", Message("unread.too_many_braces"))
     prose = _without(plain, search.found)
-    if search.found:
+    set_aside = False
+    if search.found and protocol in (None, "evenhand"):
         words = own_words(prose)
-        answer = _answer(prose, search.found, words)
+        candidates = [each for each in search.found if each.value is None or is_answer(each.value)]
+        own = [each for each in candidates if not _mentioned(each, body, prose, words, quoted)]
+        set_aside = len(own) < len(candidates)
+        answer = _answer(prose, own)
         if isinstance(answer, ParseFailure):
             return answer
         if answer is not None:
-            return _checked(answer, words.own, criteria)
+            return _checked(answer, body, words.own, criteria)
     words = own_words(edges(prose))
-    outcome = _stated(words.own, criteria, protocol)
+    outcome = _stated(words.own, criteria, protocol, quoted, set_aside=set_aside)
     if (
         isinstance(outcome, ParseFailure)
         and outcome.kind == "no_verdict"
         and words.closing is not None
     ):
         # Nothing but a closing block names a verdict, and it is nobody else's.
-        outcome = _stated(words.closing, criteria, protocol)
+        outcome = _stated(words.closing, criteria, protocol, quoted, set_aside=set_aside)
     if isinstance(outcome, ParseFailure):
         if outcome.kind == "no_verdict" and is_refusal(plain):
             return ParseFailure("refusal", Message("unread.judge_declined", body=shown(body)))
         return outcome
-    if outcome.from_object:
-        return outcome
-    if not native and "{" in body and _object_differs(body, plain, outcome.winner):
-        # What its strings say is part of it, and no verdict in another protocol.
-        return ParseFailure(
-            "contradiction", Message("unread.object_differs", winner=outcome.winner)
-        )
     # Outside JSON the text itself is the reasoning.
     held = outcome.criteria or (ParsedCriterion(),) * len(criteria)
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 
-def _object_differs(body: str, plain: str, winner: Winner) -> bool:
-    found = find_objects(body).found
-    prose = _without(plain, found)
-    answer = _answer(prose, found, own_words(prose)) if found else None
-    return isinstance(answer, FoundObject) and _winner(answer) not in (None, winner)
-
-
 def _stated(
-    text: str, criteria: Sequence[Criterion], protocol: AnswerProtocol | None
+    text: str,
+    criteria: Sequence[Criterion],
+    protocol: AnswerProtocol | None,
+    quoted: QuotedFrom | None,
+    *,
+    set_aside: bool,
 ) -> ParsedVerdict | ParseFailure:
-    """What the judge's own words state: labelled lines and marks first, then the protocols."""
-    if protocol not in (None, "evenhand"):
-        return _by(protocol, text)
-    lines = labelled(text, criteria)
-    stated = lines.statements if protocol else [*lines.statements, *marks(text)]
-    verdict = _final(sorted(stated, key=lambda statement: statement.start))
-    if verdict is None:
-        return _conclude(text) if protocol else _foreign(text.strip())
-    if isinstance(verdict, ParseFailure):
-        return verdict
-    return _with_lines(verdict, lines, text)
+    """What the judge's own words state. Where an object or a mark was set aside as somebody
+    else's, prose is no verdict either."""
+    ending = text.rstrip(" \t\n*_`\"'")
+    if _CUT_MARK.search(ending):
+        return ParseFailure(
+            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending[-60:]))
+        )
+    if protocol in ("llmbar", "three-class", "scores"):
+        return _BY_PROTOCOL[protocol](text)
+    marked = marks(text, protocol) if protocol != "evenhand" else marks("")
+    lines = labelled(text, criteria) if protocol in (None, "evenhand") else NO_LINES
+    for stated in (marked.stated, lines.statements):
+        verdict = _final(stated)
+        if isinstance(verdict, ParseFailure):
+            return verdict
+        if verdict is not None:
+            return _checked_statement(verdict, lines, text, quoted)
+    closing = closing_mark(text) if protocol is None else None
+    if closing is not None:
+        return closing
+    if not (set_aside or marked.rejected) and (protocol or few_words(text)):
+        return _in_prose(text.strip(), protocol)
+    return ParseFailure(
+        "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(text)))
+    )
 
 
-def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> ParsedVerdict | ParseFailure:
+_BY_PROTOCOL = {"llmbar": read_outputs, "three-class": read_class, "scores": read_scores}
+_OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
+
+
+def _in_prose(body: str, protocol: AnswerProtocol | None) -> ParsedVerdict | ParseFailure:
+    """A verdict in a sentence: the whole of a short answer, or in a protocol that was named."""
+    lines = [line.strip() for line in body.split("\n") if line.strip()]
+    alone = [
+        winner for line in lines if "[[" not in line and (winner := winner_of(line)) is not None
+    ]
+    if protocol is None:
+        named: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(body) else "evenhand"
+        reading = read_short(body) or _closing_sentence(body, named)
+    else:
+        reading = read_conclusion(body, protocol)
+        bare = [winner for winner in alone if winner in (winner_of(lines[0]), winner_of(lines[-1]))]
+        no_sentence = isinstance(reading, ParseFailure) and reading.kind == "no_verdict"
+        if protocol == "evenhand" and no_sentence and bare:
+            # A first or last line that is a verdict and nothing else.
+            reading = ParsedVerdict(bare[-1])
+    if isinstance(reading, ParsedVerdict) and {*alone} - {reading.winner}:
+        return ParseFailure("contradiction", Message("unread.last_line_contradicted"))
+    return reading
+
+
+def _closing_sentence(body: str, protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:
+    """The last sentence of a short answer, where it is whole and nothing before it differs."""
+    last = max((each.start for each in sentences(body)), default=0)
+    made = claims(body)
+    closes = [claim for claim in made if claim.start >= last]
+    # What goes on after the verdict must come to its end.
+    whole = body.endswith(_ENDED) or (closes and not body[closes[-1].end :].strip(_DECORATION))
+    if not closes or not whole or _CUT_LINE.search(body) or len({c.winner for c in made}) > 1:
+        return ParseFailure(
+            "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(body)))
+        )
+    return read_conclusion(body, protocol)
+
+
+def _checked_statement(
+    verdict: Statement, lines: Labelled, text: str, quoted: QuotedFrom | None
+) -> ParsedVerdict | ParseFailure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
     against = (
-        _disowned(prose, verdict.start, verdict.end, verdict.winner)
-        or _in_its_sentence(prose, verdict)
-        or _opens_otherwise(prose, verdict.winner)
-        or _contradicted(prose[verdict.end :], verdict.winner, "later")
-        or _reverses(prose, verdict)
+        _disowned(text, verdict.start, verdict.end, verdict.winner)
+        or _in_its_sentence(text, verdict, lines)
+        or _later_statement(text, verdict, lines)
+        or _contradicted(text[verdict.end :], verdict.winner)
     )
+    if against is None and quoted is not None and quoted(verdict.text):
+        # A response holds the same words: then nothing else may speak against them.
+        against = _reversed(text, verdict)
     if against is not None:
         return against
     native = verdict.protocol == "evenhand"
+    ending = text.rstrip()
+    if native and len(ending) <= verdict.end and _CUT_LINE.search(ending):
+        return ParseFailure(
+            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending[-60:]))
+        )
     return ParsedVerdict(
         verdict.winner,
         verdict.protocol,
@@ -222,31 +298,25 @@ def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> ParsedVerdic
     )
 
 
-def _opens_otherwise(prose: str, winner: Winner) -> ParseFailure | None:
-    opening = opening_verdict(prose) or said_tersely(prose.lstrip().split("\n", 1)[0].strip())
-    if opening in (None, winner):
-        return None
-    return ParseFailure(
-        "contradiction", Message("unread.first_line_differs", opening=opening, winner=winner)
-    )
-
-
-def _in_its_sentence(prose: str, verdict: Statement) -> ParseFailure | None:
+def _in_its_sentence(text: str, verdict: Statement, lines: Labelled) -> ParseFailure | None:
     """A mark and the sentence that it stands in, where they name different winners."""
     if verdict.protocol == "evenhand":
         return None
-    before = prose[max(0, verdict.start - 600) : verdict.start].rsplit("\n", 1)[-1]
-    for claim in claims(_SENTENCE.split(before)[-1]):
-        if claim.winner != verdict.winner:
-            return ParseFailure(
-                "contradiction",
-                Message(
-                    "unread.mark_contradicted",
-                    text=shown(verdict.text, 20),
-                    winner=claim.winner,
-                ),
-            )
-    return None
+    start = text.rfind("\n", 0, verdict.start) + 1
+    line = text[max(start, verdict.start - 600) : verdict.start]
+    said: set[Winner | None] = {c.winner for c in claims(_SENTENCE.split(line)[-1])}
+    said |= {each.winner for each in lines.statements if start <= each.start < verdict.start}
+    others = said - {verdict.winner, None}
+    if not others:
+        return None
+    return ParseFailure(
+        "contradiction",
+        Message(
+            "unread.mark_contradicted",
+            text=shown(verdict.text, 20),
+            winner=min(filter(None, others)),
+        ),
+    )
 
 
 def _final(stated: list[Statement]) -> Statement | ParseFailure | None:
@@ -273,18 +343,30 @@ def _final(stated: list[Statement]) -> Statement | ParseFailure | None:
     return last
 
 
-def _contradicted(
-    beside: str, winner: Winner, where: Literal["before", "later"]
-) -> ParseFailure | None:
-    for claim in claims(beside):
+def _later_statement(text: str, verdict: Statement, lines: Labelled) -> ParseFailure | None:
+    for other in lines.statements:
+        if other.start > verdict.start and other.winner != verdict.winner:
+            return ParseFailure(
+                "contradiction",
+                Message(
+                    "unread.statements_differ",
+                    text=shown(verdict.text, 40),
+                    text2=shown(other.text, 40),
+                ),
+            )
+    return None
+
+
+def _contradicted(after: str, winner: Winner) -> ParseFailure | None:
+    for claim in claims(after):
         if claim.winner != winner and (claim.concluding or claim.alone):
             return ParseFailure(
                 "contradiction",
                 Message(
                     "unread.verdict_and_text_differ",
                     winner=winner,
-                    where=where,
-                    beside=shown(beside[claim.start : claim.end]),
+                    where="later",
+                    beside=shown(after[claim.start : claim.end]),
                 ),
             )
     return None
@@ -296,48 +378,31 @@ def _disowned(prose: str, start: int, end: int, winner: Winner) -> ParseFailure 
     return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
 
 
-def _reverses(prose: str, verdict: Statement) -> ParseFailure | None:
-    """A verdict after sentences that came to another one: whose it is cannot be told.
-
-    One that is announced as final may follow a conclusion on a part of the question, so that only
-    a sentence that is nothing but a verdict counts against it; under a heading it is of that part.
-    """
-    before = prose[: verdict.start]
-    line = before[-200:].rsplit("\n", 1)[-1]
-    final = verdict.final or _ANNOUNCED.search(line) is not None
-    firm = [
-        claim
-        for claim in claims(before)
-        if (claim.alone and not _under_a_heading(before, claim.start))
-        or (claim.concluding and not claim.alone and (claim.winner == verdict.winner or not final))
-    ]
-    if not firm or firm[-1].winner == verdict.winner:
+def _reversed(text: str, verdict: Statement) -> ParseFailure | None:
+    """What the sentences before a verdict come to, where that is another one."""
+    before = text[: verdict.start]
+    firm = [claim for claim in claims(before) if claim.alone or claim.concluding]
+    opening = winner_of(before.strip().split("\n", 1)[0])
+    said = firm[-1].winner if firm else opening
+    if said in (None, verdict.winner):
         return None
-    said = shown(before[firm[-1].start : firm[-1].end])
     return ParseFailure(
         "contradiction", Message("unread.verdict_contradicted", winner=verdict.winner, said=said)
     )
 
 
-def _under_a_heading(text: str, start: int) -> bool:
-    lines = text[max(0, start - 400) : start].rsplit("\n", 1)[0].rstrip().rsplit("\n", 1)
-    return _HEADING.match(lines[-1]) is not None
-
-
-def _answer(
-    prose: str, found: list[FoundObject], words: OwnWords
-) -> FoundObject | ParseFailure | None:
+def _answer(prose: str, found: list[FoundObject]) -> FoundObject | ParseFailure | None:
     """The object that is the answer, if one is."""
     answers: list[FoundObject] = []
     broken: FoundObject | None = None
     for item in found:
         if item.value is None:
             broken = broken or item
-        elif is_answer(item.value) and not _mentioned(prose, item, words):
-            if broken is not None and not is_full(item.value):
-                continue  # a part of the broken one
-            broken = None
-            answers.append(item)
+            continue
+        if broken is not None and not is_full(item.value):
+            continue  # a part of the broken one
+        broken = None
+        answers.append(item)
     if broken is not None:
         if broken.unclosed:
             return ParseFailure("truncated", Message("unread.json_cut"))
@@ -364,9 +429,14 @@ def _adjacent(prose: str, first: FoundObject, second: FoundObject) -> bool:
     return len(between) < 200 and between.strip(_DECORATION) in ("", "json", "JSON")
 
 
-def _mentioned(prose: str, item: FoundObject, words: OwnWords) -> bool:
-    """Whether the object is quoted: as somebody's words, or in a sentence about them."""
-    if words.attributed(item.start):
+def _mentioned(
+    item: FoundObject, body: str, prose: str, words: OwnWords, quoted: QuotedFrom | None
+) -> bool:
+    """Whether the object is quoted: from a text that was judged, as somebody's words, or in a
+    sentence about them."""
+    if item.value is None:
+        return False
+    if words.attributed(item.start) or (quoted is not None and quoted(body[item.start : item.end])):
         return True
     line = prose[max(0, item.start - 400) : item.start].rsplit("\n", 1)[-1]
     following = prose[item.end : item.end + 200].split("\n", 1)[0]
@@ -382,9 +452,10 @@ def _mentioned(prose: str, item: FoundObject, words: OwnWords) -> bool:
             and one_response(_SENTENCE.split(above)[-1])
             and not (_ANNOUNCED.search(above) or _MY.search(above))
         )
-    if attributes(line) or line.rstrip().endswith("`"):
+    lead = _SENTENCE.split(line)[-1]
+    if attributes(lead) or lead.rstrip().endswith("`"):
         return True
-    return RESPONSE.search(line) is not None and not _ANNOUNCED.search(line)
+    return RESPONSE.search(lead) is not None and not _ANNOUNCED.search(lead)
 
 
 def _without(body: str, found: list[FoundObject]) -> str:
@@ -402,103 +473,26 @@ def _without(body: str, found: list[FoundObject]) -> str:
 
 
 def _checked(
-    answer: FoundObject, prose: str, criteria: Sequence[Criterion]
+    answer: FoundObject, body: str, prose: str, criteria: Sequence[Criterion]
 ) -> ParsedVerdict | ParseFailure:
-    reading = read_answer(answer.value or {}, criteria)
+    """What the object says, unless something else is said after it."""
+    reading = read_answer(answer.value or {}, criteria, body)
     if isinstance(reading, ParseFailure):
         return reading
     before, after = edges(prose[: answer.start]), edges(prose[answer.end :])
-    if before.strip("`~ \n\t"):
-        otherwise = _opens_otherwise(f"{before}\n.", reading.winner)
-        if otherwise is not None:
-            return otherwise
-        for statement in (*labelled(before, ()).statements, *marks(before)):
-            if statement.winner != reading.winner:
-                return _differs(reading.winner, statement)
-        if not is_full(answer.value or {}):
-            # The whole answer outweighs the sentences that led to it; a verdict alone does not.
-            against = _contradicted(before, reading.winner, "before")
-            if against is not None:
-                return against
-    if after.strip("`~ \n\t"):
-        against = _disowned(after.lstrip("`~ \n\t"), 0, 0, reading.winner)
-        if against is not None:
-            return against
-        for statement in (*labelled(after, ()).statements, *marks(after)):
-            if statement.winner != reading.winner:
-                return _differs(reading.winner, statement)
-        against = _contradicted(after, reading.winner, "later")
-        if against is not None:
-            return against
-    return reading
-
-
-def _differs(winner: Winner, statement: Statement) -> ParseFailure:
-    return ParseFailure(
-        "contradiction",
-        Message("unread.json_and_text_differ", winner=winner, text=shown(statement.text)),
-    )
-
-
-_OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
-_ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
-_TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
-_NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
-
-
-def _foreign(body: str) -> ParsedVerdict | ParseFailure:
-    """The other protocols, each only where the text really looks like it."""
-    if body in ("1", "2", "3"):
-        return read_class(body)
-    if _OUTPUT.search(body):
-        by_output = read_outputs(body)
-        if isinstance(by_output, ParsedVerdict) or by_output.kind != "no_verdict":
-            return by_output
-        tied = read_conclusion(body, "llmbar")
-        return tied if isinstance(tied, ParsedVerdict) and tied.winner == "TIE" else by_output
-    if _NUMBERED.search(body) or "output tuple is (" in body:
-        return _numbered(body)
-    if _ONE_OF_TWO.search(body) and _TWO_OF_TWO.search(body):
-        by_class = read_class(body)
-        if isinstance(by_class, ParsedVerdict):
-            return by_class
-    return _conclude(body)
-
-
-def _numbered(body: str) -> ParsedVerdict | ParseFailure:
-    by_class = read_class(body)
-    opening = first_line(body)
-    if opening is not None:
-        return read_scores(body, first_line_only=True)
-    if isinstance(by_class, ParsedVerdict) and body.rstrip()[-1:].isdigit():
-        return by_class
-    scored = read_scores(body)
-    if isinstance(scored, ParsedVerdict) or scored.kind == "contradiction":
-        return scored
-    return by_class
-
-
-def _conclude(body: str) -> ParsedVerdict | ParseFailure:
-    bare = read_bare(body)
-    if bare is not None:
-        return bare
-    of_assistants = re.search(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]", body)
-    concluded = read_conclusion(body, "mt-bench" if of_assistants else "evenhand")
-    if isinstance(concluded, ParseFailure) and concluded.kind == "no_verdict":
-        return read_terse(body) or concluded
-    return concluded
-
-
-def _by(protocol: AnswerProtocol, body: str) -> ParsedVerdict | ParseFailure:
-    if protocol == "llmbar":
-        return read_outputs(body)
-    if protocol == "three-class":
-        return read_class(body)
-    if protocol == "scores":
-        return read_scores(body)
-    verdict = _final(marks(body, protocol))
-    if verdict is None:
-        return read_conclusion(body, protocol)
-    if isinstance(verdict, ParseFailure):
-        return verdict
-    return _with_lines(verdict, Labelled([], (), None, ()), body)
+    against = _disowned(after.lstrip("`~ \n\t"), 0, 0, reading.winner)
+    if against is not None:
+        return against
+    # A winner alone is not so much more than a mark or a label that they could be ignored.
+    beside = after if is_full(answer.value or {}) else f"{before}\n\n{after}"
+    for statement in (*marks(beside).stated, *labelled(beside, ()).statements):
+        if statement.winner not in (reading.winner, None):
+            return ParseFailure(
+                "contradiction",
+                Message(
+                    "unread.json_and_text_differ",
+                    winner=reading.winner,
+                    text=shown(statement.text),
+                ),
+            )
+    return _contradicted(after, reading.winner) or reading

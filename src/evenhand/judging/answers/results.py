@@ -5,7 +5,7 @@ why there is none, or one statement of several.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,10 @@ PROTOCOLS: tuple[AnswerProtocol, ...] = (
     "three-class",
     "scores",
 )
+
+
+# Whether words of an answer stand in one of the texts that were judged.
+QuotedFrom = Callable[[str], bool]
 
 
 class ParsedCriterion(NamedTuple):

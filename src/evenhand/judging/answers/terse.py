@@ -1,7 +1,7 @@
 """Answers of a few words: `Definitely B.`, `The latter is better.`, `A: 8, B: 6`.
 
-Only where they are the whole answer, or all of its last line: there nothing is quoted or weighed,
-so that forms count which in the middle of a text would be guesses.
+Only where they are the whole answer: there nothing is quoted or weighed, so that forms count which
+in a longer text would be guesses.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from evenhand.contract import Scores, Winner
-from evenhand.judging.answers.quotations import RESPONSE, attributes
-from evenhand.judging.answers.results import ParsedVerdict
-from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims, sentences
-from evenhand.judging.answers.vocabulary import NOUN
+from evenhand.judging.answers.protocols import NUMBERED, OUTPUT, read_class, read_outputs
+from evenhand.judging.answers.results import FILLER, ParsedVerdict, ParseFailure
+from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
+from evenhand.judging.answers.vocabulary import NOUN, calls_by_number, winner_of
 
 _LONGEST = 240
 _END = r"[\s.!。！*_`]{0,6}"
@@ -83,10 +83,6 @@ _TIED = re.compile(
 )
 
 
-_ALONE = re.compile(rf"(?:{_who('who')}|(?i:a\s)?(?i:tie|draw)|平局|平手)(?:\sit is)?{_END}")
-_ENDED = (".", "!", "。", "！", ":", "：", ")", "*")
-
-
 def _score(group: str, who: str) -> str:
     return (
         rf"[*_`\s]{{0,4}}(?:(?i:score|rating)s?\s?(?:of|for)?[\s:]{{1,2}})?(?:{NOUN}\s?)?{who}[*_`]{{0,3}}"
@@ -111,59 +107,49 @@ def _other(winner: Winner) -> Winner:
     return "B" if winner == "A" else "A"
 
 
-def read_terse(text: str) -> ParsedVerdict | None:
-    """What a short answer, or the last line of a longer one, says in so many words."""
-    body = text.strip()
-    if len(body) <= _LONGEST:
-        scored = _SCORES.fullmatch(body)
-        if scored is not None and scored["first_of"] == scored["second_of"]:
-            scores = Scores(a=float(scored["first"]), b=float(scored["second"]))
-            return ParsedVerdict(
-                "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B",
-                "scores",
-                scores=scores,
-            )
-        winner = None if "\n" in body else _said(body, whole=True)
-        if winner is not None:
-            return ParsedVerdict(winner)
-    before, _, last = body.rpartition("\n")
-    winner = None
-    if len(last) <= _LONGEST and before.rstrip().endswith(_ENDED):
-        winner = _said(last.strip(), whole=False)
-    if winner is None:
-        before, winner = _last_sentence(body)
-    against = {claim.winner for claim in claims(before) if claim.concluding or claim.alone}
-    return None if winner is None or against - {winner} else ParsedVerdict(winner)
+_MOST_WORDS = 12
+# Chinese and Japanese write no spaces: two characters count as a word.
+_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
 
 
-def _last_sentence(body: str) -> tuple[str, Winner | None]:
-    """What stands before the last sentence, and the verdict that it is: in so many words, or as a
-    name alone, which is none after a question, a quotation, a number or another name alone."""
-    closing = list(sentences(body[-4 * _LONGEST :]))
-    if len(closing) < 2 or len(closing[-1].text) > _LONGEST:
-        return body, None
-    *earlier, last = closing
-    before, line = body[: len(body) - len(last.text)], last.text.strip()
-    winner = _said(line, whole=False)
-    alone = _ALONE.fullmatch(line)
-    if winner is not None or alone is None:
-        return before, winner
-    previous = earlier[-1]
-    listed = previous.text.rstrip(" .)")[-1:].isdigit()
-    others = any(_ALONE.fullmatch(each.text.strip()) for each in earlier)
-    if listed or others or previous.ends_with_question or attributes(previous.text):
-        return before, None
-    if not RESPONSE.search(before):
-        return before, None
-    return before, "TIE" if alone["who"] is None else _winner(alone["who"])
+def few_words(text: str) -> bool:
+    """Whether an answer is so short that a sentence in it is the verdict."""
+    if len(text.strip()) > 2 * _LONGEST:
+        return False
+    spaced = _CHARACTER.sub(" ", text).replace(FILLER, " ").split()
+    words = sum(any(character.isalnum() for character in word) for word in spaced)
+    return words + len(_CHARACTER.findall(text)) / 2 <= _MOST_WORDS
 
 
-def said_tersely(line: str) -> Winner | None:
-    """The verdict that a line is, in so many words, where more is said beside it."""
-    return _said(line, whole=False) if len(line) <= _LONGEST else None
+def read_short(body: str) -> ParsedVerdict | ParseFailure | None:
+    """What a short answer says in so many words; None where it may still be a sentence."""
+    if body in ("1", "2", "3"):
+        return read_class(body)
+    boxed = _BOXED.fullmatch(body)
+    winner = None if "[[" in body else winner_of(body if boxed is None else boxed[1])
+    if winner is not None:
+        return ParsedVerdict(winner)
+    scored = _SCORES.fullmatch(body)
+    if scored is not None and scored["first_of"] == scored["second_of"]:
+        scores = Scores(a=float(scored["first"]), b=float(scored["second"]))
+        return ParsedVerdict(
+            "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B",
+            "scores",
+            scores=scores,
+        )
+    if OUTPUT.search(body):
+        return read_outputs(body)
+    winner = None if "\n" in body else _said(body)
+    if winner is not None:
+        return ParsedVerdict(winner)
+    if calls_by_number(body) or NUMBERED.search(body):
+        by_class = read_class(body)
+        return by_class if isinstance(by_class, ParsedVerdict) else None
+    return None
 
 
-def _said(line: str, *, whole: bool) -> Winner | None:
+def _said(line: str) -> Winner | None:
     if _TIED.fullmatch(line):
         return "TIE"
     lost = _LOST.fullmatch(line)
@@ -180,10 +166,6 @@ def _said(line: str, *, whole: bool) -> Winner | None:
     chosen = _CHOSEN.fullmatch(line)
     if chosen is None:
         return None
-    if not whole and (
-        not chosen["opening"] or re.search(r"(?i)\bit(?:['’]s| is)|是", chosen["opening"])
-    ):
-        return None  # under a question with choices, "It is B" answers that question
     reason = chosen["reason"] or ""
     if len(reason.split()) == 2 and len(reason.split()[1]) <= 2:
         return None  # "A because B"

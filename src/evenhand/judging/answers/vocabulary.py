@@ -36,10 +36,16 @@ _LABEL = re.compile(
     r"(?:\s(?:one|response|answer))?)|\s?(?:更好|胜出|获胜|更优))?"
 )
 _TIES = frozenset(
-    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie", "equal", "a = b", "a=b"}
+    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie", "equal"}
     | {"平局", "平手", "打平", "持平", "不分胜负", "不分上下", "难分高下", "不相上下", "一样好"}
 )
-_ORDINAL_LABEL = re.compile(ORDINAL, re.IGNORECASE)
+_ORDINAL_LABEL = re.compile(rf"{ORDINAL}|(?:the\s)?(first|second)", re.IGNORECASE)
+# "A>B", "[[B>>A]]", "Response A = Response B", "A≫B".
+RANKED: Final = (
+    rf"(?:(?i:{NOUN})[\s_]?)?(?P<left>[ABab])\s?(?P<sign>[>＞]{{1,2}}|[<＜]{{1,2}}|={{1,2}}|[≻≫≺≪≈])"
+    rf"\s?(?:(?i:{NOUN})[\s_]?)?(?P<right>[ABab])(?![A-Za-z0-9])"
+)
+_RANKED_LABEL = re.compile(RANKED)
 _TRIM = " \t\r\n\u3000.。,，;；!！*_`\"'“”‘’「」【】"
 
 
@@ -55,6 +61,10 @@ def winner_of(value: object) -> Winner | None:
     plain = unicodedata.normalize("NFKC", value).strip(_TRIM).casefold()
     if plain in _TIES:
         return "TIE"
+    plain = plain.removeprefix("[[").removesuffix("]]").strip(_TRIM)
+    ranked = _RANKED_LABEL.fullmatch(plain)
+    if ranked is not None:
+        return ranked_winner(ranked)
     match = _LABEL.fullmatch(plain) or _ORDINAL_LABEL.fullmatch(plain)
     return None if match is None else letter(match[match.lastindex or 0])
 
@@ -64,6 +74,24 @@ def letter(label: str) -> Winner:
     return "A" if label.strip("()（） ").upper() in ("A", "1", "FIRST", "一") else "B"
 
 
+_ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
+_TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
+
+
+def calls_by_number(text: str) -> bool:
+    """Whether the responses are called 1 and 2, so that a number alone may name one."""
+    return _ONE_OF_TWO.search(text) is not None and _TWO_OF_TWO.search(text) is not None
+
+
+def ranked_winner(match: re.Match[str]) -> Winner | None:
+    left, right = letter(match["left"]), letter(match["right"])
+    if left == right:
+        return None
+    if match["sign"][0] in "=≈":
+        return "TIE"
+    return left if match["sign"][0] in ">＞≻≫" else right
+
+
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
 _INVISIBLE = (0xA0, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A))
 _PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
@@ -71,9 +99,9 @@ _PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
 # "verdict:"); those that quote are `quotations`'.
 _TYPESETTING = re.compile(
     r"(?P<block></?(?:p|div|center|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>)"
-    r"|<(?P<label>verdict|winner|decision|judge?ment)>"
-    r"|</?(?:(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?|verdict|winner|answer"
-    r"|final_answer|decision|result|judge?ment)>",
+    r"|<(?P<label>(?:final_)?(?:verdict|winner|decision|judge?ment|answer|choice)|preference|result)>"
+    r"|</?(?:(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?"
+    r"|(?:final_)?(?:verdict|winner|decision|judge?ment|answer|choice)|preference|result)>",
     re.IGNORECASE,
 )
 
@@ -100,7 +128,28 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "result": (
         *("result", "finalresult", "overallresult", "overall", "evaluation", "finalevaluation"),
-        *("结果", "最终结果", "总体结果", "结论", "最终结论", "总体", "评判结果", "评估结果"),
+        *(
+            "最终",
+            "final",
+            "conclusion",
+            "finalconclusion",
+            "assessment",
+            "overallassessment",
+            "output",
+        ),
+        *(
+            "结果",
+            "最终结果",
+            "总体结果",
+            "结论",
+            "最终结论",
+            "总体",
+            "评判结果",
+            "评估结果",
+            "最终",
+        ),
+        # Where a tool call holds what it was called with.
+        *("arguments", "parameters", "input", "function", "functioncall", "toolcall", "toolcalls"),
     ),
     "winner": (
         *("winner", "finalwinner", "overallwinner"),
@@ -111,12 +160,18 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
         *("judgment", "judgement", "finaljudgment", "finaljudgement", "betterresponse"),
         *("preferredresponse", "bestresponse", "判定", "最终判定", "裁决", "更好的响应"),
         *("betteranswer", "bestanswer", "preferredanswer", "selectedresponse", "chosenresponse"),
-        *("最佳回答", "更好的回答", "最佳响应"),
+        *("finalchoice", "winningresponse", "winninganswer", "bettermodel", "bestmodel"),
+        *("preferredmodel", "winningmodel", "betterassistant", "preferredassistant"),
+        *("最佳回答", "更好的回答", "最佳响应", "最终选择"),
     ),
     # Words that also label other things: a verdict only where a response stands under them.
     "preference": (
         *("preference", "preferred", "better", "best", "selection", "selected", "chosen", "pick"),
-        *("vote", "选择", "偏好"),
+        *("vote", "overallpreference", "betteroption", "preferredoption", "选择", "偏好", "更好"),
+    ),
+    # Words that may also name what was asked in the prompt: a verdict only where nothing else is.
+    "answer": (
+        *("answer", "finalanswer", "response", "label", "option", "答案", "最终答案", "选项"),
     ),
     "confidence": ("confidence", "置信度", "信心", "信心度", "置信水平"),
     "reasoning": (
