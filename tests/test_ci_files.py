@@ -331,3 +331,23 @@ def test_image_is_given_what_the_package_is_built_of_and_nothing_else() -> None:
     assert all(name in copied.split() for name in needed)
     extras = re.findall(r'"\.\[([\w,]+)\]"', (ROOT / "Dockerfile").read_text("utf-8"))[0]
     assert set(extras.split(",")) <= set(project["project"]["optional-dependencies"])
+
+
+def test_every_action_is_pinned_by_its_hash_with_its_version_beside_it() -> None:
+    for file in ("action.yml", "examples/ci/github.yml"):
+        text = (ROOT / file).read_text("utf-8")
+        used = [line for line in text.splitlines() if re.search(r"uses: actions/", line)]
+        assert used
+        for line in used:
+            assert re.search(r"uses: actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_each_branch_has_a_cache_of_its_own() -> None:
+    """A store decides gates: a pull request may not fill the one that another branch restores."""
+    steps = yaml.safe_load((ROOT / "examples/ci/github.yml").read_text("utf-8"))["jobs"]["better"]
+    (cache,) = [step["with"] for step in steps["steps"] if "actions/cache@" in step.get("uses", "")]
+    branch = "evenhand-${{ github.ref }}-"
+    assert cache["key"].startswith(branch)
+    assert cache["restore-keys"] == branch
+    job = yaml.safe_load((ROOT / "examples/ci/gitlab.yml").read_text("utf-8"))["better"]
+    assert "$CI_COMMIT_REF_SLUG" in job["cache"]["key"]

@@ -173,8 +173,8 @@ def _neighbours(phrase: list[str]) -> list[str]:
 
 _PAGE_CHARACTERS = 4_000_000
 # The words themselves, under the ids of `search_docs`. It keeps no texts, and cannot delete.
-_FTS = "search_words"
-_MAKE_FTS = (
+FTS = "search_words"
+MAKE_FTS = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(prompt, response_a, response_b, "
     "content='', columnsize=0, tokenize='unicode61 remove_diacritics 0')"
 )
@@ -213,7 +213,7 @@ def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
         values = [{"pair": pair_id, "words": places_of(tuple(texts))} for pair_id, *texts in rows]
         connection.execute(statement, values)
         return
-    connection.execute(text(_MAKE_FTS))
+    connection.execute(text(MAKE_FTS))
     connection.execute(insert(search_docs), [{"pair_id": row[0]} for row in rows])
     added = select(search_docs.c.pair_id, search_docs.c.doc_id)
     added_rows = connection.execute(
@@ -281,7 +281,7 @@ def _is_filled(connection: Connection) -> bool:
     if not is_searchable(connection):
         raise InputError(Message("store.no_full_text"))
     made = text("SELECT 1 FROM sqlite_master WHERE name = :name")
-    return bool(connection.execute(made, {"name": _FTS}).scalar())
+    return bool(connection.execute(made, {"name": FTS}).scalar())
 
 
 def forget_words(connection: Connection, first: int, last: int) -> None:

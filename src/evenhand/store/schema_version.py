@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from evenhand.errors import StoreError
 from evenhand.messages import Message
 from evenhand.store import sqlite
+from evenhand.store.planted_schema import refuse_planted_code, refuse_planted_rules
 from evenhand.store.schema import REVISIONS, VERSION_TABLE, metadata
 
 # "evnh", so that `file` and we can tell a store from another program's SQLite file.
@@ -43,14 +44,19 @@ def bring_up(engine: Engine, address: str, *, create: bool, schema: Schema = SCH
     """One query where the store is at our schema; Alembic is loaded only for an earlier one."""
     head = schema.revisions[-1]
     with engine.begin() as connection:
+        is_file = engine.dialect.name == "sqlite"
+        if is_file:
+            refuse_planted_code(connection, address)
         version = _version(connection)
-        if version == head:
-            return
         if version is None:
             _refuse_others_tables(connection, address, create=create, tables=schema.tables)
         else:
             _refuse_unknown(address, version, schema.revisions)
-    if version is None and engine.dialect.name == "sqlite":
+            if is_file:
+                refuse_planted_rules(connection, address, schema.tables)
+        if version == head:
+            return
+    if version is None and is_file:
         sqlite.use_wal(engine)
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":

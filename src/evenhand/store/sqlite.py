@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +115,17 @@ class _Begin:
 
 def _set_up(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
+    if sys.version_info >= (3, 12):  # before, `planted_schema` alone keeps triggers and views out
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
     cursor = connection.cursor()
     for setting in (
         f"page_size={_PAGE_BYTES}",  # of a new file
         "synchronous=NORMAL",
         "foreign_keys=ON",
+        "trusted_schema=OFF",  # no function that acts is called from within a schema
+        "cell_size_check=ON",
         f"cache_size=-{_CACHE_KIB}",
         "mmap_size=0",
         f"wal_autocheckpoint={_WAL_PAGES}",
