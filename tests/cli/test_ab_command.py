@@ -136,7 +136,8 @@ def test_a_command_and_a_file(command: Command, start_server: StartServer) -> No
     write_lines(command.directory / "old.jsonl", rows)
     server = start_server(served())
     run = f"{sys.executable} {script}"
-    ran = command(*by(server, "--a", "old.jsonl", "--b-command", run, "--json"))
+    more = ("--max-skipped", "0.2", "--json")
+    ran = command(*by(server, "--a", "old.jsonl", "--b-command", run, *more))
     assert ran.code == 0, ran.err
     a, b = ran.json["generation"]["sides"]
     assert (a["model"], a["answered"], a["missing"]) == ("old", 5, 1)
@@ -186,7 +187,7 @@ def test_what_is_no_answer_is_counted_and_no_loss(
         return answers_well(model, prompt)
 
     server = start_server(served(answer))
-    ran = command(*by(server, *MODELS, "--json"))
+    ran = command(*by(server, *MODELS, "--max-skipped", "1", "--json"))
     assert ran.code == 0, ran.err
     new = ran.json["generation"]["sides"][1]
     kinds = ("answered", "truncated", "refused", "empty", "failed")
@@ -439,7 +440,7 @@ def test_every_repeat_without_an_answer_is_skipped_by_itself(
         return chat_reply("" if empty else GOOD if model == "new" else POOR)
 
     server = start_server(served(answer))
-    more = ("--repeats", "3", "--b-system", "a secret of ours", "--json")
+    more = ("--repeats", "3", "--b-system", "a secret of ours", "--max-skipped", "0.25", "--json")
     ran = command(*by(server, *MODELS, *more))
     assert ran.code == 0, ran.err
     assert (ran.json["run"]["pairs"], ran.json["run"]["skippedRows"]) == (9, 3)
@@ -461,6 +462,41 @@ def test_where_no_prompt_has_two_answers_the_counts_say_why(
     kind = "empty" if "length" not in str(reply.body) else "truncated"
     assert re.search(rf"answered  {kind}", ran.out)
     assert asked(server)["judge"] == 0
+
+
+def test_calls_that_fail_are_told_with_their_cause_and_fail_the_command(
+    command: Command, start_server: StartServer
+) -> None:
+    """Half of B's: 404 for six of twelve prompts, each with an id of its own."""
+    prompts(command.directory)
+    down = True
+
+    def half(model: str, prompt: str) -> Reply | Slow:
+        number = int(prompt.rpartition(" ")[2])
+        if down and model == "new" and number % 2:
+            return error_reply(404, f"no such deployment (request req_{number}f3)")
+        return answers_well(model, prompt)
+
+    server = start_server(served(half))
+    test = by(server, *MODELS, "--concurrency", "1")
+    ran = command(*test)
+    assert ran.code == 3
+    error = ran.err.splitlines()[-1]
+    assert error.startswith(
+        "error  6 of 12 pairs lack an answer, more than the 5% allowed; most often (6, side B): "
+    )
+    assert "no such deployment" in error
+    assert error.endswith("; --retry failed asks again, --max-skipped allows more")
+    assert "note  6 of 6 failed answers of B (openai:new): " in ran.err
+    as_json = command(*test, "--json")
+    assert (as_json.code, as_json.json["error"]["retryable"]) == (3, True)
+    assert as_json.json["generation"]["sides"][1]["commonestErrors"] == 6
+    assert as_json.err.splitlines()[-1] == error
+    assert command(*test, "--max-skipped", "0.5").code == 0
+    assert command(*test, "--gate").code == 6  # what is missing counts against the claim
+    down = False
+    again = command(*test, "--retry", "failed")
+    assert (again.code, "lack an answer" in again.err) == (0, False)
 
 
 def test_failed_answers_are_asked_for_again_by_retry(
@@ -525,5 +561,3 @@ def test_a_preview_refuses_what_the_run_would(command: Command, start_server: St
     server = start_server(served())
     same = command(*by(server, "--a", "openai:old", "--dry-run"))
     assert (same.code, "both sides are openai:old" in same.err) == (2, True)
-    unpriced = command(*by(server, *MODELS, "--price", "1/1", "--max-cost", "1", "--dry-run"))
-    assert (unpriced.code, "--a-price" in unpriced.err) == (2, True)

@@ -110,7 +110,7 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
         ("clarity", None),
     ]
     assert (settings.max_cost, settings.max_calls) == (5.0, 5000)
-    assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.01, 0.01)
+    assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.05, 0.05)
     # What is commented out is what holds without it.
     shown = re.findall(r"^# (\w+ = \S+)", text, re.MULTILINE)
     assert len(shown) == 16

@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     OrderChoices,
     PairRules,
     RunLimits,
+    first_given,
     grouped,
     open_judge,
 )
@@ -44,6 +45,7 @@ PromptsFile = Annotated[
 ]
 _SIDE = "A model (openai:gpt-5), or a file of answers. Default: the other side's model."
 _COMMAND = "A command in its place: prompt on standard input, answer on standard output, no shell."
+_MAY_LACK_ANSWERS = 0.05  # of the prompts, unless --max-skipped allows more
 _TEMPLATE = "A file around each prompt, with {{ prompt }} in it."
 
 
@@ -140,9 +142,9 @@ def ab(
 
     Run it again and it goes on; no answer is generated twice, and the caps hold over generation
     and judging of all its commands together. Exit codes: 0 every pair was judged or no more were
-    needed, 2 bad input or the store failed, 3 a model or the judge failed, 5 a cap stopped it,
-    130 interrupted. With --gate: 0 the gate passes, 1 it fails, 6 it is undecided, and those above
-    but 0 where the test stops early.
+    needed, 2 bad input or the store failed, 3 a model or the judge failed, or more than 5% of the
+    prompts (--max-skipped) lack an answer, 5 a cap stopped it, 130 interrupted. With --gate: 0 the
+    gate passes, 1 it fails, 6 it is undecided, and those above but 0 where the test stops early.
     """
     from evenhand.cli.inputs import data_path, mapped_columns, read_options
     from evenhand.data import open_source
@@ -155,7 +157,9 @@ def ab(
     drawn = orders.draw(seed=seed, no_swap=rules.no_swap)
     stopping = StopChoices(until_decided=until_decided, alpha=alpha, seed=seed)
     ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None, gated=gate)
-    asked_for = asked_gate(gate, gating)
+    asked_for = asked_gate(gate, gating, shared=("alpha", "max_skipped"))
+    set_up = load_settings().gate.max_skipped
+    allowed = first_given(gating.counting.max_skipped, set_up, _MAY_LACK_ANSWERS)
     mapped = mapped_columns(columns)
     sides = open_sides(
         _choice(first, "a", answer_timeout),
@@ -189,7 +193,7 @@ def ab(
         summary = _carried_out(
             pairs, plans, options, as_json=as_json, confirm_above=limits.asks_above
         )
-    _end(summary, options, asked_for, as_json=as_json)
+    _end(summary, options, asked_for, allowed=allowed, as_json=as_json)
 
 
 def _choice(
@@ -273,17 +277,28 @@ def _carried_out(
 
 
 def _end(
-    summary: AbSummary, options: RunOptions, gating: GateChoices | None, *, as_json: bool
+    summary: AbSummary,
+    options: RunOptions,
+    gating: GateChoices | None,
+    *,
+    allowed: float,
+    as_json: bool,
 ) -> NoReturn:
-    """Who answered what, which side the judge prefers, and what follows."""
+    """Who answered what, which side the judge prefers, and what follows. `allowed` is the share of
+    prompts that may lack an answer."""
     import json
 
     from evenhand.cli.judging import Gated, conclusions_of, leave, show_conclusions
     from evenhand.cli.progress import show_errors, show_summary
     from evenhand.runs import STOPPED_STATUS
+    from evenhand.runs.ab import too_few_answered
 
     code = Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]
     gated = Gated.of(summary.name, code, gating, options.store)
+    if not code and (error := too_few_answered(summary, allowed)) is not None:
+        summary = summary.model_copy(update={"error": error})
+        # A gate counts what is missing against the claim, and rules with that.
+        gated = gated if gating is not None else Gated(Status.JUDGE_FAILED)
     sentences = [] if summary.run is None else conclusions_of(summary.run, options.store)
     if as_json:
         whole = {**json.loads(summary.model_dump_json()), "conclusions": sentences}
@@ -331,8 +346,9 @@ def show_why_unjudged(err: Console, summary: AbSummary) -> None:
 
     from evenhand.cli.progress import WHY_STOPPED
 
+    unjudged = summary.run is None and summary.stopped_by is not None
+    if summary.error is not None and (unjudged or summary.stopped_by is None):
+        err.print(Text(f"error  {one_line(summary.error.message)}"), soft_wrap=True)
     if summary.run is None and summary.stopped_by is not None:
-        if summary.error is not None:
-            err.print(Text(f"error  {one_line(summary.error.message)}"), soft_wrap=True)
         why = "a model failed" if summary.stopped_by == "judge" else WHY_STOPPED[summary.stopped_by]
         err.print(Text(f"stopped: {why}; the same command goes on"), soft_wrap=True)

@@ -18,7 +18,7 @@ from evenhand.data.answers import AnswerRows
 from evenhand.data.formats import open_tables
 from evenhand.data.pairs import make_pair
 from evenhand.data.prompts import PromptRow, read_prompts
-from evenhand.errors import CapReached, DataError, InputError, JudgeRejected
+from evenhand.errors import CapReached, DataError, InputError, JudgeError, JudgeRejected
 from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
@@ -498,6 +498,36 @@ def notes_on_answers(made: GenerationSummary) -> Iterator[str]:
                 if (count := getattr(side, kind))
             ]
             yield Message("runs.without_answer", side=side.side, model=side.model, kinds=kinds)
+        if side.commonest_error is not None:
+            yield Message(
+                "runs.commonest_error",
+                side=side.side,
+                model=side.model,
+                n=side.commonest_errors,
+                failed=side.failed,
+                error=side.commonest_error,
+            )
+
+
+def too_few_answered(summary: AbSummary, allowed: float) -> ErrorBody | None:
+    """Where a larger share of the rows than allowed is no pair, for want of an answer."""
+    run = summary.run
+    if run is None or run.skipped_rows <= allowed * (run.pairs + run.skipped_rows):
+        return None
+    counts = {"missing": run.skipped_rows, "n": run.pairs + run.skipped_rows}
+    failed = max(summary.generation.sides, key=lambda side: side.commonest_errors)
+    if failed.commonest_error is None:
+        message = Message("runs.answers_missing", percent=100 * allowed, **counts)
+    else:
+        message = Message(
+            "runs.answers_failed",
+            percent=100 * allowed,
+            side=failed.side,
+            errors=failed.commonest_errors,
+            error=failed.commonest_error,
+            **counts,
+        )
+    return ErrorBody(kind=JudgeError.kind, message=message, retryable=failed.failed > 0)
 
 
 def _why_capped(stop: Stop) -> Iterator[str]:

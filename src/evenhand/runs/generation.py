@@ -137,6 +137,8 @@ class SideCounts(Model):
     missing: int = 0  # of a file
     pending: int = 0
     reused: int = 0
+    commonest_error: str | None = None  # of the failed ones
+    commonest_errors: int = 0  # how many have it, numbers and ids in it aside
 
     @property
     def without_answer(self) -> int:
@@ -328,12 +330,23 @@ class Generation:
         counted = []
         for name, side in zip(SIDES, self.sides, strict=True):
             outcomes: Counter[str] = Counter()
+            errors = _Errors()
             lacking = "missing" if isinstance(side, AnswerFile) else "pending"
             for some in in_blocks(self.prompts):
                 for answer in self.answers(side, some).values():
                     outcomes[lacking if answer is None else answer.outcome] += 1
+                    if answer is not None and answer.error:
+                        errors.add(answer.error)
+            error, count = errors.commonest
             counted.append(
-                SideCounts(side=name, model=side.name, reused=self._reused[name], **outcomes)
+                SideCounts(
+                    side=name,
+                    model=side.name,
+                    reused=self._reused[name],
+                    commonest_error=error,
+                    commonest_errors=count,
+                    **outcomes,
+                )
             )
         return counted[0], counted[1]
 
@@ -347,6 +360,27 @@ class Generation:
             cost_usd=self.budget.known_cost_usd,
             seconds=round(time.monotonic() - self._began, 3),
         )
+
+
+class _Errors:
+    """Errors that differ in nothing but numbers and ids are one, told by its first."""
+
+    _VARYING = re.compile(r"\b\w*\d\w*\b")
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, error: str) -> None:
+        alike = self._VARYING.sub("0", error)
+        self._first.setdefault(alike, error)
+        self._counts[alike] += 1
+
+    @property
+    def commonest(self) -> tuple[str | None, int]:
+        for alike, count in self._counts.most_common(1):
+            return self._first[alike], count
+        return None, 0
 
 
 def in_blocks(prompts: Sequence[PromptRow], size: int = 500) -> Iterator[Sequence[PromptRow]]:
