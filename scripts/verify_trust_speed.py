@@ -34,7 +34,7 @@ from evenhand.trust.calibration import AppliedCalibration, calibrate_run
 from evenhand.trust.correction import correct_run
 from evenhand.trust.findings import assess_audit
 from evenhand.trust.jury import evaluate_jury, write_jury_rows
-from evenhand.trust.label_samples import draw_pairs
+from evenhand.trust.pair_draws import draw_pairs
 from evenhand.trust.votes import summarise_votes
 
 LIMIT_CPU_S = 60.0

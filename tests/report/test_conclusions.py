@@ -261,7 +261,8 @@ def test_a_judge_that_labels_show_to_be_a_coin_concludes_nothing(store: Store) -
     said = "B" * 119 + "A" * 31
     flipped = {"A": "B", "B": "A"}
     labels = said[:74] + "".join(flipped[each] for each in said[74:])
-    make_run(store, "run", labelled(said, labels))
+    # One pair without a label: where all have one, they are the answer.
+    make_run(store, "run", labelled(said + "A", labels + "."))
     (found,) = conclude(store, "run").conclusions
     assert found.labels is not None
     assert (found.labels.right, found.labels.wrong) == (74, 76)

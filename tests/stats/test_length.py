@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit
+from scripts.simulated_lengths import SHIFTS, Cell, measure
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
@@ -245,3 +246,52 @@ def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:
 def test_columns_of_unequal_length_are_a_mistake() -> None:
     with pytest.raises(InputError, match="length_b has length 1 and the outcomes have 2"):
         length_effect([0, 1], length_a=[1, 2], length_b=[1])
+
+
+def _two_lengths(counts: dict[tuple[str, str], int]) -> ControlledRate:
+    """So many pairs of which this side is the longer one and this one wins."""
+    rows = [key for key, count in counts.items() for _ in range(count)]
+    outcomes = [WIN_A if wins == "A" else WIN_B for _, wins in rows]
+    lengths = [[200 if longer == side else 100 for longer, _ in rows] for side in "AB"]
+    return _controlled(outcomes, lengths[0], lengths[1])
+
+
+def test_length_explains_a_claim_where_it_helped_and_equal_length_shows_nothing() -> None:
+    # 3.5 and 0.11 to one: log-odds of 1.25 and -2.20, with their middle below zero
+    by_length = _two_lengths({("A", "A"): 210, ("A", "B"): 60, ("B", "A"): 3, ("B", "B"): 27})
+    assert by_length.rate == pytest.approx(expit((np.log(3.5) - np.log(9)) / 2), abs=0.02)
+    assert by_length.explains("above")
+    assert not by_length.explains("below")
+    # 9 and 2.33 to one: halfway 4.6 to one, which is well above one half
+    clear = _two_lengths({("A", "A"): 180, ("A", "B"): 20, ("B", "A"): 70, ("B", "B"): 30})
+    assert not clear.explains("above")
+    # The same share whichever is longer
+    even = _two_lengths({("A", "A"): 140, ("A", "B"): 60, ("B", "A"): 70, ("B", "B"): 30})
+    assert not even.explains("above")
+
+
+def test_complete_separation_by_length_explains_a_claim() -> None:
+    found = _two_lengths({("A", "A"): 216, ("B", "B"): 84})
+    assert found.separated
+    assert found.explains("above")
+    # Without pairs on the other side nothing is known of equal length, and an effect is enough.
+    nearly = _two_lengths({("A", "A"): 297, ("B", "B"): 3})
+    assert nearly.rate is None
+    assert nearly.explains("above")
+    # Where one side is always longer no effect of length can be seen.
+    always = _two_lengths({("A", "A"): 300})
+    assert (always.forms, always.explains("above")) == ((), False)
+
+
+def test_the_envelope_covers_a_step_that_no_form_has() -> None:
+    found = measure(np.random.default_rng(3), Cell("step", 300, 0.5, 0.5, 1.0), 60)
+    # 95 % of 60, give or take three standard errors of 1.7
+    assert found.covered >= 52 / 60
+
+
+@pytest.mark.slow
+def test_length_holds_back_few_claims_that_it_does_not_explain() -> None:
+    for shift in SHIFTS:
+        found = measure(np.random.default_rng(4), Cell("none", 300, shift, 0.62), 200)
+        # 5 % of 200, and three standard errors of 1.5 %
+        assert found.held <= 0.05 + 0.046

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
+from evenhand.report.votes import item_votes
 from evenhand.store import (
     DRAWS,
     ORIGINS,
@@ -26,7 +27,6 @@ from evenhand.store import (
 )
 from evenhand.store.records import is_picked
 from evenhand.store.verdict_filter import VerdictFilter
-from evenhand.trust.votes import item_votes
 from parts import examples
 from store_values import Begun, begin, item, texts
 

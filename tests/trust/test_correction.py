@@ -15,7 +15,7 @@ from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels, 
 from evenhand.store import NewJudge, NewRun, NewVerdict, Store, open_store
 from evenhand.trust.correction import correct_run
 from evenhand.trust.jury import evaluate_jury
-from evenhand.trust.label_samples import PairDraw, draw_pairs, write_draw
+from evenhand.trust.pair_draws import PairDraw, draw_pairs, write_draw
 from evenhand.trust.panels import save_jury
 from evenhand.trust.vote_files import import_votes
 from judged_runs import judged_run, vote_on
@@ -267,12 +267,20 @@ def test_the_users_word_makes_labels_random(store: Store) -> None:
     assert found.corrections[0].excluded.escalated == 1
 
 
-def test_the_datas_labels_have_no_part_beside_drawn_votes(store: Store) -> None:
-    run = judged_run(store, "run", {"judge": "AB" * 10}, labels="B" * 20)
+def test_some_labels_of_the_data_have_no_part_beside_drawn_votes(store: Store) -> None:
+    run = judged_run(store, "run", {"judge": "AB" * 10}, labels="B" * 19 + ".")
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
     found = correct_run(store, "run", side="A")
     assert found.corrections[0].people_only.rate == pytest.approx(1)
-    assert [(own.labels, own.reason[:14]) for own in found.left_out] == [(20, "the data's own")]
+    assert [(own.labels, own.reason[:14]) for own in found.left_out] == [(19, "the data's own")]
+
+
+def test_where_the_data_label_every_pair_they_come_first(store: Store) -> None:
+    run = judged_run(store, "run", {"judge": "AB" * 10}, labels="B" * 20)
+    vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
+    found = correct_run(store, "run", side="A")
+    assert (found.drawn, found.corrections[0].people_only.rate) == ("every pair", 0)
+    assert [(own.labels, own.reason[:8]) for own in found.left_out] == [(12, "the data")]
 
 
 def test_a_run_whose_every_pair_is_labelled_needs_no_draw(store: Store) -> None:

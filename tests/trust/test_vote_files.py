@@ -18,10 +18,11 @@ from evenhand.contract import Criterion
 from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
+from evenhand.report.votes import item_votes, majority_labels
 from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
 from evenhand.store.schema import unprintable
 from evenhand.trust.vote_files import export_votes, import_votes
-from evenhand.trust.votes import item_votes, majority_labels, summarise_votes
+from evenhand.trust.votes import summarise_votes
 from store_values import begin, item, texts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

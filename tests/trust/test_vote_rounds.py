@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Winner
+from evenhand.report.label_samples import label_queue
 from evenhand.store import NewVote, Store, StoredVote, VoteColumns, open_store
 from evenhand.store.records import PairStanding
 from evenhand.trust.correction import correct_run
-from evenhand.trust.label_queue import VoteQueue, label_queue, rounds, vote_queue, voter_progress
+from evenhand.trust.label_queue import VoteQueue, rounds, vote_queue, voter_progress
 from evenhand.trust.vote_files import export_votes, import_votes
 from judged_runs import judged_run
 from parts import examples

@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
+from evenhand.report.votes import item_votes, majority_labels, votes_on
 from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns
-from evenhand.trust.votes import (
-    item_votes,
-    majority_labels,
-    sum_up_votes,
-    summarise_votes,
-    votes_on,
-)
+from evenhand.trust.votes import sum_up_votes, summarise_votes
 from store_values import Begun, begin, item
 
 CODES: dict[Winner, int] = {"A": 0, "B": 1, "TIE": 2}

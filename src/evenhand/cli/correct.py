@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from evenhand.stats.correction.corrected_rate import RateEstimate
     from evenhand.trust.correction import Correction, Corrections
-    from evenhand.trust.label_samples import PairDraw
+    from evenhand.trust.pair_draws import PairDraw
 
 
 def correct(
@@ -46,14 +46,7 @@ def correct(
     ] = None,
     side: opt.SideOption = "B",
     level: opt.Level = 0.95,
-    labels_are: Annotated[
-        Literal["random"] | None,
-        typer.Option(
-            "--labels-are",
-            help="random: your word that the data's labels, and votes that do not say, are of "
-            "pairs drawn at random.",
-        ),
-    ] = None,
+    labels_are: opt.LabelsAre = None,
     draw: Annotated[
         int | None,
         typer.Option(
@@ -88,7 +81,7 @@ def correct(
         raise InputError(Message("command.belong_to_draw"))
     with opened_store(store) as opened:
         if draw is not None:
-            from evenhand.trust.label_samples import draw_pairs, write_draw
+            from evenhand.trust.pair_draws import draw_pairs, write_draw
 
             drawn = draw_pairs(
                 opened,

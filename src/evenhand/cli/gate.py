@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -71,17 +71,9 @@ class GateChoices:
         bool,
         typer.Option(
             "--corrected",
-            help="Gate the win rate corrected by people's labels (see evenhand correct).",
+            help="Undecided unless people's labels correct the win rate (see evenhand correct).",
         ),
     ] = False
-    labels_are: Annotated[
-        Literal["random"] | None,
-        typer.Option(
-            "--labels-are",
-            help="With --corrected, random: your word that the labelled pairs were drawn at "
-            "random.",
-        ),
-    ] = None
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
     ] = None
@@ -93,10 +85,6 @@ class GateChoices:
     def begin(self) -> None:
         """Refuse what does not go together before anything is judged for it, and remove files of
         an earlier gate: whatever happens now, none of them is taken for this one's."""
-        if self.labels_are is not None and not self.corrected:
-            raise InputError(
-                Message("command.both_or_neither", option="--labels-are", other="--corrected")
-            )
         for path in (self.junit, self.html):
             if path is None:
                 continue
@@ -115,19 +103,9 @@ class GateChoices:
         min_win_rate = first_given(self.min_win_rate, set_up.min_win_rate, 0.5)
         alpha = first_given(self.alpha, set_up.alpha, 0.05)
         limits = self.claiming.limits(counting)
-        if self.corrected:
-            from evenhand.trust.correction import gate_corrected
-
-            return gate_corrected(
-                store,
-                run,
-                min_win_rate=min_win_rate,
-                alpha=alpha,
-                side=counting.side,
-                ties=counting.ties,
-                limits=limits,
-                labels_are_random=self.labels_are == "random",
-            )
+        if self.corrected and counting.ties != "half":
+            raise InputError(Message("trust.corrected_ties_are_half", ties=counting.ties))
+        limits = limits.model_copy(update={"require_labels": self.corrected})
         max_inconsistent = self.max_inconsistent
         return gate_run(
             store,

@@ -402,6 +402,21 @@ AllowOneOrder = Annotated[
         help="Conclude from pairs judged in one fixed order too, though position may decide them.",
     ),
 ]
+LabelsAre = Annotated[
+    Literal["random"] | None,
+    typer.Option(
+        "--labels-are",
+        help="random: your word that the data's labels, and votes that do not say, are of pairs "
+        "drawn at random.",
+    ),
+]
+AllowLength = Annotated[
+    bool,
+    typer.Option(
+        "--allow-length",
+        help="Conclude though longer answers win and at equal length nothing is shown.",
+    ),
+]
 SmallestEffect = Annotated[
     float | None,
     typer.Option(
@@ -658,6 +673,8 @@ class Claiming:
     """What may be concluded."""
 
     allow_one_order: AllowOneOrder = False
+    allow_length: AllowLength = False
+    labels_are: LabelsAre = None
     smallest_effect: SmallestEffect = None
     growing: Growing = False
 
@@ -674,6 +691,8 @@ class Claiming:
             max_skipped=skipped,
             missing=counting.missing or set_up.missing or "against",
             allow_one_order=self.allow_one_order,
+            allow_length=self.allow_length,
+            labels_are_random=self.labels_are is not None,
             smallest_effect=self.smallest_effect,
             growing=self.growing,
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence, render
+from evenhand.report.labelled import PeopleCounts, missing_labels
 from evenhand.report.win_rates import ConclusionLimits, LabelRecord, SideRate
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.rates.position_bias import PositionBias
@@ -23,14 +24,6 @@ Blocked: TypeAlias = Literal["claim", "pass", "fail"]
 Estimator: TypeAlias = Literal["judge", "corrected"]
 
 EVERY_RULING: tuple[Blocked, ...] = ("claim", "pass", "fail")
-
-
-class PeopleCounts(Model):
-    """Of the labelled pairs, how many the side won, lost and tied in people's eyes."""
-
-    won: int
-    lost: int
-    tied: int
 
 
 class ClaimedRate(Model):
@@ -145,12 +138,86 @@ def _may_be_chance(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | N
     )
 
 
+def _labels_are_missing(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """The caller asks for people's rate, and there is none."""
+    if not limits.require_labels or conclusion.by_people:
+        return None
+    line = Message("gate.labels_required", reason=missing_labels(conclusion.labelled))
+    remedy = Message("gate.remedy_labels")
+    return Hold(code="labels_required", blocks=EVERY_RULING, line=line, remedy=remedy)
+
+
+def _people_say_otherwise(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """On the pairs that people labelled they contradict the judge, and so its claim."""
+    claimed = conclusion.claimed
+    if not claimed.excludes_half:
+        return None
+    above = claimed.low is not None and claimed.low > 0.5
+    return contradiction(conclusion, "above" if above else "below", 0.5, blocks=("claim",))
+
+
+def contradiction(
+    conclusion: Conclusion,
+    claim: Literal["above", "below"],
+    threshold: float,
+    *,
+    blocks: tuple[Blocked, ...],
+) -> Hold | None:
+    labelled = conclusion.labelled
+    if labelled is None or conclusion.by_people or not labelled.contradicts(claim, threshold):
+        return None
+    values = {"n": labelled.pairs, "judge": labelled.judge, "people": labelled.people.rate}
+    ends = labelled.difference.percents("first" if claim == "above" else "second")
+    return Hold(
+        code="contradicted",
+        blocks=blocks,
+        sentence=Message("no_conclusion.contradicted", **_called(conclusion), **values, **ends),
+        line=Message("gate.contradicted", **values),
+        remedy=Message("gate.remedy_labels"),
+    )
+
+
+def _length_may_decide(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
+    """Length helped the claim, and at equal length it is not shown. People's labels leave out the
+    judge's taste; padding probes that a judge passed say that it has none for length."""
+    if limits.allow_length or not conclusion.length_explains:
+        return None
+    if conclusion.padding is not None and conclusion.padding.passed:
+        return None
+    called, controlled = _called(conclusion), conclusion.length.controlled[0]
+    why = _by_length(conclusion)
+    if controlled.rate is None:
+        sentence = Message("no_conclusion.length_alone", **called, why=why)
+    else:
+        ends = {"rate": controlled.rate, "low": controlled.low, "high": controlled.high}
+        sentence = Message("no_conclusion.length", **called, why=why, **ends)
+    ruling: Blocked = "pass" if (conclusion.claimed.low or 0.0) > 0.5 else "fail"
+    return Hold(
+        code="length",
+        blocks=("claim", ruling),
+        sentence=sentence,
+        line=Message("gate.length", why=why),
+        remedy=Message("gate.remedy_length"),
+    )
+
+
+def _by_length(conclusion: Conclusion) -> Message:
+    """How many pairs the longer answer won, or the shorter one where that is the judge's taste."""
+    won = conclusion.length.longer_wins
+    if 2 * won.part < won.of:
+        return Message("length.shorter_won", part=won.of - won.part, n=won.of)
+    return Message("length.longer_won", part=won.part, n=won.of)
+
+
 # In the order in which they take the claim's place: the first that has a sentence is the headline.
 REASONS: tuple[Reason, ...] = (
+    _labels_are_missing,
     _labels_see_a_coin,
     _too_much_missing,
     _orders_contradict,
     _may_be_chance,
+    _people_say_otherwise,
+    _length_may_decide,
 )
 
 
@@ -161,7 +228,8 @@ def settled(
     reasons = (reason(conclusion, limits) for reason in REASONS)
     holds = tuple(hold for hold in reasons if hold is not None)
     held = conclusion.model_copy(update={"holds": holds})
-    messages = (*_headline(held, limits), *_scope(held, limits), *trust)
+    beside = (*_cleared(held, limits), *_scope(held, limits))
+    messages = (*_headline(held, limits), *beside, *trust)
     return held.model_copy(update={"messages": messages, "sentence": render(messages)})
 
 
@@ -194,6 +262,33 @@ def _scope(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message
     missing = conclusion.win_rate.counts.invalid + conclusion.skipped
     if limits.missing == "half" and missing:
         yield Message("trust.missing_half", n=missing)
+
+
+def _cleared(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
+    """Whose rate it is where it is people's; what would have held the claim back, and why it does
+    not."""
+    labelled = conclusion.labelled
+    if conclusion.by_people and labelled is not None:
+        counts = labelled.counts.model_dump(by_alias=False)
+        whole = labelled.drawn == "every pair"
+        code = "trust.labels_whole" if whole else "trust.labels"
+        yield Message(
+            code, labels=labelled.labels, n=labelled.pairs, judge=_judge_alone(conclusion), **counts
+        )
+    if not conclusion.length_explains:
+        return
+    why, padding = _by_length(conclusion), conclusion.padding
+    if padding is not None and padding.passed:
+        yield Message("trust.length_probed", why=why, n=padding.cases, run=padding.run)
+    elif limits.allow_length:
+        yield Message("trust.length_allowed", why=why)
+
+
+def _judge_alone(conclusion: Conclusion) -> Message:
+    rate = conclusion.win_rate
+    if rate.rate is None:
+        return Message("labelled.judge_unknown")
+    return Message("labelled.judge_alone", rate=rate.rate, low=rate.low, high=rate.high)
 
 
 def claim_message(claimed: ClaimedRate, names: tuple[str, str]) -> Message:

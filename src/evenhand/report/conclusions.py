@@ -23,12 +23,14 @@ from evenhand.report.families import (
     family_effects,
     judge_families,
 )
+from evenhand.report.labelled import LabelledRate, RunLabels, with_absent
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import (
     ConclusionLimits,
     LabelRecord,
     Matchup,
     OutcomeGroup,
+    PaddingRecord,
     RateOptions,
     Rows,
     Side,
@@ -63,6 +65,7 @@ __all__ = [
 # Row means that differ by more are worth a word.
 _ESTIMANDS_DIFFER = 0.005
 _NAMED = 8  # parts, in one note
+_LONGER_IN_MOST = 0.95  # of the pairs
 
 
 class GroupRate(Model):
@@ -101,6 +104,8 @@ class Conclusion(Model):
     length: LengthEffect
     position: PositionBias
     labels: LabelRecord | None = None
+    labelled: LabelledRate | None = None
+    padding: PaddingRecord | None = None  # where length may explain the claim
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
     left_out: int = 0  # prompts that one of the two did not answer, by --prompts common
     both_orders: int = 0  # valid pairs that were judged in both
@@ -114,6 +119,25 @@ class Conclusion(Model):
         """What the two are called: by their models, or else by their labels."""
         other = "B" if self.side == "A" else "A"
         return self.model or self.side, self.against or other
+
+    @property
+    def by_people(self) -> bool:
+        """Whether the claimed rate is people's, as their labels correct the judge's."""
+        return self.claimed.estimator == "corrected"
+
+    @property
+    def judge_refuted(self) -> bool:
+        """Whether labels show that the judge, whose the parts are, is hardly better than a coin."""
+        return self.labels is not None and self.labels.is_no_better
+
+    @property
+    def length_explains(self) -> bool:
+        """Whether length may be all there is to what the judge's verdicts claim."""
+        claimed = self.claimed
+        if self.by_people or not claimed.excludes_half:
+            return False
+        above = claimed.low is not None and claimed.low > 0.5
+        return self.length.controlled[0].explains("above" if above else "below")
 
     def blocks(self, what: Blocked) -> bool:
         return any(what in hold.blocks for hold in self.holds)
@@ -288,6 +312,9 @@ class _Reader:
         wanted = replace(wanted, matchups=max(1, len(met)))
         difficulty = _difficulty(columns) if len(met) > 1 else None
         rows = RowFacts(columns, self._limits)
+        people = RunLabels(
+            self._store, self._run, columns, are_random=self._limits.labels_are_random
+        )
         for matchup in met:
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
             known = self._circumstances(matchup, rows, labels)
@@ -305,6 +332,7 @@ class _Reader:
                 same_family=shared_message(kin, names, families),
                 by_rule=by_rule,
             )
+            labelled = people.of(matchup, side=wanted.side, level=wanted.level_of_each)
             conclusion = Conclusion(
                 judge=self._judge.name,
                 side=wanted.side,
@@ -313,7 +341,7 @@ class _Reader:
                 pairs=matchup.pairs,
                 pending=matchup.pairs - matchup.rows.size,
                 win_rate=rate,
-                claimed=ClaimedRate.of(rate),
+                claimed=self._claimed(rate, labelled, matchup, known, wanted),
                 decision=decision,
                 account=account,
                 by_criterion=tuple(
@@ -327,13 +355,38 @@ class _Reader:
                 length=_length(columns, matchup, wanted, difficulty),
                 position=position,
                 labels=labels,
+                labelled=labelled,
                 skipped=known.absent,
                 left_out=self._without_partner(matchup) if self._run.on_common_prompts else 0,
                 both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,
                 grown_from=grown_from,
                 identical=by_rule,
             )
+            if conclusion.length_explains:
+                padding = PaddingRecord.of(self._store, self._judge)
+                conclusion = conclusion.model_copy(update={"padding": padding})
             yield settled(conclusion, self._limits, trust=trust)
+
+    def _claimed(
+        self,
+        rate: SideRate,
+        labelled: LabelledRate | None,
+        matchup: Matchup,
+        known: Circumstances,
+        wanted: RateOptions,
+    ) -> ClaimedRate:
+        """People's rate where labels allow one, whatever it says. Looks on the way are the judge's
+        verdicts' own matter: such a run keeps the judge's."""
+        judge = ClaimedRate.of(rate)
+        if labelled is None or labelled.corrected is None:
+            return judge
+        if not wanted.planned or wanted.ties != "half":
+            return judge
+        pairs = int(matchup.rows.size)
+        estimate = with_absent(labelled.corrected, pairs=pairs, absent=known.absent)
+        return ClaimedRate.of_parts(
+            estimate, judge, estimator="corrected", always_valid=False, people=labelled.counts
+        )
 
     def _circumstances(
         self, matchup: Matchup, rows: RowFacts, labels: LabelRecord | None
@@ -448,7 +501,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
         tested = [
             (part, each)
             for each in conclusions
-            if not each.blocks("claim")
+            if not each.blocks("claim") and not each.judge_refuted
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]
@@ -595,6 +648,10 @@ def _notes(
     for judge in dict.fromkeys(each.judge for each in conclusions if each.position.favours):
         yield (Message("report.position_bias", judge=judge))
     for each in conclusions:
+        if (longer := _longer_in_most(each)) is not None:
+            yield longer
+        if (beside := _labels_beside(each)) is not None:
+            yield beside
         own = each.win_rate
         if own.rate is None or own.row_rate is None or own.always_valid:
             continue
@@ -605,3 +662,28 @@ def _notes(
                 against=each.against,
                 rate=own.row_rate,
             )
+
+
+def _longer_in_most(conclusion: Conclusion) -> Message | None:
+    """The side that is claimed to be better is the longer one nearly always: no verdicts can tell
+    whether it wins by that."""
+    claimed, controlled = conclusion.claimed, conclusion.length.controlled[0]
+    if claimed.low is None or not claimed.excludes_half or conclusion.by_people:
+        return None
+    better = claimed.low > 0.5
+    share = controlled.share_longer if better else controlled.share_shorter
+    if share is None or share < _LONGER_IN_MOST:
+        return None
+    model = conclusion.names[0 if better else 1]
+    return Message("report.longer_in_most", model=model, share=share, n=controlled.n)
+
+
+def _labels_beside(conclusion: Conclusion) -> Message | None:
+    """Labels that correct nothing, and what they say."""
+    own = conclusion.labelled
+    if own is None or own.people.rate is None or conclusion.by_people:
+        return None
+    values = {"model": conclusion.names[0], "n": own.pairs, "people": own.people.rate}
+    if own.corrected is not None:
+        return Message("report.labels_not_used", judge=own.judge, **values)
+    return Message("report.labels_compared", judge=own.judge, reason=own.reason, **values)

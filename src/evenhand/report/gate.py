@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained
 from evenhand.report.charts.labels import plain
-from evenhand.report.claims import EVERY_RULING, Hold
+from evenhand.report.claims import EVERY_RULING, Hold, contradiction
 from evenhand.report.conclusions import (
     Conclusion,
     ConclusionLimits,
@@ -170,13 +170,26 @@ GateReason: TypeAlias = Callable[[Conclusion, GateOptions], Hold | None]
 def _too_inconsistent(conclusion: Conclusion, options: GateOptions) -> Hold | None:
     rate, most = conclusion.win_rate, options.max_inconsistent
     flips, twice = rate.flips, rate.counts.valid - rate.drawn_order - conclusion.identical
-    if most is None or not twice or flips <= most * twice:
+    if most is None or not twice or flips <= most * twice or conclusion.by_people:
         return None
     line = Message("gate.too_inconsistent", flips=flips, n=twice, percent=100 * most)
     return Hold(code="inconsistent", blocks=EVERY_RULING, line=line)
 
 
-GATE_REASONS: tuple[GateReason, ...] = (_too_inconsistent,)
+def _people_say_otherwise(conclusion: Conclusion, options: GateOptions) -> Hold | None:
+    """At other thresholds than one half, which is the conclusion's own matter."""
+    claimed, threshold = conclusion.claimed, options.threshold
+    ruling = _ruling(claimed.low, claimed.high, threshold)
+    if ruling == "undecided" or threshold == 0.5:
+        return None
+    claim: Literal["above", "below"] = "above" if ruling == "pass" else "below"
+    return contradiction(conclusion, claim, threshold, blocks=(ruling,))
+
+
+GATE_REASONS: tuple[GateReason, ...] = (
+    _too_inconsistent,
+    _people_say_otherwise,
+)
 
 
 class _Rule:
@@ -220,8 +233,8 @@ class _Rule:
             skipped=conclusion.skipped,
             left_out=conclusion.left_out,
             pending=conclusion.pending,
-            worst_case=rate.worst_case,
-            doubts=rate.doubts,
+            worst_case=None if conclusion.by_people else rate.worst_case,
+            doubts=() if conclusion.by_people else rate.doubts,
             holds=holds,
             sentence=conclusion.sentence,
             line=chained([why, *(each.line for each in holds), *self._facts(conclusion, ruling)]),
@@ -261,7 +274,7 @@ class _Rule:
         """All four outcomes, what is missing, and what that could change. That position or ties may
         decide is told where they did: a ruling holds for all that is in doubt."""
         rate = conclusion.win_rate
-        for doubt in rate.doubts:
+        for doubt in () if conclusion.by_people else rate.doubts:
             if ruling != "undecided" and doubt in ("position", "ties"):
                 continue
             if doubt == "position" and rate.mostly_flips:  # which a hold says with its counts
@@ -291,7 +304,7 @@ class _Rule:
             yield Message("gate.common_prompts", n=conclusion.left_out)
         if self._options.missing == "half" and (counts.invalid or conclusion.skipped):
             yield Message("gate.missing_half")
-        if rate.worst_case is not None:
+        if rate.worst_case is not None and not conclusion.by_people:
             worst = rate.worst_case
             yield Message("gate.worst_case", low=worst.low, high=worst.high)
         if self._of.whole:

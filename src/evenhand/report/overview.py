@@ -251,14 +251,10 @@ def _check_of_labels(agreement: EstimatedShare) -> TrustCheck:
 
 
 def _length_undoes(conclusion: Conclusion) -> bool | None:
-    """Whether one is shown to be better, and at equal length it is not."""
-    rate = conclusion.win_rate
-    controlled = conclusion.length.controlled[0]
-    if rate.low is None or rate.high is None or controlled.low is None or controlled.high is None:
+    """Whether length may be all there is to the claim; None where no fit can tell."""
+    if conclusion.claimed.low is None or not conclusion.length.controlled[0].forms:
         return None
-    if rate.low <= 0.5 <= rate.high:
-        return False
-    return controlled.low <= 0.5 if rate.low > 0.5 else controlled.high >= 0.5
+    return conclusion.length_explains
 
 
 # A headline to paste.

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract.codes import WIN_B
+from evenhand.contract.codes import TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
@@ -269,13 +269,18 @@ class ConclusionLimits(Model):
     counts against every claim, unless `missing` is "half", which is the caller's word.
     `allow_one_order` is the caller's word that one fixed order will do. `smallest_effect` is the
     difference from one half that matters to the caller. `growing`: more rows will follow, so that
-    every interval holds for any number of looks.
+    every interval holds for any number of looks. `allow_length` is the caller's word that longer
+    answers may win by their length, `labels_are_random` that labels which do not say how their
+    pairs were drawn are of a random draw; `require_labels` asks for a rate that labels correct.
     """
 
     max_invalid: float | None = None
     max_skipped: float | None = None
     missing: Missing = "against"
     allow_one_order: bool = False
+    allow_length: bool = False
+    labels_are_random: bool = False
+    require_labels: bool = False
     smallest_effect: float | None = None
     growing: bool = False
 
@@ -348,3 +353,40 @@ class LabelRecord(Model):
         """Enough of them to say that they do not show it either way."""
         enough = self.right + self.wrong >= FEWEST_DECIDED
         return enough and not self.tells_apart and not self.is_no_better
+
+
+# Runs that are looked through for probes, the newest first, and the probes that pad an answer.
+_LOOKED_THROUGH = 1000
+_PADDING = ("padded", "longer")
+# A language's probes with empty phrases; fewer show nothing.
+_FEWEST_PADDED = 12
+
+
+class PaddingRecord(Model):
+    """Of the probes that show a judge a good answer against the same in more words, how many it
+    did not fall for in its latest run of them."""
+
+    run: str
+    resisted: int
+    cases: int
+
+    @property
+    def passed(self) -> bool:
+        return self.resisted == self.cases >= _FEWEST_PADDED
+
+    @classmethod
+    def of(cls, store: Store, judge: JudgeRecord) -> PaddingRecord | None:
+        for run in store.run_page(limit=_LOOKED_THROUGH):
+            if "probes" not in run.plan.get("data", {}):
+                continue
+            if judge.id not in [each.id for each in store.run_judges(run.id)]:
+                continue
+            columns = store.outcome_columns(run.id, judge.id)
+            padded = [bool(set(_PADDING) & set(tags)) for tags in columns.tag_sets]
+            rows = np.flatnonzero(np.asarray(padded, dtype=np.bool_)[np.asarray(columns.tags)])
+            if rows.size:
+                codes = np.asarray(columns.outcome)[rows]
+                longer = np.asarray(columns.length_b)[rows] > np.asarray(columns.length_a)[rows]
+                resisted = (codes == TIE) | (codes == np.where(longer, WIN_A, WIN_B))
+                return cls(run=run.name, resisted=int(resisted.sum()), cases=int(rows.size))
+        return None

@@ -24,6 +24,7 @@ from evenhand.store.runs import RunStore
 from evenhand.store.verdict_index import IndexStore
 from evenhand.store.verdict_table import TableStore
 from evenhand.store.verdicts import VerdictStore
+from evenhand.store.views import ViewStore
 from evenhand.store.votes import VoteStore
 from evenhand.store.work import WorkStore
 
@@ -61,6 +62,7 @@ class Store(
     ColumnStore,
     VoteStore,
     FlagStore,
+    ViewStore,
     IndexStore,
     WordStore,
     TableStore,

@@ -26,12 +26,7 @@ from evenhand.contract.codes import (
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.lookup import chosen_judge, find_run
-from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
-from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
-from evenhand.stats.rates.paired_difference import difference_in_halves
-from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store, Tally
-from evenhand.trust.baselines import (
+from evenhand.report.baselines import (
     AuditRows,
     Baseline,
     PeopleBaseline,
@@ -40,6 +35,12 @@ from evenhand.trust.baselines import (
     either_place,
     people_baseline,
 )
+from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.votes import Codes, ItemVotes, item_votes, majority_labels
+from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
+from evenhand.stats.rates.paired_difference import difference_in_halves
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store, Tally
 from evenhand.trust.biases import (
     LengthBias,
     PositionBiasReport,
@@ -50,7 +51,6 @@ from evenhand.trust.biases import (
 )
 from evenhand.trust.pass_counts import MissingPasses, PassCounts, RunPasses
 from evenhand.trust.published_rules import RuleFigures
-from evenhand.trust.votes import Codes, ItemVotes, item_votes, majority_labels
 
 _SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
 _ONE_SIDED = 6

@@ -20,6 +20,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import LearnedFrom, Promise, contradiction, stands
 from evenhand.report.lookup import find_run
+from evenhand.report.votes import fair_labels
 from evenhand.runs import (
     JudgePlan,
     PairFiles,
@@ -33,7 +34,6 @@ from evenhand.runs.executor import refuse_executor
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.store import Store, WholeVerdict
-from evenhand.trust.votes import fair_labels
 
 StageRunner = Callable[[Sources, JudgePlan, RunOptions], Awaitable[RunSummary]]
 

@@ -10,11 +10,11 @@ from typing import Literal
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
+from evenhand.report.baselines import COIN, PEOPLE, Baseline
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.rates.paired_difference import PairedDifference
 from evenhand.stats.rates.position_bias import ALARM_ABOVE
 from evenhand.trust.audit import Audit
-from evenhand.trust.baselines import COIN, PEOPLE, Baseline
 from evenhand.trust.biases import PositionBiasReport
 
 Ruling = Literal["pass", "fail", "undecided"]

@@ -16,10 +16,10 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.votes import fair_labels
 from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
 from evenhand.store.explanation import signals_before_calibration
 from evenhand.store.verdicts import VerdictPlace
-from evenhand.trust.votes import fair_labels
 
 Floats = NDArray[np.float64]
 # Fewer than one in so many are looked up; more are read through sooner.

@@ -22,12 +22,12 @@ from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
 from evenhand.report.families import judge_families
 from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.votes import fair_labels
 from evenhand.stats.juries.accuracy import LEARNED, MAJORITY, PLURALITY, choose_jury, usual_quorum
 from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
 from evenhand.stats.juries.votes import NO_VOTE, JuryVerdicts, split_votes, whole_votes
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.trust.saved_files import SavedFiles
-from evenhand.trust.votes import fair_labels
 
 Codes = NDArray[np.int8]
 Integers = NDArray[np.int64]

@@ -15,6 +15,7 @@ from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
+from evenhand.report.baselines import AuditRows
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.paired_difference import (
@@ -24,7 +25,6 @@ from evenhand.stats.rates.paired_difference import (
 )
 from evenhand.store import JudgeRecord, Store
 from evenhand.trust.audit import audit_labels
-from evenhand.trust.baselines import AuditRows
 from evenhand.trust.pass_counts import RunPasses
 
 Kinds = tuple[str, ...]

@@ -88,22 +88,47 @@ FEWEST_FITTED_PROMPTS = 10
 FEWEST_DECISIVE = 5
 # Equal length has to lie inside the data, with some pairs on either side of it.
 FEWEST_EACH_SIDE = 5
+Form: TypeAlias = Literal["linear", "log_ratio", "sign"]
 # Two columns that correlate more than this are one.
 MOST_CORRELATION = 0.999
+
+
+class LengthForm(Model):
+    """One way in which length may count: by the difference in length, by the ratio, or only by
+    which answer is longer.
+
+    `rate` is A's at equal length, or None where equal length lies outside the data. `effect` is
+    the change in A's log-odds when A is one standard deviation longer (`sign`: longer at all),
+    against equal length. Its interval is at the level 1 - alpha / 2: any of three forms shows an
+    effect, and together they err about as often as one test at alpha. `lift` is what length adds
+    to A's log-odds in the mean of the pairs.
+    """
+
+    form: Form
+    rate: float | None
+    low: float | None
+    high: float | None
+    effect: float
+    effect_low: float
+    effect_high: float
+    lift: float
+    separated: bool
 
 
 class ControlledRate(Model):
     """A's win rate if both answers had the same length, or the reason why it cannot be told.
 
-    `effect` is the change in A's log-odds when A is one `length_sd` longer than B, against equal
-    length. `separated` says that only Firth's penalty kept the fit finite. `caution` goes with
-    every rate: it is no win rate without the judge's bias for length.
+    The rate is that of the linear form; `low` and `high` hold the intervals of all forms, since
+    nobody knows which is the judge's. `effect` is the linear form's, at the level asked for.
+    `separated` says that only Firth's penalty kept a fit finite. `caution` goes with every rate:
+    it is no win rate without the judge's bias for length.
     """
 
     model: str | None = None
     n: int
     prompts: int | None
     share_longer: float | None
+    share_shorter: float | None = None
     length_sd: float | None
     rate: float | None
     low: float | None
@@ -118,16 +143,43 @@ class ControlledRate(Model):
     iterations: int | None
     reason: Sentence | None
     caution: Sentence | None = None
+    forms: tuple[LengthForm, ...] = ()
+
+    def explains(self, claim: Literal["above", "below"]) -> bool:
+        """Whether length may be all there is to a rate above, or below, one half: an effect of
+        length is shown that helped the claim, and at equal length the claim is not."""
+        sign = 1 if claim == "above" else -1
+        helped = any(
+            form.effect_low * form.effect_high > 0 and sign * form.lift > 0 for form in self.forms
+        )
+        if not helped:
+            return False
+        if self.low is None or self.high is None:
+            return True  # nothing can be told of equal length
+        return self.low <= 0.5 if claim == "above" else self.high >= 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class LengthRows:
-    """The valid rows: A's score, A's length less B's, the prompt, and difficulty where known."""
+    """The valid rows: A's score, the two lengths, the prompt, and difficulty where known."""
 
     scores: Floats
-    differences: Floats
+    length_a: Floats
+    length_b: Floats
     prompts: NDArray[np.intp]
     difficulty: Floats | None
+
+    @property
+    def differences(self) -> Floats:
+        return self.length_a - self.length_b
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    fit: LogisticFit
+    form: LengthForm
+    effect: tuple[float, float]  # at the level asked for
+    difficulty: bool
 
 
 def controlled_rate(
@@ -135,62 +187,131 @@ def controlled_rate(
 ) -> ControlledRate:
     """`side` is what a reason calls A."""
     clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
-    scale = float(rows.differences.std()) if rows.differences.size else 0.0
-    reason = _unfit(rows, clusters, scale, side=side)
-    design = None if reason else _design(rows, scale)
+    differences = rows.differences
+    scale = float(differences.std()) if differences.size else 0.0
+    unfit = _unfit(rows, clusters, scale)
+    reason = unfit or _no_overlap(differences, side=side)
+    fitted = [] if unfit else _fit_forms(rows, clusters, level=level, rates=reason is None)
     facts: dict[str, Any] = {
         "n": rows.scores.size,
         "prompts": clusters if named_prompts else None,
-        "share_longer": float((rows.differences > 0).mean()) if rows.scores.size else None,
+        "share_longer": float((differences > 0).mean()) if differences.size else None,
+        "share_shorter": float((differences < 0).mean()) if differences.size else None,
         "length_sd": scale if scale > 0 else None,
-        "difficulty": design is not None and design.shape[0] > 2,
+        "difficulty": any(each.difficulty for each in fitted),
+        "forms": tuple(each.form for each in fitted if each.fit.converged),
     }
-    if design is None:
+    linear = fitted[0] if fitted and reason is None else None
+    if linear is None:
         return _without_rate(facts, reason, fit=None)
-    fit = fit_logistic(design, rows.scores, clusters=rows.prompts, count=clusters)
-    if not fit.converged:
-        return _without_rate(facts, Message("stats.not_converged", steps=fit.iterations), fit=fit)
+    if not linear.fit.converged:
+        steps = linear.fit.iterations
+        return _without_rate(facts, Message("stats.not_converged", steps=steps), fit=linear.fit)
+    lows = [form.low for form in facts["forms"] if form.low is not None]
+    highs = [form.high for form in facts["forms"] if form.high is not None]
+    return ControlledRate(
+        **facts,
+        rate=linear.form.rate,
+        # A regression cannot tell a love of length from answers that are better and longer.
+        caution=Message("stats.length_caution"),
+        low=min(lows),
+        high=max(highs),
+        effect=linear.form.effect,
+        effect_low=linear.effect[0],
+        effect_high=linear.effect[1],
+        separated=any(form.separated for form in facts["forms"]),
+        converged=True,
+        iterations=linear.fit.iterations,
+        reason=None,
+    )
+
+
+def _fit_forms(rows: LengthRows, clusters: int, *, level: float, rates: bool) -> list[_Fitted]:
+    """Each form that varies, the linear one first; a log-ratio that does not is sign's."""
+    forms: list[_Fitted] = []
+    for name, column in _columns(rows, centred=not rates).items():
+        if float(np.ptp(column)) > 0:
+            design = _design(rows, column)
+            fit = fit_logistic(design, rows.scores, clusters=rows.prompts, count=clusters)
+            forms.append(_fitted(name, rows, design, fit, level=level, with_rate=rates))
+    return forms
+
+
+def _fitted(
+    name: Form,
+    rows: LengthRows,
+    design: Floats,
+    fit: LogisticFit,
+    *,
+    level: float,
+    with_rate: bool,
+) -> _Fitted:
+    rate = low = high = None
+    if with_rate:
+        rate, low, high = _rate_at_equal_length(rows, design, fit, level=level)
+    # tanh squashes one standard deviation; a sign is one already.
+    one_sd = 1.0 if name == "sign" else math.tanh(1.0)
+    axis = np.zeros(design.shape[0])
+    axis[1] = one_sd
+    effect = float(fit.coefficients[1]) * one_sd
+    half, wider = (
+        _half_width(fit, axis, moved=None, rows=rows, level=each) for each in (level, _each(level))
+    )
+    form = LengthForm(
+        form=name,
+        rate=rate,
+        low=low,
+        high=high,
+        effect=effect,
+        effect_low=effect - wider,
+        effect_high=effect + wider,
+        lift=float(fit.coefficients[1]) * float(np.sign(rows.differences).mean()),
+        separated=fit.separated,
+    )
+    return _Fitted(fit, form, (effect - half, effect + half), design.shape[0] > 2)
+
+
+def _each(level: float) -> float:
+    return 1 - (1 - level) / 2
+
+
+def _rate_at_equal_length(
+    rows: LengthRows, design: Floats, fit: LogisticFit, *, level: float
+) -> tuple[float, float, float]:
     equal_length = design.copy()
     equal_length[1] = 0.0
     predicted = expit(fit.coefficients @ equal_length)
     rate = float(predicted.mean())
     slope = (equal_length * (predicted * (1 - predicted))).mean(axis=1)
     # A prompt also moves the mean over prompts by being among them.
-    sums = np.bincount(rows.prompts, weights=predicted - rate, minlength=clusters)
-    rate_low, rate_high = _logit_interval(
-        rate, fit, slope, moved=sums / rows.scores.size, rows=rows, level=level
-    )
-    one_sd = math.tanh(1.0)
-    axis = np.zeros(design.shape[0])
-    axis[1] = one_sd
-    effect = float(fit.coefficients[1]) * one_sd
-    half = _half_width(fit, axis, moved=None, rows=rows, level=level)
-    return ControlledRate(
-        **facts,
-        rate=rate,
-        # A regression cannot tell a love of length from answers that are better and longer.
-        caution=Message("stats.length_caution"),
-        low=rate_low,
-        high=rate_high,
-        effect=effect,
-        effect_low=effect - half,
-        effect_high=effect + half,
-        separated=fit.separated,
-        converged=True,
-        iterations=fit.iterations,
-        reason=None,
-    )
+    sums = np.bincount(rows.prompts, weights=predicted - rate)
+    moved = sums / rows.scores.size
+    return rate, *_logit_interval(rate, fit, slope, moved=moved, rows=rows, level=level)
 
 
-def _design(rows: LengthRows, scale: float) -> Floats:
-    """A constant, the squashed length difference, and difficulty where it varies: a row each.
+def _columns(rows: LengthRows, *, centred: bool) -> dict[Form, Floats]:
+    """The difference and the log-ratio in standard deviations, squashed by tanh as in
+    length-controlled AlpacaEval (Dubois, Galambosi, Liang and Hashimoto 2024), so that one very
+    long answer cannot steer the fit; and which is longer. `centred` where nothing is asked of equal
+    length, which may be many standard deviations away."""
+    difference = rows.differences
+    ratio = np.log1p(rows.length_a) - np.log1p(rows.length_b)
 
-    tanh of the difference in standard deviations, as in length-controlled AlpacaEval (Dubois,
-    Galambosi, Liang and Hashimoto 2024): one very long answer cannot steer the fit.
-    """
-    squashed = np.tanh(rows.differences / scale)
-    columns = [np.ones(rows.scores.size), squashed]
-    if rows.difficulty is not None and _tells_more(rows.difficulty, squashed):
+    def squashed(values: Floats) -> Floats:
+        from_where = float(values.mean()) if centred else 0.0
+        return np.tanh((values - from_where) / (float(values.std()) or 1.0))
+
+    return {
+        "linear": squashed(difference),
+        "log_ratio": squashed(ratio),
+        "sign": np.sign(difference),
+    }
+
+
+def _design(rows: LengthRows, column: Floats) -> Floats:
+    """A constant, a form of the length difference, and difficulty where it varies: a row each."""
+    columns = [np.ones(rows.scores.size), column]
+    if rows.difficulty is not None and _tells_more(rows.difficulty, column):
         columns.append(rows.difficulty - rows.difficulty.mean())
     return np.stack(columns)
 
@@ -202,7 +323,7 @@ def _tells_more(difficulty: Floats, squashed: Floats) -> bool:
     return abs(float(np.corrcoef(difficulty, squashed)[0, 1])) < MOST_CORRELATION
 
 
-def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str | None:
+def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
     """Why these rows cannot carry a fit."""
     if rows.scores.size < FEWEST_FITTED_PAIRS:
         return not_enough(rows.scores.size, "valid pair", FEWEST_FITTED_PAIRS)
@@ -213,11 +334,16 @@ def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str |
         return not_enough(decisive, "decisive pair", FEWEST_DECISIVE)
     if scale <= 0 or float(np.ptp(rows.differences)) == 0.0:
         return Message("stats.length_confounded")
-    not_longer = int((rows.differences <= 0).sum())
-    not_shorter = int((rows.differences >= 0).sum())
+    return None
+
+
+def _no_overlap(differences: Floats, *, side: str) -> str | None:
+    """Why a fit says nothing of equal length."""
+    not_longer = int((differences <= 0).sum())
+    not_shorter = int((differences >= 0).sum())
     for have, code in ((not_longer, "stats.all_longer"), (not_shorter, "stats.all_shorter")):
         if have < FEWEST_EACH_SIDE:
-            return Message(code, side=side, have=have, n=rows.scores.size, fewest=FEWEST_EACH_SIDE)
+            return Message(code, side=side, have=have, n=differences.size, fewest=FEWEST_EACH_SIDE)
     return None
 
 
@@ -308,17 +434,16 @@ def length_effect(
         difficulty=difficulty,
     )
     ease = None if difficulty is None else float_column(difficulty, name="difficulty")
-    difference = float_column(length_a, name="length_a", low=0) - float_column(
-        length_b, name="length_b", low=0
-    )
+    of_a = float_column(length_a, name="length_a", low=0)
+    of_b = float_column(length_b, name="length_b", low=0)
     numbers = np.arange(codes.size) if prompts is None else label_codes(prompts)[0]
     valid = codes != INVALID
-    codes, difference, numbers = codes[valid], difference[valid], numbers[valid]
+    codes, of_a, of_b, numbers = codes[valid], of_a[valid], of_b[valid], numbers[valid]
     numbers = label_codes(numbers)[0]
     independent = prompts is None or bool((np.bincount(numbers) <= 1).all())
     scores = _SCORE_FOR_A[codes]
-    longer = _longer_wins(codes, difference, numbers, independent=independent, level=level)
-    rows = LengthRows(scores, difference, numbers, None if ease is None else ease[valid])
+    longer = _longer_wins(codes, of_a - of_b, numbers, independent=independent, level=level)
+    rows = LengthRows(scores, of_a, of_b, numbers, None if ease is None else ease[valid])
     controlled = controlled_rate(rows, named_prompts=prompts is not None, side=side, level=level)
     return LengthEffect(
         longer_wins=longer, controlled=(controlled,), clustered=not independent, level=level

@@ -22,6 +22,7 @@ from evenhand.contract.codes import (
     WIN_B,
 )
 from evenhand.contract.model import Model
+from evenhand.report.votes import Codes, ItemVotes
 from evenhand.stats.agreement.labels import Agreement, agreement
 from evenhand.stats.agreement.raters import Krippendorff, agreement_among
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, share_of_rows
@@ -31,8 +32,6 @@ from evenhand.stats.rates.paired_difference import (
     paired_difference,
 )
 from evenhand.store import OutcomeColumns
-from evenhand.trust.biases import Codes
-from evenhand.trust.votes import ItemVotes
 
 
 @dataclass(frozen=True, slots=True)

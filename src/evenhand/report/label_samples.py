@@ -1,33 +1,120 @@
-"""Labels for correcting a win rate: which pairs to draw next, and which of the labels at hand come
-from pairs drawn by a known chance.
+"""Labels for correcting a win rate: in which order pairs are drawn, doubtful ones first by a known
+chance, and which of the labels at hand come from pairs drawn by one.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence, chained
-from evenhand.report.files import atomic_file, csv_line
-from evenhand.report.lookup import find_run
+from evenhand.report.votes import Codes, item_votes
 from evenhand.stats.columns import Floats
 from evenhand.stats.correction.corrected_rate import winner_scores
-from evenhand.stats.correction.labels import joint_chances
-from evenhand.store import OutcomeColumns, RunRecord, Store
-from evenhand.trust.label_queue import LabelQueue, Mask, Rows, label_queue
-from evenhand.trust.labelling import refuse_forgotten_texts
-from evenhand.trust.panels import predictions_of
-from evenhand.trust.votes import Codes, item_votes
+from evenhand.stats.correction.labels import (
+    LabelDraw,
+    doubts_of_confidence,
+    draw_labels,
+    joint_chances,
+)
+from evenhand.store import OutcomeColumns, RunItem, RunRecord, Store
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+# Chances are written and read again with all their digits.
+_SAME = 1e-9
+# As often as somebody may have drawn more; beyond that the chances are no queue's of ours.
+_MOST_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LabelQueue:
+    """All judged pairs, the doubtful ones tending to come early. It depends on the seed, on the
+    pairs' ids and on the judge's confidences, and on nobody's labels: so it is the same queue
+    whenever it is made.
+
+    Rows of the same texts are one pair, which people label once: `items` has the first of each,
+    and `of_row` each verdict's place among them.
+    """
+
+    items: tuple[RunItem, ...]
+    of_row: Rows
+    by_doubt: bool  # else every pair had the same chance
+    draw: LabelDraw
+
+    @property
+    def places(self) -> Rows:
+        """Each pair's place in the queue."""
+        places = np.empty(len(self.items), dtype=np.intp)
+        places[self.draw.queue] = np.arange(len(self.items))
+        return places
+
+    def chances_after(self, number: int) -> Floats:
+        if not self.by_doubt:
+            return np.full(len(self.items), number / max(len(self.items), 1))
+        return self.draw.chances_after(number)
+
+    def drawn(self, pairs: Rows, chances: Floats) -> int | None:
+        """How many pairs had been drawn when these came with these chances, in one round or
+        several; None where they did not come from this queue."""
+        rounds: list[int] = []
+        left = np.arange(pairs.size)
+        while left.size and len(rounds) < _MOST_ROUNDS:
+            least = left[np.argmin(chances[left])]
+            number = self._number(int(pairs[least]), float(chances[least]))
+            expected = self.draw.chances_after(number)[pairs[left]]
+            fits = np.abs(expected - chances[left]) <= _SAME * expected
+            if not fits.any():
+                return None
+            rounds.append(number)
+            left = left[~fits]
+        if left.size or not rounds or int(self.places[pairs].max()) >= max(rounds):
+            return None
+        return max(rounds)
+
+    def _number(self, pair: int, chance: float) -> int:
+        """The fewest draws that give the pair this chance: chances grow with the draws."""
+        low, high = 0, len(self.items)
+        while low < high:
+            middle = (low + high) // 2
+            if self.draw.chances_after(middle)[pair] < chance * (1 - _SAME):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def label_queue(store: Store, run_id: int, columns: OutcomeColumns, *, seed: int) -> LabelQueue:
+    judged = set(columns.number)
+    places: dict[int, int] = {}
+    items: list[RunItem] = []
+    of_row: list[int] = []
+    for item in store.run_items(run_id):
+        if item.number in judged:
+            of_row.append(places.setdefault(item.pair_id, len(items)))
+            if of_row[-1] == len(items):
+                items.append(item)
+    rows = np.array(of_row, dtype=np.intp)
+    first = np.unique(rows, return_index=True)[1]
+    confidence = np.asarray(columns.confidence, dtype=np.float64)[first]
+    known = ~np.isnan(confidence)
+    doubts = doubts_of_confidence(np.where(known, confidence, 0.5), read=known)
+    by_doubt = bool(doubts.size) and bool((doubts != doubts[0]).any())
+    drawn = draw_labels(
+        doubts if by_doubt else np.ones(doubts.size), 0, ids=[item.key for item in items], seed=seed
+    )
+    return LabelQueue(tuple(items), rows, by_doubt, drawn)
+
+
+# Which labels count, and by which chances.
 
 Drawn = Literal["every pair", "at random", "with known chances"]
 
@@ -130,12 +217,15 @@ def sample_labels(
     labels = read_labels(store, run.id, columns, are_random=are_random)
     pairs = len(columns.number)
     usable = labels.usable
-    whole = False
-    if not (usable & labels.decided).any():
-        own = np.unique(labels.rows[labels.of_data])
-        if not pairs or own.size < pairs:
-            raise InputError(_refusal(run.name, labels))
-        whole, usable = True, labels.of_data
+    # Where every pair has a label nothing hangs on how they were drawn. The data's own comes first,
+    # as in an audit.
+    whole = 0 < pairs == np.unique(labels.rows[labels.decided]).size
+    beside = np.zeros_like(usable)
+    if whole:
+        beside = np.isin(labels.rows, labels.rows[labels.of_data]) & ~labels.of_data
+        usable = ~beside
+    elif not (usable & labels.decided).any():
+        raise InputError(_refusal(run.name, labels))
     notes: list[str] = []
     chances, otherwise = None, np.zeros_like(usable)
     if not whole and (labels.weighted & labels.decided).any():
@@ -144,14 +234,16 @@ def sample_labels(
         usable = usable & ~otherwise
     if not whole:
         notes += _not_of_this_run(store, run, columns, np.unique(labels.rows[usable & labels.even]))
-    kept = usable | labels.escalated
+    escalated = labels.escalated & ~usable
+    kept = usable | escalated
     scores, decided = winner_scores(labels.winners[kept])
     drawn: Drawn = "every pair" if whole else "at random"
     left = {
-        "trust.left_out_escalated": labels.escalated,
-        "trust.left_out_chosen": labels.chosen,
-        "trust.left_out_draw_unknown": labels.untold & ~labels.of_data,
-        "trust.left_out_data": labels.untold & labels.of_data & (not whole),
+        "trust.left_out_beside": beside,
+        "trust.left_out_escalated": escalated & ~beside,
+        "trust.left_out_chosen": labels.chosen & ~usable & ~beside,
+        "trust.left_out_draw_unknown": labels.untold & ~labels.of_data & ~usable & ~beside,
+        "trust.left_out_data": labels.untold & labels.of_data & ~usable,
         "trust.left_out_drawn_otherwise": otherwise,
         "trust.left_out_skipped": usable & ~labels.decided,
     }
@@ -159,7 +251,7 @@ def sample_labels(
         rows=labels.rows[kept],
         scores=scores,
         decided=decided,
-        escalated=labels.escalated[kept],
+        escalated=escalated[kept],
         chances=chances,
         drawn=drawn if chances is None else "with known chances",
         people=int(np.unique(labels.who[usable & labels.decided & ~labels.of_data]).size),
@@ -250,123 +342,3 @@ def _refusal(run: str, labels: Labels) -> str:
     counted = chained(Message(code, n=int(has.sum())) for code, has in kinds.items() if has.any())
     code = "trust.draw_unknown" if labels.untold.any() else "trust.not_drawn_at_random"
     return Message(code, run=run, labels=counted)
-
-
-# Which pairs people should label next, and a file that comes back as their votes.
-
-# As `evenhand votes import` reads them; the texts are for whoever labels, and are not read.
-_COLUMNS = (
-    *("pair", "who", "verdict", "draw", "chance", "origin"),
-    *("prompt", "context", "response_a", "response_b"),
-)
-_ENDINGS = (".csv", ".jsonl", ".ndjson")
-
-
-class DrawnPair(Model):
-    """`chance` is that of having been drawn by now; it holds once all pairs up to this draw's end
-    are labelled, earlier ones included."""
-
-    id: str
-    number: int
-    chance: float
-
-
-class PairDraw(Model):
-    """`drawn` pairs of the queue in all, of which `pairs` are still to be labelled."""
-
-    run: str
-    judge: str
-    of: int
-    drawn: int
-    draw: Literal["random", "weighted"]
-    by_doubt: bool
-    seed: int
-    pairs: tuple[DrawnPair, ...]
-    notes: tuple[Sentence, ...]
-
-
-def draw_pairs(
-    store: Store,
-    name: str,
-    number: int,
-    *,
-    judge: str | None = None,
-    jury: str | None = None,
-    seed: int = 0,
-    labels_are_random: bool = False,
-) -> PairDraw:
-    """The next pairs of the queue that have no label yet; asked again, the same ones."""
-    if number < 1:
-        raise InputError(Message("trust.draw_too_small", number=number))
-    by = predictions_of(store, name, judge=judge, jury=jury)
-    run, columns = by.run, by.columns
-    queue = label_queue(store, run.id, columns, seed=seed)
-    labels = read_labels(store, run.id, columns, are_random=labels_are_random)
-    done = np.zeros(len(queue.items), dtype=np.bool_)
-    done[queue.of_row[labels.rows[labels.usable]]] = True
-    order = queue.draw.queue
-    waiting = np.flatnonzero(~done[order])[:number]
-    if not waiting.size:
-        raise InputError(Message("trust.all_labelled", name=run.name))
-    drawn = int(waiting[-1]) + 1
-    chances = queue.chances_after(drawn)
-    notes = []
-    if waiting.size < number:
-        notes.append(Message("trust.all_drawn", n=waiting.size))
-    if by.pending:
-        notes.append(Message("trust.draw_so_far", n=len(queue.items)))
-    return PairDraw(
-        run=run.name,
-        judge=by.judge,
-        of=len(queue.items),
-        drawn=drawn,
-        draw="weighted" if queue.by_doubt else "random",
-        by_doubt=queue.by_doubt,
-        seed=seed,
-        pairs=tuple(
-            DrawnPair(
-                id=queue.items[place].key,
-                number=queue.items[place].number,
-                chance=float(chances[place]),
-            )
-            for place in order[waiting].tolist()
-        ),
-        notes=tuple(notes),
-    )
-
-
-def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = False) -> None:
-    """CSV or JSON lines by the file's ending: who and verdict are left to be filled in."""
-    ending = path.suffix.lower()
-    if ending not in _ENDINGS:
-        raise InputError(Message("trust.draw_file_kind_unknown", name=path.name))
-    run = find_run(store, drawn.run)
-    refuse_forgotten_texts(run)
-    with atomic_file(path, overwrite=overwrite) as stream:
-        if ending == ".csv":
-            stream.write(csv_line(_COLUMNS))
-        for own in drawn.pairs:
-            pair = store.pair_at(run.id, own.number)
-            if pair is None:
-                raise InputError(Message("trust.run_deleted_nothing_written", name=run.name))
-            row = _row(own, drawn, pair)
-            if ending == ".csv":
-                stream.write(csv_line(row[name] for name in _COLUMNS))
-            else:
-                stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-
-
-def _row(own: DrawnPair, drawn: PairDraw, pair: Pair) -> dict[str, str | float | None]:
-    return {
-        "pair": own.id,
-        "who": None,
-        "verdict": None,
-        "draw": drawn.draw,
-        "chance": own.chance,
-        # Told, so that a vote which was once an escalation is one of this draw.
-        "origin": "import",
-        "prompt": pair.prompt,
-        "context": pair.context,
-        "response_a": pair.response_a,
-        "response_b": pair.response_b,
-    }

@@ -1,0 +1,125 @@
+"""No conclusion contradicts people's labels in the same store: each case through the command
+line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from command_line import Command
+from evenhand.contract import Winner
+from evenhand.store import Store
+from judged_runs import vote_on
+from stored_runs import Row, make_run, says
+
+HERE = ("--store", "evenhand.db")
+
+
+def pairs(*groups: tuple[int, str, Winner | None], **more: Any) -> list[Row]:
+    """So many pairs in which the judge names this winner, and the label this one."""
+    rows = [(verdict, label) for count, verdict, label in groups for _ in range(count)]
+    named = {"model_a": "old", "model_b": "new", **more}
+    return [
+        Row(f"q{n}", says(verdict), label=label, **named) for n, (verdict, label) in enumerate(rows)
+    ]
+
+
+# The judge names new in 192 of 300, the labels in 111; it is right on 108 + 105 = 213, or 71 %.
+CONTRARY = ((108, "B", "B"), (84, "B", "A"), (3, "A", "B"), (105, "A", "A"))
+
+
+def told(ran: Any) -> str:
+    return " ".join(ran.out.split())
+
+
+def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> None:
+    make_run(store, "whole", pairs(*CONTRARY))
+    ran = command("gate", "whole", *HERE)
+    assert ran.code == 1
+    # Wilson's interval of 111 of 300 is 0.317 to 0.426.
+    assert ran.out.startswith("new is worse than old: 37 % (32 to 43) of 300 prompts.")
+    assert "on all 300 pairs (111 won, 189 lost, 0 tied); the judge alone says 64 %" in ran.out
+    assert "people: 111 won, 189 lost, 0 tied" in ran.out
+    assert "new is worse than old: 37 % (32 to 43)" in told(command("report", "whole", *HERE))
+    shown = command("report", "whole", "--json", *HERE).json["conclusions"][0]
+    assert shown["claimed"]["estimator"] == "corrected"
+    assert shown["claimed"]["rate"] == pytest.approx(0.37)
+    assert shown["winRate"]["rate"] == pytest.approx(0.64)
+    mirrored = command("gate", "whole", "--side", "A", *HERE)
+    assert mirrored.code == 0
+    assert mirrored.out.startswith("old is better than new: 63 % (57 to 68) of 300 prompts.")
+
+
+def test_a_judge_near_a_coin_does_not_veto_people(command: Command, store: Store) -> None:
+    # Right on 150 of 300; people prefer new in 222, and 222 / 300 = 0.74.
+    coin = ((111, "B", "B"), (111, "A", "B"), (39, "B", "A"), (39, "A", "A"))
+    make_run(store, "coin", pairs(*coin))
+    for options in ((), ("--corrected",)):
+        ran = command("gate", "coin", *options, *HERE)
+        assert ran.code == 0, options
+        assert "people: 222 won, 78 lost, 0 tied" in ran.out
+
+
+def test_labels_of_an_unknown_draw_that_contradict_the_judge_are_the_sentence(
+    command: Command, store: Store
+) -> None:
+    run = make_run(store, "some", pairs((270, "B", None), (130, "A", None)))
+    # Of 90 labelled pairs the judge gives 60 to new; people give 35 of these, and no other, to new.
+    said = {f"q{n}": "A" if n < 25 or n > 60 else "B" for n in (*range(60), *range(300, 330))}
+    vote_on(store, run, said, draw=None)
+    ran = command("gate", "some", *HERE)
+    assert ran.code == 6
+    lead = "No conclusion on new against old: on 90 labelled pairs the judge has new at 67 % and"
+    assert ran.out.startswith(f"{lead} people at 39 %")
+    assert "--labels-are random" in ran.err
+    # Against another threshold too, unless people's rate is above it as well.
+    assert command("gate", "some", "--min-win-rate", "0.55", *HERE).code == 6
+    assert command("gate", "some", "--min-win-rate", "0.3", *HERE).code == 0
+    # At the user's word they correct the judge: 90 prompts are enough.
+    corrected = command("gate", "some", "--labels-are", "random", "--json", *HERE)
+    assert corrected.json["checks"][0]["corrected"] is True
+    assert corrected.code != 0
+
+
+def test_labels_that_agree_change_nothing_but_a_note(command: Command, store: Store) -> None:
+    run = make_run(store, "agree", pairs((200, "B", None), (100, "A", None)))
+    vote_on(store, run, {f"q{n}": "B" if n < 200 else "A" for n in range(180, 220)}, draw=None)
+    assert command("gate", "agree", *HERE).code == 0
+    told_of = told(command("report", "agree", *HERE))
+    assert "new is better than old: 67 %" in told_of
+    assert "labels on 40 pairs correct nothing" in told_of
+
+
+def test_fewer_than_fifty_labelled_prompts_correct_nothing(command: Command, store: Store) -> None:
+    run = make_run(store, "few", pairs((200, "B", None), (100, "A", None)))
+    vote_on(store, run, {f"q{n}": "B" if n % 3 else "A" for n in range(49)}, draw="random")
+    check = command("gate", "few", "--json", *HERE).json["checks"][0]
+    assert check["corrected"] is False
+    ran = command("gate", "few", "--corrected", *HERE)
+    assert ran.code == 6
+    assert "49 labelled prompts; at least 50 are needed" in ran.out
+    vote_on(store, run, {"q49": "B"}, draw="random")
+    assert command("gate", "few", "--json", *HERE).json["checks"][0]["corrected"] is True
+
+
+def test_labels_are_required_where_the_caller_says_so(command: Command, store: Store) -> None:
+    make_run(store, "none", pairs((200, "B", None), (100, "A", None)))
+    assert command("gate", "none", *HERE).code == 0
+    ran = command("gate", "none", "--corrected", *HERE)
+    assert ran.code == 6
+    assert "labels are required (--corrected), and correct nothing here: no pair has a label" in (
+        ran.out
+    )
+    refused = command("gate", "none", "--corrected", "--ties", "wins", *HERE)
+    assert refused.code == 2
+
+
+def test_an_unfinished_run_keeps_the_judges_claim_with_a_note(
+    command: Command, store: Store
+) -> None:
+    rows = [*pairs(*CONTRARY), Row("late", says("B"), judged=False, model_a="old", model_b="new")]
+    make_run(store, "open", rows)
+    shown = command("report", "open", "--json", *HERE).json
+    assert shown["conclusions"][0]["claimed"]["estimator"] == "judge"
+    assert any("do not correct this run" in note for note in shown["notes"])
