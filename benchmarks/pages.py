@@ -36,7 +36,6 @@ from benchmarks.stored_million import (
     RARE_HAN,
     RARE_TAG,
     RARE_WORD,
-    THEME,
     copy_to_postgres,
     fill,
 )
@@ -60,7 +59,6 @@ _TEXTS = re.compile(rb"(?<=<bdi>).*?(?=</bdi>)", re.DOTALL)  # prompts, reasons,
 State = Literal["new", "cold", "warm"]
 _TWO, _MANY = 1, 2  # the runs
 _ALPHA, _BETA = (quote(each) for each in MODELS[:2])
-_THEME = f"theme={quote(THEME)}"
 # Tables are one page with very many addresses: each filter, chip and order, alone and with others.
 _TABLES = (
     "",
@@ -116,9 +114,6 @@ _TABLES = (
     "flagged=true",
     "flagged=true&sort=confidence",
     "flagged=false",
-    _THEME,
-    f"{_THEME}&sort=confidence&descending=true",
-    f"{_THEME}&outcome=win&winner=A",
     f"query={RARE_WORD}",
     f"query={quote(RARE_HAN)}&sort=length",
     "query=river+stone",
@@ -156,7 +151,6 @@ _PAIRS_AMONG = (
     "longerWins=true",
     "flagged=true",
     "flagged=true&sort=confidence",
-    _THEME,
     "disagrees=true&sort=length",
     f"query={RARE_WORD}",
     "query=river",

@@ -41,8 +41,6 @@ _KINDS = (
     (("inconsistent", "TIE", "A", "TIE"), 1),
     (("invalid", None, None, None), 1),
 )
-# What the reasons for each say; a theme is found in what one side has oftener.
-THEME = "worked example"
 _REASONS = {
     "A": ("Response A gives a worked example.", "Response A follows the question closely."),
     "B": ("Response B names its source.", "Response B is easier to follow."),

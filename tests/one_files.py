@@ -19,7 +19,6 @@ from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.html_report import write_html_report
-from evenhand.serve.report_cache import ReportCache
 from evenhand.serve.verdicts import TableQuery, VerdictBrowser
 from evenhand.store import Store, open_store
 from html_reading import ATTACKS
@@ -106,7 +105,7 @@ def assert_links_show_what_they_count(page: Page, path: Path, name: str, *, link
     assert len(told) > len(addresses) / 4
     assert [each for each in told if each[0] != each[1]] == []
     with open_store(path) as store:
-        browser = VerdictBrowser(store, ReportCache(store), looked_at=lambda _: None)
+        browser = VerdictBrowser(store, looked_at=lambda _: None)
         run = str(find_run(store, name).id)
         for each in addresses:
             asked = read_query(QueryParams(each.partition("?")[2]), TableQuery)

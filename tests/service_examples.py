@@ -149,7 +149,6 @@ def gather(service: HttpService) -> dict[str, Any]:
     place = f"/v1/runs/{started['id']}"
     run = finished(started)
     flag = {"pair": "capital-2", "comment": "Both name a city that was the capital once."}
-    view = {"name": "long and undecided", "filters": {"ending": "undecided", "sort": "length"}}
     rank, audit = {"runs": [run["id"]]}, {"run": run["id"], "minAccuracy": 0.5}
     return {
         "pair": PAIR,
@@ -169,8 +168,6 @@ def gather(service: HttpService) -> dict[str, Any]:
         "audit": post("/v1/audits", audit),
         "flag-pair": flag,
         "flagged-pair": post(f"{place}/flags", flag),
-        "save-view": view,
-        "views": post(f"{place}/views", view),
         "diff": changed(run["id"]),
         "judges": get("/v1/judges"),
         "health": get("/healthz"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,7 +14,6 @@ from real_browser import (
     Look,
     Surroundings,
     accessibility_faults,
-    keep_screenshot,
     marks_seen,
 )
 
@@ -223,34 +221,6 @@ def test_a_flag_beside_the_list_leaves_the_list_where_it_is(look: Look, site: Si
         expect(page.locator("tr#pair-3 .flagged")).to_have_count(flags)
         expect(beside.locator(".bar")).to_contain_text("3 of 6")
     assert urlsplit(page.url).path.endswith("/pairs")
-
-
-@pytest.mark.parametrize("script", [True, False])
-def test_a_view_is_saved_opened_on_another_run_and_deleted(
-    script: bool, look: Look, site: Site
-) -> None:
-    name = f"won by B & <b>long</b> {script}"
-    page = look(f"{site.run()}/pairs?winner=B&sort=length", replace(PLAIN, script=script))
-    page.locator("summary", has_text="Save this view").click()
-    page.get_by_label("Name").fill(name)
-    page.get_by_role("button", name="Save").click()
-    views = page.get_by_role("navigation", name="Saved views")
-    chip = views.get_by_role("link", name=name)
-    expect(chip).to_have_attribute("aria-current", "true")
-    count = int(chip.locator(".count").inner_text())
-    expect(page.locator(".found strong")).to_have_text(f"{count} verdicts")
-    page.goto(f"{site.run('plain')}/pairs")
-    # Of six pairs the third and the sixth.
-    expect(chip.locator(".count")).to_have_text("2")
-    chip.click()
-    expect(page.locator(ROWS)).to_have_count(2)
-    views.locator("summary").click()
-    keep_screenshot(page, f"pairs-views-{script}")
-    if script:
-        assert accessibility_faults(page) == []
-    views.get_by_role("button", name=f"Delete {name}").click()
-    expect(page.get_by_role("link", name=name)).to_have_count(0)
-    expect(page.locator(ROWS)).to_have_count(2)
 
 
 WHOLE_WORDS = """(line) => {

@@ -26,7 +26,12 @@ def pairs(*groups: tuple[int, str, Winner | None], **more: Any) -> list[Row]:
 
 
 # The judge names new in 192 of 300, the labels in 111; it is right on 108 + 105 = 213, or 71 %.
-CONTRARY = ((108, "B", "B"), (84, "B", "A"), (3, "A", "B"), (105, "A", "A"))
+CONTRARY: tuple[tuple[int, str, Winner], ...] = (
+    (108, "B", "B"),
+    (84, "B", "A"),
+    (3, "A", "B"),
+    (105, "A", "A"),
+)
 
 
 def told(ran: Any) -> str:
@@ -53,7 +58,12 @@ def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> 
 
 def test_a_judge_near_a_coin_does_not_veto_people(command: Command, store: Store) -> None:
     # Right on 150 of 300; people prefer new in 222, and 222 / 300 = 0.74.
-    coin = ((111, "B", "B"), (111, "A", "B"), (39, "B", "A"), (39, "A", "A"))
+    coin: tuple[tuple[int, str, Winner], ...] = (
+        (111, "B", "B"),
+        (111, "A", "B"),
+        (39, "B", "A"),
+        (39, "A", "A"),
+    )
     make_run(store, "coin", pairs(*coin))
     for options in ((), ("--corrected",)):
         ran = command("gate", "coin", *options, *HERE)

@@ -331,3 +331,26 @@ def test_two_models_are_told_as_two(command: Command) -> None:
     (command.directory / "battles.csv").write_text("\n".join(["model_a,model_b,winner", *rows]))
     out = command("rank", "--battles", "battles.csv").out
     assert out.startswith("new is significantly better than old (95 % level), by 36 verdicts.\n")
+
+
+def test_an_adaptive_league_of_equal_models_claims_no_order(command: Command) -> None:
+    """Six models and a coin. By all verdicts of this league, chosen by earlier ones, `a` was said
+    to be among the best three; its range and that of two others were wrong."""
+    files = []
+    for model in "abcdef":
+        rows = [
+            {"prompt": f"Question {n}?", "response": f"Answer {n} of {model}."} for n in range(60)
+        ]
+        files += ["--outputs", str(write_lines(command.directory / f"{model}.jsonl", rows))]
+    asked = ("--rank-adaptive", "--budget", "300", "--name", "coin", *HERE)
+    ran = command("run", *files, "-c", "quality", "-j", "baseline:random:2", *asked)
+    assert ran.code == 0
+    ranked = command("rank", "coin", *HERE, "--json").json
+    models = ranked["ranking"]["models"]
+    assert {(each["rankLow"], each["rankHigh"]) for each in models} == {(1, 6)}
+    # 200 of the 300 are even: each of 15 contests 13 or 14 times, each model in 5 of them.
+    assert all(65 <= each["games"] <= 70 for each in models)
+    assert (ranked["adaptive"]["planned"], ranked["adaptive"]["verdicts"]) == (200, 300)
+    assert "coin chose pairs by earlier verdicts" in " ".join(
+        command("rank", "coin", *HERE).out.split()
+    )

@@ -274,7 +274,6 @@ def test_an_index_of_an_earlier_store_learns_what_the_orders_came_to(judged: Sto
         connection.exec_driver_sql("UPDATE verdict_index SET flags = flags & 255")
         connection.exec_driver_sql("DROP TABLE pair_flags")
         connection.exec_driver_sql("DROP TABLE job_prompts")
-        connection.exec_driver_sql("DROP TABLE saved_views")
         connection.exec_driver_sql("ALTER TABLE judges DROP COLUMN template")
         connection.exec_driver_sql("UPDATE evenhand_schema SET version_num = '0013'")
     with open_store(judged.address) as again:

@@ -23,7 +23,7 @@ from evenhand.stats.ranking.elo import rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Intervals, Ranking
 from evenhand.store import NewVerdict, Store
-from store_values import decided
+from store_values import decided, failure
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
 NONE = RankOptions(intervals=None)
@@ -392,9 +392,81 @@ def test_runs_that_chose_or_ended_by_themselves_are_marked(store: Store) -> None
     decided = make(store, "decided", league(3), plan={"until_decided": {"seed": 0}})
     store.update_run(decided, state="stopped", stopped_by="decided")
     assert adaptive
-    notes = rank_runs(store, ["adaptive", "decided"]).notes
-    assert "the pairs of run adaptive were chosen adaptively" in notes[0]
-    assert notes[1].startswith("run decided ended once it was decided")
+    # Every pair is judged, so none was chosen.
+    note, *_ = rank_runs(store, ["adaptive", "decided"]).notes
+    assert note.startswith("run decided ended once it was decided")
+
+
+def adaptive_run(store: Store, battles: Sequence[Met], *, share: int) -> list[Met]:
+    """A run that planned so many of its battles and chose the others; one is left over. Returns
+    what was planned."""
+    waiting = [replace(each, judged=False) for each in battles]
+    left_over = Met("left", "ant", "bee", "A", judged=False)
+    run_id = make(store, "adaptive", [*waiting, left_over], plan={"rank_adaptive": {"seed": 0}})
+    judge = store.run_judges(run_id)[0]
+    store.fill_queue(run_id, seed=0, by_models=True)
+    store.draw_uniform_share(run_id, judge.id, number=share, seed=0)
+    planned = store.uniform_share(run_id) - {len(battles) + 1}
+    for number, each in enumerate(battles, 1):
+        store.write([], [NewVerdict(run_id, number, judge.id, decision_of(each))])
+    return [each for number, each in enumerate(battles, 1) if number in planned]
+
+
+def decision_of(battle: Met) -> Any:
+    winner: Any = battle.said
+    if winner == "nothing":
+        return failure([])
+    if winner == "place":
+        return decided(Outcome.INCONSISTENT, "TIE", 0.5, "rule", "A", "B")
+    return decided(Outcome.TIE if winner == "TIE" else Outcome.WIN, winner, None, "none")
+
+
+@pytest.mark.parametrize("intervals", ["sandwich", None])
+def test_what_earlier_verdicts_chose_is_in_no_score_or_range(
+    store: Store, intervals: Intervals | None
+) -> None:
+    battles = league(20)
+    planned = adaptive_run(store, battles, share=80)
+    ranked = rank_runs(store, ["adaptive"], RankOptions(intervals=intervals))
+    close(ranked.ranking, expected(planned, intervals=intervals))
+    assert 79 <= len(planned) <= 80
+    assert ranked.counts.valid + ranked.counts.invalid == len(planned)
+    valid = [sum(each.said != "nothing" for each in rows) for rows in (planned, battles)]
+    order = ranked.adaptive
+    assert order is not None
+    assert (order.planned, order.verdicts) == tuple(valid)
+    assert sorted(order.models) == ["ant", "bee", "cat", "dog"]
+    assert ranked.notes[0] == (
+        f"adaptive chose pairs by earlier verdicts: scores, intervals and ranks rest on the "
+        f"{valid[0]} of its {valid[1]} valid verdicts that were drawn beforehand; by all of them "
+        f"the likely order is {' > '.join(order.models)} (expected Kendall tau "
+        f"{order.expected_tau:.2f})"
+    )
+
+
+def test_a_tag_of_an_adaptive_run_is_ranked_by_what_was_planned(store: Store) -> None:
+    planned = adaptive_run(store, league(20), share=80)
+    ranked = rank_runs(store, ["adaptive"], tag="odd")
+    close(ranked.ranking, expected([each for each in planned if "odd" in each.tags]))
+
+
+def test_an_adaptive_run_and_another_are_ranked_together(store: Store) -> None:
+    planned = adaptive_run(store, league(20), share=80)
+    make(store, "plain", league(5, seed=1))
+    ranked = rank_runs(store, ["adaptive", "plain"])
+    close(ranked.ranking, expected([*planned, *league(5, seed=1)]))
+
+
+def test_a_run_without_a_uniform_share_has_no_ranges(store: Store) -> None:
+    """One that began before there was such a share."""
+    adaptive_run(store, league(20), share=0)
+    ranked = rank_runs(store, ["adaptive"])
+    close(ranked.ranking, expected(league(20), intervals=None))
+    assert sum_up_ranking(ranked)[0].code == "ranking.leads_unsure"
+    assert ranked.notes[0] == (
+        "adaptive chose every pair by earlier verdicts: no interval or rank range of that is "
+        "valid; run it again to draw a uniform share first"
+    )
 
 
 def test_hostile_names_stay_what_they_are_in_both_ways_of_reading(store: Store) -> None:
@@ -544,10 +616,13 @@ def test_nobody_leads_yet_while_pairs_are_pending_in_the_order_of_the_file(store
         "No one is said to lead yet: 1 pair is pending, and they are judged in the order of the "
         "file."
     )
-    # What was drawn at random speaks for the rest.
-    drawn = make_run(store, "drawn", rows, plan={"rank_adaptive": {}})
-    assert store.run_at(drawn) is not None
-    assert sum_up_ranking(rank_runs(store, ["drawn"]))[0].code == "ranking.leads"
+
+
+def test_a_random_part_of_a_run_speaks_for_the_rest(store: Store) -> None:
+    adaptive_run(store, three_models("A", 100), share=200)
+    ranked = rank_runs(store, ["adaptive"])
+    assert (ranked.pending, ranked.pending_in_order) == (1, 0)
+    assert sum_up_ranking(ranked)[0].code == "ranking.leads"
 
 
 def test_nobody_leads_where_a_remnant_was_read(store: Store) -> None:

@@ -267,21 +267,6 @@ def test_every_bias_of_an_audit_opens_the_pairs_on_either_side(
     assert_each_leads_to_as_many(found, tables)
 
 
-def test_why_each_side_won_opens_the_pairs_that_it_counts(
-    visitor: Visitor, two: str, tables: Tables
-) -> None:
-    page = there(visitor, two)
-    found = [
-        (int(each.text.split(" of ")[0]), each.attributes["href"])
-        for side in ("A", "B")
-        for each in page.all("a", class_="plain")
-        if page.by_id(f"why-{side}").within[-1] in each.within
-    ]
-    ends = {parse_qs(urlsplit(to).query).get("criterionEnd", ["phrase"])[0] for _, to in found}
-    assert {"A", "B"} <= ends
-    assert_each_leads_to_as_many(found, tables)
-
-
 def test_a_label_by_votes_says_so_and_the_form_keeps_counting(visitor: Visitor, voted: str) -> None:
     page = visitor.see(f"{voted}/pairs?judge=good&label=TIE&countVotes=true")
     # Every fourth row has no label, of every fifth from the third on people say it is a tie.

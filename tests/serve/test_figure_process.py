@@ -74,7 +74,6 @@ def test_it_is_the_figure_that_this_process_would_compute(store: Store) -> None:
     "figure",
     [
         *reports.usual_figures("1"),
-        reports.themes("1"),
         reports.run_overview("1"),
         reports.ranking(RankRuns(runs=("1", "2"))),
         reports.audit(AuditRun(run="1", against="2")),

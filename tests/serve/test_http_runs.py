@@ -462,30 +462,3 @@ def test_pairs_are_flagged_filtered_by_and_unflagged(start_service: StartService
     for body in ({}, {"pair": "99"}, {"pair": "2", "comment": "x" * 4001}, {"pair": 2}):
         problem(service.client.post(flags, json=body), 422, "input")
     problem(service.client.post("/v1/runs/none/flags", json=note), 404, "not_found")
-
-
-def test_views_are_saved_once_for_every_run_and_counted_in_each(
-    start_service: StartService,
-) -> None:
-    """The judge is right: B wins every third pair."""
-    service = start_service(adds_up)
-    three = start(service, sums(3), name="three")
-    six = start(service, sums(6), name="six")
-    for each in (three, six):
-        ended(service, each.id)
-    view = {"name": "won by B", "filters": {"winner": "B", "sort": "length", "descending": True}}
-    told = service.client.post(f"/v1/runs/{three.id}/views", json=view).raise_for_status().json()
-    assert [(each["name"], each["filters"]) for each in told["views"]] == [tuple(view.values())]
-
-    def counted(run: str) -> list[int | None]:
-        views = service.client.get(f"/v1/runs/{run}/views").raise_for_status().json()["views"]
-        return [each["count"] for each in views]
-
-    assert (counted(three.id), counted(six.id)) == ([1], [2])
-    views = f"/v1/runs/{six.id}/views"
-    for body in (view, {}, {"name": "x", "filters": {"colour": "red"}}, {"name": "y" * 81}):
-        problem(service.client.post(views, json=body), 422, "input")
-    gone = service.client.request("DELETE", views, params={"name": "won by B"})
-    assert (gone.status_code, gone.json()["views"]) == (200, [])
-    assert counted(three.id) == []
-    problem(service.client.get("/v1/runs/none/views"), 404, "not_found")

@@ -114,7 +114,6 @@ def test_a_run_says_that_its_flags_are_of_a_part(
     [
         ("/runs/1/audit", "audit"),
         ("/rank?run=1", "ranking"),
-        ("/runs/1/pairs?theme=example", "themes"),
     ],
 )
 def test_figures_that_are_worked_out_move_a_bar(

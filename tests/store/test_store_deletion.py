@@ -46,7 +46,6 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
     store.set_flag(begun.run_id, first.number)
     store.jobs.keep_prompts(begun.run_id, JobPrompts("p.jsonl", b"{}", {}))
-    store.save_view("quotes it", {"query": "maths"}, words_of=begun.run_id)
     # All but the answers to requests and the ends of logins, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency", "ended_sessions"}
     store.delete_run("run", with_votes=True)

@@ -159,7 +159,6 @@ def test_a_store_of_the_first_release_is_brought_up_to_ours(store: Store) -> Non
     with store._writing() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
         connection.exec_driver_sql("DROP TABLE pair_flags")
-        connection.exec_driver_sql("DROP TABLE saved_views")
         connection.exec_driver_sql("DROP TABLE job_prompts")
         connection.exec_driver_sql("ALTER TABLE judges DROP COLUMN template")
         connection.exec_driver_sql("ALTER TABLE items DROP COLUMN drawn_order")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count, pairwise
 
 import pytest
@@ -229,3 +230,39 @@ def test_a_queue_by_models_needs_their_names(store: Store) -> None:
     with pytest.raises(InputError, match="item 2 does not name both its models"):
         store.fill_queue(begun.run_id, seed=0, by_models=True)
     assert store.contests(begun.run_id, begun.judge_id) == []
+
+
+def test_the_uniform_share_has_every_contest_equally_often(store: Store) -> None:
+    pairs = [("x", "y"), ("x", "z"), ("y", "z")]
+    begun = begin(store, *(against(n, a, b) for n in range(12) for a, b in pairs))
+    store.fill_queue(begun.run_id, seed=5, by_models=True)
+
+    def draw(number: int) -> list[int]:
+        store.draw_uniform_share(begun.run_id, begun.judge_id, number=number, seed=5)
+        assert len(store.uniform_share(begun.run_id)) == number
+        queued = in_order(begun, contest=0)
+        models = Counter(frozenset(each.models) for each in queued)
+        assert max(models.values()) - min(models.values()) <= 1
+        return [each.work.number for each in queued]
+
+    first = draw(14)
+    assert [each.at.place for each in in_order(begun, contest=0)] == list(range(1, 15))
+    # Each round has every contest once, on prompts of its own.
+    assert len({number % 3 for number in first[:3]}) == 3
+    assert len({(number - 1) // 3 for number in first}) > 5
+    assert draw(14) == first
+    store.fill_queue(begun.run_id, seed=5, by_models=True)
+    assert draw(14) == first
+    # More goes on in the same order, and nothing waits twice.
+    assert draw(20)[:14] == first
+    others = [each.work.number for c in (1, 2, 3) for each in in_order(begun, contest=c)]
+    assert sorted(others + draw(20)) == list(range(1, 37))
+
+
+def test_the_uniform_share_is_drawn_from_what_has_no_verdict(store: Store) -> None:
+    begun = begin(store, *(against(n, "x", "y") for n in range(8)))
+    store.fill_queue(begun.run_id, seed=0, by_models=True)
+    for number in range(1, 5):
+        rule(begun, number, "A")
+    store.draw_uniform_share(begun.run_id, begun.judge_id, number=8, seed=0)
+    assert store.uniform_share(begun.run_id) == {5, 6, 7, 8}

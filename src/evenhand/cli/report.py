@@ -84,7 +84,6 @@ def report(
     """
     from evenhand.report.conclusions import conclude
     from evenhand.report.manifest import manifest_of
-    from evenhand.report.themes import find_themes
     from evenhand.settings import load_settings
 
     written: HtmlReport | None = None
@@ -102,7 +101,6 @@ def report(
             families=load_settings().families,
         )
         manifest = manifest_of(opened, concluded.run)
-        themes = find_themes(opened, concluded.run) if as_json else ()
         if html is not None:
             from evenhand.serve.pages.html_report import write_html_report
             from evenhand.serve.pages.html_report_pairs import usable_processes
@@ -121,9 +119,8 @@ def report(
         write_report_chart(concluded, plot)
     if as_json:
         whole = json.loads(concluded.model_dump_json())
-        told = [json.loads(each.model_dump_json()) for each in themes]
         made_by = json.loads(manifest.model_dump_json())
-        session.write_json(whole | {"themes": told, "manifest": made_by})
+        session.write_json(whole | {"manifest": made_by})
         return
 
     show_report(session.out(), concluded)

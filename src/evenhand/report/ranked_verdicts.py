@@ -14,7 +14,7 @@ from evenhand.data.battles import BattleFile
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.report.lookup import nearest
-from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
+from evenhand.store import BattleCount, JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.store.columns import OUTCOMES
 
 Column = NDArray[np.integer[Any]]
@@ -34,7 +34,7 @@ class RankedVerdicts:
 
     Models are places in `models`, which are sorted, and -1 where none is named. `flipped` of a
     row's verdicts changed with the order of the responses, averaged or not; `one_order` were asked
-    in one that nobody drew.
+    in one that nobody drew. `planned` says which pairs no earlier verdict chose; None is all.
     """
 
     models: tuple[str, ...]
@@ -45,6 +45,7 @@ class RankedVerdicts:
     one_order: Column
     prompt: Column | None = None
     count: Column | None = None
+    planned: NDArray[np.bool_] | None = None
 
     @property
     def total(self) -> int:
@@ -67,6 +68,9 @@ class RankedVerdicts:
         """Without those that name no two models."""
         wanted = (self.model_a != self.model_b) & (self.model_a >= 0) & (self.model_b >= 0)
         return self.chosen(wanted)
+
+    def planned_only(self) -> RankedVerdicts:
+        return self if self.planned is None else self.chosen(self.planned)
 
     def valid(self) -> RankedVerdicts:
         return self.chosen(self.outcome != INVALID)
@@ -92,6 +96,7 @@ class RankedVerdicts:
             self.one_order[wanted],
             None if self.prompt is None else self.prompt[wanted],
             None if self.count is None else self.count[wanted],
+            None if self.planned is None else self.planned[wanted],
         )
 
     def _sum(self, wanted: NDArray[np.bool_]) -> int:
@@ -106,18 +111,54 @@ def count_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerd
 
 def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdicts:
     """Verdict by verdict, with their prompts; by run, pair and judge."""
-    read = store.battle_columns(_runs(judged_runs), judge_ids=_judges(judged_runs))
-    return _sorted(
-        RankedVerdicts(
-            read.models,
-            np.asarray(read.model_a),
-            np.asarray(read.model_b),
-            np.asarray(read.outcome),
-            np.asarray(read.flipped),
-            np.asarray(read.one_order),
-            prompt=np.asarray(read.prompt_key),
+    chose = [judged for judged in judged_runs if chose_pairs(store, judged.run)]
+    others = [judged for judged in judged_runs if judged not in chose]
+    parts = [_planned(store, judged.run, judge)[0] for judged in chose for judge in judged.judges]
+    if others or not parts:
+        read = store.battle_columns(_runs(others), judge_ids=_judges(others))
+        parts.append(
+            RankedVerdicts(
+                read.models,
+                np.asarray(read.model_a),
+                np.asarray(read.model_b),
+                np.asarray(read.outcome),
+                np.asarray(read.flipped),
+                np.asarray(read.one_order),
+                prompt=np.asarray(read.prompt_key),
+            )
         )
+    return _joined(parts)
+
+
+def chose_pairs(store: Store, run: RunRecord) -> bool:
+    """Whether earlier verdicts chose some of its pairs. Where all are judged, none was chosen."""
+    return "rank_adaptive" in run.plan and store.tally(run.id).pending > 0
+
+
+def _planned(
+    store: Store, run: RunRecord, judge: JudgeRecord
+) -> tuple[RankedVerdicts, OutcomeColumns]:
+    """A judge's verdicts, and which of them were planned, of a run that chose its pairs."""
+    read = store.outcome_columns(run.id, judge.id)
+    first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
+    flipped = (first != second) & (first >= 0) & (second >= 0)
+    flipped |= np.asarray(read.outcome) == INCONSISTENT
+    alone = (np.asarray(read.both_orders) == 0) & (np.asarray(read.drawn_order) == 0)
+    planned = None
+    if chose_pairs(store, run):
+        share = store.uniform_share(run.id)
+        planned = np.fromiter((n in share for n in read.number), dtype=bool, count=len(read.number))
+    rows = RankedVerdicts(
+        read.models,
+        np.asarray(read.model_a),
+        np.asarray(read.model_b),
+        np.asarray(read.outcome),
+        flipped.astype(np.int8),
+        alone.astype(np.int8),
+        prompt=np.asarray(read.prompt_key),
+        planned=planned,
     )
+    return rows, read
 
 
 def read_tagged(
@@ -129,23 +170,10 @@ def read_tagged(
     total = 0
     for judged in judged_runs:
         for judge in judged.judges:
-            read = store.outcome_columns(judged.run.id, judge.id)
+            whole, read = _planned(store, judged.run, judge)
             total += len(read.outcome)
             there.update(each for tags in read.tag_sets for each in tags)
-            first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
-            flipped = (first != second) & (first >= 0) & (second >= 0)
-            flipped |= np.asarray(read.outcome) == INCONSISTENT
-            alone = (np.asarray(read.both_orders) == 0) & (np.asarray(read.drawn_order) == 0)
             has_it = np.array([tag in tags for tags in read.tag_sets], dtype=bool)
-            whole = RankedVerdicts(
-                read.models,
-                np.asarray(read.model_a),
-                np.asarray(read.model_b),
-                np.asarray(read.outcome),
-                flipped.astype(np.int8),
-                alone.astype(np.int8),
-                prompt=np.asarray(read.prompt_key),
-            )
             if len(read.outcome):
                 parts.append(whole.chosen(has_it[np.asarray(read.tags)]))
     if tag not in there:
@@ -188,13 +216,9 @@ def _of_counts(counts: Sequence[BattleCount]) -> RankedVerdicts:
     )
 
 
-def _sorted(read: RankedVerdicts) -> RankedVerdicts:
-    """Where two models are equal the ranking keeps their order: it should not be of arrival."""
-    return _joined([read])
-
-
 def _joined(parts: Sequence[RankedVerdicts]) -> RankedVerdicts:
-    """One table of those models that are in the rows."""
+    """One table of those models that are in the rows, by name: where two models are equal the
+    ranking keeps their order, and it should not be of arrival."""
     used = [
         {part.models[place] for place in _places(part.model_a) | _places(part.model_b)}
         for part in parts
@@ -210,6 +234,13 @@ def _joined(parts: Sequence[RankedVerdicts]) -> RankedVerdicts:
             columns = [table[each] for table, each in zip(tables, columns, strict=True)]
         return columns[0] if len(columns) == 1 else np.concatenate([nothing, *columns])
 
+    planned = None
+    if any(part.planned is not None for part in parts):
+        each_planned = (
+            np.ones(len(part.outcome), bool) if part.planned is None else part.planned
+            for part in parts
+        )
+        planned = np.concatenate(list(each_planned))
     return RankedVerdicts(
         models,
         column("model_a", coded=True),
@@ -218,6 +249,7 @@ def _joined(parts: Sequence[RankedVerdicts]) -> RankedVerdicts:
         column("flipped"),
         column("one_order"),
         prompt=column("prompt"),
+        planned=planned,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from evenhand.report.ranked_verdicts import (
     JudgedRun,
     RankedBattles,
     RankedVerdicts,
+    chose_pairs,
     count_verdicts,
     read_tagged,
     read_verdicts,
@@ -84,6 +85,19 @@ class RankedRun(Model):
     judges: tuple[str, ...]
 
 
+class AdaptiveOrder(Model):
+    """The likely order by all verdicts, where earlier ones chose what to ask (`rank_adaptive`).
+
+    Scores, intervals and rank ranges rest on the `planned` of them alone, which were drawn
+    beforehand; the others are no random sample. Where none is planned there are no ranges.
+    """
+
+    models: tuple[str, ...]  # best first
+    expected_tau: float  # Kendall's, of this order with the true one
+    verdicts: int
+    planned: int
+
+
 class RunRanking(Model):
     """A ranking, and what it was made from: runs of a store, or a file of battles.
 
@@ -94,6 +108,7 @@ class RunRanking(Model):
 
     ranking: Ranking | None
     elo: EloRatings | None
+    adaptive: AdaptiveOrder | None = None
     store: str | None = None
     runs: tuple[RankedRun, ...] = ()
     file: str | None = None
@@ -114,6 +129,7 @@ class RunRanking(Model):
 
 
 _NAMED_AT_MOST = 3
+_ORDERED_AT_MOST = 8
 
 
 def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
@@ -188,17 +204,21 @@ def rank_runs(
     pairs = [store.count_items(judged.run.id) for judged in judged_runs]
     if tag is not None:
         read, total = read_tagged(store, judged_runs, tag)
-    elif options.intervals is None and options.elo_k is None:
-        read = count_verdicts(store, judged_runs)
-        total = read.total
     else:
-        read = read_verdicts(store, judged_runs)
+        by_count = options.intervals is None and options.elo_k is None
+        by_count = by_count and not any(chose_pairs(store, judged.run) for judged in judged_runs)
+        read = (count_verdicts if by_count else read_verdicts)(store, judged_runs)
         total = read.total
     pending = (
         sum(n * len(judged.judges) for n, judged in zip(pairs, judged_runs, strict=True)) - total
     )
     unfinished = [judged.run for judged in judged_runs if judged.run.state != "finished"]
-    compared = read.between_models()
+    everything = read.between_models()
+    compared = everything.planned_only()
+    planned = compared.valid().total
+    if not planned and everything.total:
+        # Nothing but what earlier verdicts chose: scores of these have no valid interval.
+        compared, options = everything, replace(options, intervals=None)
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
         raise InputError(_nothing_to_rank(read, judged_runs, tag=tag, pending=pending))
@@ -209,9 +229,13 @@ def rank_runs(
         if not valid.total:
             raise InputError(Message("report.all_inconsistent", seats=_name_runs(judged_runs)))
     ranked = _ranked(valid, options)
+    adaptive = None
+    if compared.total < everything.total or not planned:
+        adaptive = _order_by_all(everything.valid(), planned=planned)
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
         elo=ranked if isinstance(ranked, EloRatings) else None,
+        adaptive=adaptive,
         store=store.address,
         runs=tuple(
             RankedRun(
@@ -240,6 +264,7 @@ def rank_runs(
         ),
         notes=(
             *_notes(judged_runs, read, judge=judge),
+            *(_notes_on_choice(store, judged_runs, adaptive) if adaptive else ()),
             *((Message("report.ranked_in_one_order", n=one_order),) if one_order else ()),
             *_note_on_flips(flipped, counts.valid, options.inconsistent),
             *_same_family(store, judged_runs, compared, Families(families)),
@@ -373,14 +398,58 @@ def _notes(
             yield Message("report.run_without_judge", run=run.name, judge=judge)
         if run.state == "reading":
             yield Message("report.data_not_read", name=run.name)
-        if run.plan.get("rank_adaptive"):
-            yield (Message("report.pairs_run_chosen_adaptively", name=run.name))
         if run.plan.get("until_decided") and run.stopped_by == "decided":
             yield (Message("report.ended_once_decided", name=run.name))
     if read.unnamed:
         yield Message("report.models_not_named", n=read.unnamed)
     if read.against_itself:
         yield Message("report.against_itself", n=read.against_itself)
+
+
+def _notes_on_choice(
+    store: Store, judged_runs: Sequence[JudgedRun], adaptive: AdaptiveOrder
+) -> Iterator[Message]:
+    """How much of what the runs hold the ranges rest on, next to them."""
+    names = ", ".join(judged.run.name for judged in judged_runs if chose_pairs(store, judged.run))
+    if not adaptive.planned:
+        yield Message("report.no_uniform_share", name=names)
+        return
+    shown = list(adaptive.models[:_ORDERED_AT_MOST])
+    if len(shown) < len(adaptive.models):
+        shown.append("…")
+    yield Message(
+        "report.ranked_by_uniform_share",
+        name=names,
+        planned=adaptive.planned,
+        n=adaptive.verdicts,
+        order=" > ".join(shown),
+        tau=adaptive.expected_tau,
+    )
+
+
+def _order_by_all(verdicts: RankedVerdicts, *, planned: int) -> AdaptiveOrder:
+    from evenhand.stats.ranking.adaptive import count_pairs, know_strengths
+    from evenhand.stats.ranking.posterior import describe_certainty
+
+    size = len(verdicts.models)
+    scores, ties = np.zeros((size, size)), np.zeros((size, size))
+    preference = _PREFERENCE[verdicts.outcome]
+    for one, other, score in (
+        (verdicts.model_a, verdicts.model_b, preference),
+        (verdicts.model_b, verdicts.model_a, 1 - preference),
+    ):
+        np.add.at(scores, (one, other), score)
+        np.add.at(ties, (one, other), preference == 0.5)
+    league = count_pairs(verdicts.models, scores, unasked=np.zeros_like(scores), ties=ties)
+    certainty = describe_certainty(
+        league.models, know_strengths(league), comparisons=league.completed
+    )
+    return AdaptiveOrder(
+        models=certainty.models,
+        expected_tau=certainty.expected_tau,
+        verdicts=verdicts.total,
+        planned=planned,
+    )
 
 
 def _same_family(

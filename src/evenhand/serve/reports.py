@@ -20,7 +20,6 @@ from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
-from evenhand.report.themes import Themes, find_themes
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
@@ -56,7 +55,6 @@ class Report(Model):
 
     run: RunReport
     conclusions: Conclusions
-    themes: tuple[Themes, ...] = ()
 
 
 class AuditReport(Model):
@@ -104,40 +102,6 @@ def without_addresses(report: RunReport) -> RunReport:
 
 def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in _PRIVATE_SETTINGS}
-
-
-class RunThemes(Model):
-    """Of each judge that gives reasons."""
-
-    judges: tuple[Themes, ...]
-
-
-def themes(run_id: str) -> Figure[RunThemes]:
-    return Figure(what="themes", runs=(run_id,), model=RunThemes, compute=_themes)
-
-
-def _themes(store: Store, runs: Sequence[RunRecord]) -> RunThemes:
-    judges = store.run_judges(runs[0].id)
-    names = client_names(store, runs[0], judges)
-    offered = {judge.name: names[judge.id] for judge in reversed(judges)}
-    found = find_themes(store, runs[0].name)
-    return RunThemes(
-        judges=tuple(each.model_copy(update={"judge": offered[each.judge]}) for each in found)
-    )
-
-
-def pairs_of_theme(found: RunThemes, phrase: str, judge: str | None) -> tuple[int, ...]:
-    """The pairs that it counts."""
-    return next(
-        (
-            theme.numbers
-            for each in found.judges
-            if judge in (None, each.judge)
-            for theme in (*each.a, *each.b)
-            if theme.phrase == phrase
-        ),
-        (),
-    )
 
 
 def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:

@@ -79,9 +79,7 @@ class Service:
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
         )
-        self.verdict_browser = VerdictBrowser(  # verdicts as pages show them
-            store, self.report_cache, looked_at=self._look_at
-        )
+        self.verdict_browser = VerdictBrowser(store, looked_at=self._look_at)
         self._stored_runs = StoredRuns(store, self.jobs)
         self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
@@ -292,9 +290,7 @@ class Service:
                 full=full,
             )
 
-        # A theme may have to be found first, which takes a processor.
-        themed = filters is not None and filters.theme is not None
-        return await (self._read(read) if themed else asyncio.to_thread(read))
+        return await asyncio.to_thread(read)
 
     async def report(self, run_id: str, options: ReportOptions | None = None) -> Report:
         def read() -> Report:
@@ -303,7 +299,6 @@ class Service:
             return reports.Report(
                 run=cached_or_now(self.store, reports.run_report(run_id)),
                 conclusions=cached_or_now(self.store, reports.conclusions(run_id, options)),
-                themes=cached_or_now(self.store, reports.themes(run_id)).judges,
             )
 
         return await self._read(read)

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
@@ -23,7 +23,6 @@ from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.judges import AddressRedactor
-from evenhand.serve.report_cache import ReportCache, cached_or_now
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
@@ -111,9 +110,6 @@ class VerdictFilters(Model):
     max_length_difference: Characters | None = Field(default=None, description="By at most so many")
     below_confidence: Share | None = Field(default=None, description="Less than this")
     has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
-    theme: Text | None = Field(
-        default=None, description="A phrase of the report's themes: the pairs that it counts"
-    )
     flagged: bool | None = Field(default=None, description="Flagged by somebody, or not")
     count_votes: bool | None = Field(
         default=None,
@@ -168,47 +164,25 @@ class PairTable:
     count: CountUpTo
     indexed: Coverage  # verdicts that can be filtered and sorted so far
     words: Coverage | None  # pairs that can be searched so far
-    computing: bool = False  # which pairs have the theme
 
     @property
     def whole(self) -> bool:
         searched = self.words is None or self.words.whole
-        return self.indexed.whole and searched and not self.computing
+        return self.indexed.whole and searched
 
 
 class VerdictBrowser:
     """`looked_at` is told of every run that somebody browses and that is not indexed yet."""
 
-    def __init__(
-        self, store: Store, cache: ReportCache, *, looked_at: Callable[[int], None]
-    ) -> None:
+    def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
         self._store = store
-        self._cache = cache
         self._looked_at = looked_at
 
     async def page(
         self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
     ) -> PairTable:
         """A page of the table, from a cursor on; InputError where that is none of this table's."""
-        numbers, computing = await self._themed(run_id, query)
-        page = await asyncio.to_thread(self._page, run_id, query, cursor, limit, numbers)
-        return replace(page, computing=computing)
-
-    async def _themed(self, run_id: str, query: TableQuery) -> tuple[tuple[int, ...] | None, bool]:
-        """The pairs of the theme as the run's page shows it, and whether they are still being
-        found: of a long run that takes seconds."""
-        if query.theme is None:
-            return None, False
-        from evenhand.serve.reports import pairs_of_theme, themes
-
-        run = await asyncio.to_thread(needed_run, self._store, run_id)
-        judge = await asyncio.to_thread(_judge_of_theme, self._store, run, query)
-        kept = await self._cache.get(themes(str(run.id)))
-        if kept.error is not None:
-            return await asyncio.to_thread(themed, self._store, run, query), False
-        if kept.value is None:
-            return (), True
-        return pairs_of_theme(kept.value, query.theme, judge), False
+        return await asyncio.to_thread(self._page, run_id, query, cursor, limit)
 
     def _page(
         self,
@@ -216,7 +190,6 @@ class VerdictBrowser:
         query: TableQuery,
         cursor: str | None,
         limit: int,
-        numbers: tuple[int, ...] | None,
         most_left: int | None = _FILLED_AT_MOST,
     ) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
@@ -224,7 +197,7 @@ class VerdictBrowser:
         filled = self._fill(run, words=query.query is not None, most_left=most_left)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names, numbers=numbers),
+            verdict_filter(query, judges, names),
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -286,12 +259,11 @@ class VerdictBrowser:
 
     def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
         """All of the table once it is indexed, a page in memory at a time; for a thread."""
-        numbers = themed(self._store, needed_run(self._store, run_id), query)
-        while not self._page(run_id, query, None, 1, numbers, most_left=None).whole:
+        while not self._page(run_id, query, None, 1, most_left=None).whole:
             pass
         cursor: str | None = None
         while True:
-            page = self._page(run_id, query, cursor, _MOST_LINES, numbers)
+            page = self._page(run_id, query, cursor, _MOST_LINES)
             yield from page.rows
             cursor = page.next
             if cursor is None:
@@ -299,10 +271,9 @@ class VerdictBrowser:
 
     async def neighbours(self, run_id: str, query: TableQuery, number: int) -> Neighbours:
         """Of a pair in a filtered table."""
-        numbers, _ = await self._themed(run_id, query)
 
         def read() -> Neighbours:
-            run, wanted = self._asked(run_id, query, numbers)
+            run, wanted = self._asked(run_id, query)
             return self._store.neighbours(
                 run.id, wanted, number, sort=query.sort, descending=query.descending
             )
@@ -313,10 +284,9 @@ class VerdictBrowser:
         self, run_id: str, query: TableQuery, number: int, *, limit: int = 50
     ) -> str | None:
         """The cursor of the page that a pair stands on; None: the first one."""
-        numbers, _ = await self._themed(run_id, query)
 
         def read() -> str | None:
-            run, wanted = self._asked(run_id, query, numbers)
+            run, wanted = self._asked(run_id, query)
             start = self._store.page_start(
                 run.id,
                 wanted,
@@ -329,13 +299,11 @@ class VerdictBrowser:
 
         return await asyncio.to_thread(read)
 
-    def _asked(
-        self, run_id: str, query: TableQuery, numbers: tuple[int, ...] | None
-    ) -> tuple[RunRecord, VerdictFilter]:
+    def _asked(self, run_id: str, query: TableQuery) -> tuple[RunRecord, VerdictFilter]:
         """Of whoever was sent the address of a pair, and has not been to the table."""
         run, judges, names = self._run(run_id)
         self._fill(run, words=query.query is not None)
-        return run, verdict_filter(query, judges, names, numbers=numbers)
+        return run, verdict_filter(query, judges, names)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
@@ -387,45 +355,18 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     return ids
 
 
-def themed(store: Store, run: RunRecord, filters: VerdictFilters) -> tuple[int, ...] | None:
-    """By what is cached of the run as it is now, or else found anew."""
-    if filters.theme is None:
-        return None
-    from evenhand.serve.reports import pairs_of_theme, themes
-
-    judge = _judge_of_theme(store, run, filters)
-    found = cached_or_now(store, themes(str(run.id)))
-    return pairs_of_theme(found, filters.theme, judge)
-
-
-def _judge_of_theme(store: Store, run: RunRecord, filters: VerdictFilters) -> str | None:
-    """A theme is of one judge, by the name that clients know; None: of the only one."""
-    judges = store.run_judges(run.id)
-    names = client_names(store, run, judges)
-    if filters.judge is not None:
-        return names[_judge_ids(filters.judge, judges, names)[0]]
-    if len(judges) > 1:
-        known = ", ".join(names.values())
-        raise InputError(Message("trust.several_judges", run=run.name, names=known))
-    return None
-
-
 def verdict_filter(
     filters: VerdictFilters,
     judges: Sequence[JudgeRecord],
     names: dict[int, str],
-    *,
-    numbers: tuple[int, ...] | None = None,
 ) -> VerdictFilter:
-    """`names` are what clients call the run's judges; `numbers` the pairs of its theme."""
-    beside = ("judge", "theme")
+    """`names` are what clients call the run's judges."""
     given = {
-        name: getattr(filters, name) for name in VerdictFilters.model_fields if name not in beside
+        name: getattr(filters, name) for name in VerdictFilters.model_fields if name != "judge"
     }
     judge = filters.judge
     return VerdictFilter(
         judge_ids=None if judge is None else _judge_ids(judge, judges, names),
-        numbers=numbers,
         **given,
     )
 
@@ -480,7 +421,7 @@ def read_page(
 ) -> VerdictPage:
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names, numbers=themed(store, run, filters))
+    wanted = verdict_filter(filters, judges, names)
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)

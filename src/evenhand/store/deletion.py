@@ -53,7 +53,6 @@ from evenhand.store.schema import (
     run_indexes,
     run_judges,
     runs,
-    saved_views,
     skipped_rows,
     verdict_index,
     verdicts,
@@ -61,7 +60,7 @@ from evenhand.store.schema import (
 )
 
 _BESIDE_ITEMS = (
-    *(verdicts, queue, item_tags, pair_flags, saved_views, skipped_rows, jobs, job_prompts),
+    *(verdicts, queue, item_tags, pair_flags, skipped_rows, jobs, job_prompts),
     *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
     *(batch_requests, batches),
 )
@@ -231,7 +230,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
     its_flags = pair_flags.c.run_id == run_id
     connection.execute(update(pair_flags).where(its_flags).values(comment=None))
-    for table in (report_cache, batch_requests, saved_views, job_prompts):
+    for table in (report_cache, batch_requests, job_prompts):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_joint_figures(connection)
     drop_words(connection, own)

@@ -407,6 +407,7 @@ QUEUE_START = QueuePlace(0, 0)
 @dataclass(frozen=True, slots=True)
 class Queued:
     at: QueuePlace
+    models: tuple[str | None, str | None]
     work: WorkItem
 
 

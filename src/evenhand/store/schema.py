@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012", "0013", "0014", "0015")
+REVISIONS = ("0011", "0012", "0013", "0014", "0015", "0016")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -201,7 +201,8 @@ queue = Table(
     "queue",
     metadata,
     Column("run_id", _Key, nullable=False),
-    Column("contest", Integer, nullable=False),  # which two models; 0 where that is all one
+    # Which two models; 0 where that is all one, and for the uniform share of a queue by models.
+    Column("contest", Integer, nullable=False),
     Column("place", _Key, nullable=False),  # of the prompt, from 1, in a seeded random order
     Column("number", _Key, nullable=False),
     PrimaryKeyConstraint("run_id", "contest", "place", "number"),
@@ -230,16 +231,6 @@ pair_flags = Table(
     Column("comment", SafeText),
     PrimaryKeyConstraint("run_id", "number"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
-)
-
-# Filters of tables by the names that people gave them, for every run.
-saved_views = Table(
-    "saved_views",
-    metadata,
-    Column("name", SafeText, primary_key=True),
-    Column("saved_at", Double, nullable=False),
-    Column("run_id", _Key),  # whose words the filters hold: the view goes with them
-    Column("filters", Text, nullable=False),  # JSON
 )
 
 skipped_rows = Table(

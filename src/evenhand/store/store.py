@@ -24,7 +24,6 @@ from evenhand.store.runs import RunStore
 from evenhand.store.verdict_index import IndexStore
 from evenhand.store.verdict_table import TableStore
 from evenhand.store.verdicts import VerdictStore
-from evenhand.store.views import ViewStore
 from evenhand.store.votes import VoteStore
 from evenhand.store.work import WorkStore
 
@@ -62,7 +61,6 @@ class Store(
     ColumnStore,
     VoteStore,
     FlagStore,
-    ViewStore,
     IndexStore,
     WordStore,
     TableStore,

@@ -102,7 +102,6 @@ class VerdictFilter:
     below_confidence: float | None = None
     has_confidence: bool | None = None
     flagged: bool | None = None
-    numbers: tuple[int, ...] | None = None  # of these items alone
     count_votes: bool | None = None  # where the data has no label, what most people voted is one
 
     @property
@@ -230,8 +229,6 @@ def index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnEleme
     if wanted.disagrees is not None and counted:
         by_data = BY_INDEX.disagrees if wanted.disagrees else BY_INDEX.agrees
         yield or_(by_data, _against_votes(run_id, wanted.disagrees))
-    if wanted.numbers is not None:
-        yield _INDEX.number.in_(wanted.numbers)
     if wanted.flagged is not None:
         flagged = _INDEX.number.in_(flagged_numbers(run_id))
         yield flagged if wanted.flagged else ~flagged

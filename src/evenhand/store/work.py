@@ -306,7 +306,8 @@ class WorkStore(Database):
     ) -> list[Queued]:
         """Items after this place that the judge has no verdict on, in the queue's order.
 
-        `contest` is 0 where the queue was filled without regard to models.
+        `contest` is 0 where the queue was filled without regard to models, and for the uniform
+        share of one that was filled by models.
         """
         with self._reading() as connection:
             asked = {"run": run_id, "judge": judge_id, "contest": contest, "most": limit}
@@ -320,10 +321,37 @@ class WorkStore(Database):
             return [
                 Queued(
                     QueuePlace(row["place"], row["number"]),
+                    (row["model_a"], row["model_b"]),
                     _work_item(row, made.get(row["id"], {})),
                 )
                 for row in rows
             ]
+
+    def draw_uniform_share(self, run_id: int, judge_id: int, *, number: int, seed: int) -> None:
+        """Fill the uniform share of a queue by models up to `number` items: pending ones at random,
+        every two models equally often. It is contest 0, in the order in which it is to be asked."""
+        share: list[dict[str, Any]] = []
+        with self._writing() as connection:
+            if (there := connection.execute(_SHARE_SIZE, {"run": run_id}).scalar_one()) >= number:
+                return
+            rows = connection.execute(_DRAWABLE, {"run": run_id, "judge": judge_id}).all()
+            drawn = Counter(frozenset(models) for contest, _, _, *models, _ in rows if not contest)
+            pending = [row for row in rows if row.contest and row.pending]
+            pending.sort(key=lambda row: _draw(seed, row.number))
+            ranked: list[tuple[int, int, int, int, int]] = []
+            for contest, place, item, *models, _ in pending:
+                ranked.append((drawn[frozenset(models)], len(ranked), contest, place, item))
+                drawn[frozenset(models)] += 1
+            ranked.sort()
+            for at, (_, _, contest, place, item) in enumerate(ranked[: number - there], there + 1):
+                share.append({"run": run_id, "of": contest, "was": place, "item": item, "at": at})
+            if share:
+                connection.execute(_MOVE_TO_SHARE, share)
+
+    def uniform_share(self, run_id: int) -> set[int]:
+        """The items that were drawn beforehand of a run that chooses the others; by number."""
+        with self._reading() as connection:
+            return set(connection.execute(_SHARE, {"run": run_id}).scalars())
 
     def settled_prefix(
         self, run_id: int, judge_id: int, *, contest: int = 0, after: int = 0
@@ -487,8 +515,32 @@ def _place(seed: int, prompt_key: int) -> int:
     return int.from_bytes(blake2b(named, digest_size=8).digest(), "little") >> 1 or 1
 
 
+def _draw(seed: int, number: int) -> bytes:
+    """By item and not by prompt, so that the share spreads over as many prompts as there are."""
+    return blake2b(b"share 1;%d;%d" % (seed, number), digest_size=8).digest()
+
+
+_OF_SHARE = and_(queue.c.run_id == bindparam("run"), queue.c.contest == 0)
+_SHARE = select(queue.c.number).where(_OF_SHARE)
+_SHARE_SIZE = select(func.count()).where(_OF_SHARE)
+_DRAWABLE = (
+    select(
+        *(queue.c.contest, queue.c.place, queue.c.number, items.c.model_a, items.c.model_b),
+        is_pending.label("pending"),
+    )
+    .join_from(queue, items, its_item)
+    .where(queue.c.run_id == bindparam("run"))
+)
+_MOVE_TO_SHARE = (
+    update(queue)
+    .where(
+        *(queue.c.run_id == bindparam("run"), queue.c.contest == bindparam("of")),
+        *(queue.c.place == bindparam("was"), queue.c.number == bindparam("item")),
+    )
+    .values(contest=0, place=bindparam("at"))
+)
 _QUEUED = (
-    select(queue.c.place, items.c.number, *OF_ITEM, pairs)
+    select(queue.c.place, items.c.number, items.c.model_a, items.c.model_b, *OF_ITEM, pairs)
     .join_from(queue, items, its_item)
     .join(pairs, pairs.c.id == items.c.pair_id)
     .where(in_contest, is_pending)

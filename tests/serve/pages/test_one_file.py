@@ -86,8 +86,8 @@ def test_every_share_stands_beside_its_interval_or_its_reason(drawn: Read) -> No
     figures = re.findall(
         r'<span class="figure">[\d.]+<small> %</small></span>(.{40})', drawn.source
     )
-    # The rate, by one criterion and two tags, two checks of trust; and why either won.
-    assert len(figures) >= 6
+    # The rate, by one criterion and two tags, and a check of trust.
+    assert len(figures) == 5
     assert all(after.startswith(' <span class="interval">') for after in figures)
 
 
@@ -300,7 +300,7 @@ def test_figures_are_the_same_in_the_file_and_on_the_pages(
             return visitor.see(address, language=language)
 
         for address, read, names in (
-            ("/runs/1", two, "result by-tag by-criterion themes by-length by-confidence heat"),
+            ("/runs/1", two, "result by-tag by-criterion by-length by-confidence heat"),
             ("/runs/1/audit", two, "findings biases confusion disagreements"),
             ("/rank?run=2", league, "matrix"),
         ):

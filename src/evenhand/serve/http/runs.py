@@ -44,7 +44,6 @@ from evenhand.serve.values import (
     VerdictPage,
 )
 from evenhand.serve.verdicts import VerdictFilters
-from evenhand.serve.views import RemoveView, SavedViews, SaveView, remove_view, save_view, views_of
 
 # Server-sent events: a run's status whenever it changes, until the run, or the client, ends.
 #
@@ -424,55 +423,6 @@ async def unflag_pair(call: HttpCall[UnflagPair]) -> Response:
     return answer(await call.service.flag(call.run_id, call.query.pair, remove=True))
 
 
-_VIEWS = ResponseSpec("Saved views, as the run has them", SavedViews, example="views")
-
-
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/views",
-    "listViews",
-    "List saved views",
-    NoQuery,
-    answers={200: _VIEWS},
-)
-async def list_views(call: HttpCall[NoQuery]) -> Response:
-    """Filters that people saved, the same for every run, with how many verdicts meet them here."""
-    return answer(await asyncio.to_thread(views_of, call.service.store, call.run_id))
-
-
-@endpoint(
-    "POST",
-    "/v1/runs/{id}/views",
-    "saveView",
-    "Save a view",
-    NoQuery,
-    bodies={"application/json": BodySpec(model=SaveView, examples=("save-view",))},
-    answers={200: _VIEWS},
-)
-async def save_named_view(call: HttpCall[NoQuery]) -> Response:
-    """Under a name that no other view has."""
-
-    async def save(asked: SaveView) -> SavedViews:
-        store, filters = call.service.store, asked.filters
-        return await asyncio.to_thread(save_view, store, call.run_id, asked.name, filters)
-
-    return await call.once_for(SaveView, save)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/runs/{id}/views",
-    "removeView",
-    "Delete a saved view",
-    RemoveView,
-    answers={200: _VIEWS},
-)
-async def delete_view(call: HttpCall[RemoveView]) -> Response:
-    """For every run."""
-    store, name = call.service.store, call.query.name
-    return answer(await asyncio.to_thread(remove_view, store, call.run_id, name))
-
-
 async def _without_body(
     call: HttpCall[NoQuery], work: Callable[[str], Awaitable[RunStatus]]
 ) -> Response:
@@ -497,7 +447,4 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
     resume_run,
     flag_pair,
     unflag_pair,
-    list_views,
-    save_named_view,
-    delete_view,
 )

@@ -4,7 +4,7 @@ where the pairs behind each figure are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,6 @@ from evenhand.report.baselines import COIN, CONSTANT, LONGER
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import JudgeOverview, RunOverview, TrustCheck, trust_checks
 from evenhand.report.ranking import sum_up_ranking
-from evenhand.report.themes import Themes
 from evenhand.serve.pages.leaderboard import board_of, matrix_of
 from evenhand.serve.pages.rendering import Language, Wording, address
 
@@ -56,7 +55,6 @@ FILTER_WORDS = {
     "maxLengthDifference": ("filter.max_longer", ""),
     "belowConfidence": ("filter.below_confidence", ""),
     "hasConfidence": ("filter.has_confidence", "yes."),
-    "theme": ("filter.theme", ""),
     "flagged": ("filter.flagged", "yes."),
     "countVotes": ("filter.count_votes", "yes."),
     "query": ("filter.words", ""),
@@ -183,14 +181,13 @@ def _counts(counts: OutcomeCounts) -> tuple[tuple[Kind, int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ShownConclusion:
-    """`seen` and `themes`, where A and B are the same two in every pair: what else the judge's
-    verdicts show. `otherwise` are other judges' of the same two that claim something else."""
+    """`seen`, where A and B are the same two in every pair: what else the judge's verdicts
+    show. `otherwise` are other judges' of the same two that claim something else."""
 
     own: Conclusion
     otherwise: tuple[Conclusion, ...]
     checks: tuple[TrustCheck, ...]
     seen: JudgeOverview | None
-    themes: Themes | None
 
 
 def by_others(chosen: Conclusion, found: Conclusions) -> tuple[list[Conclusion], list[Conclusion]]:
@@ -214,26 +211,18 @@ def show_conclusion(
     chosen: Conclusion,
     found: Conclusions,
     overview: RunOverview | None,
-    themes: Iterable[Themes],
     links: RunLinks,
 ) -> ShownConclusion:
     by_judge = {each.judge: each for each in overview.judges} if overview else {}
     seen = by_judge.get(chosen.judge) if links.one_contest else None
     checks = seen.checks if seen else ()
     labels = [check.share for check in checks if check.name == "label_agreement"]
-    offered = links.offered.get(chosen.judge, chosen.judge)
-    said = [each for each in themes if each.judge == offered and links.one_contest]
     return ShownConclusion(
         own=chosen,
         otherwise=tuple(by_others(chosen, found)[1]),
         checks=tuple(trust_checks(chosen, labels[0] if labels else None)),
         seen=seen,
-        themes=next((each for each in said if _says_why(each)), None),
     )
-
-
-def _says_why(themes: Themes) -> bool:
-    return bool(themes.a or themes.b or themes.criteria_a or themes.criteria_b)
 
 
 def several_models(conclusions: Conclusions | None) -> bool:

@@ -27,7 +27,6 @@ from evenhand.report.manifest import manifest_of
 from evenhand.report.overview import overview
 from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.run import RunReport, report_run
-from evenhand.report.themes import find_themes
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.figures import (
     DISAGREEMENTS,
@@ -122,16 +121,13 @@ def _figures(
 ) -> dict[str, Any]:
     """What the templates of pages show of a run."""
     links = RunLinks(None, one_contest=len(choice.contests) < 2, offered={}, held=choice.all)
-    alike = links.one_contest and conclusions.conclusions
-    themes = find_themes(store, run.name) if alike else ()
     seen = overview(store, run.name) if conclusions.conclusions else None
     manifest = manifest_of(store, run.name)
     return {
         "found": conclusions,
         "links": links,
-        "themes": themes if choice.all else (),
         "shown": [
-            show_conclusion(each, conclusions, seen, themes, links)
+            show_conclusion(each, conclusions, seen, links)
             for each in conclusions.conclusions[:_WHOLE_AT_MOST]
         ],
         "ranked": _ranking(store, conclusions),
@@ -228,7 +224,7 @@ def _rendered(
             first=data.first(_READ_PLAINLY),
             judges=data.judges,
             parts=lambda: parts,
-            table=lambda: Markup(data.table(values["themes"])),  # noqa: S704
+            table=lambda: Markup(data.table()),  # noqa: S704
             words=Markup(inert_json(_live_words(language))),  # noqa: S704
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704

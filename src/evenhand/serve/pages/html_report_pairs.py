@@ -11,7 +11,7 @@ import random
 import signal
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +25,6 @@ from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.report.lookup import find_run
 from evenhand.report.records import PairReport, StoredAnswer, whole_pair
-from evenhand.report.themes import Themes
 from evenhand.serve.indexing import noted
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.rendering import (
@@ -504,7 +503,7 @@ class PairData:
                 self._add(pair, number, place)
             yield part.packed
 
-    def table(self, themes: Iterable[Themes] = ()) -> str:
+    def table(self) -> str:
         return inert_json(
             {
                 "judges": self.judges,
@@ -516,10 +515,6 @@ class PairData:
                 "flags": _FLAGS,
                 "orders": {str(bits): name for name, bits in ORDERS.items()},
                 "anyOrders": ANY_ORDERS,
-                "themes": {
-                    each.judge: {one.phrase: one.numbers for one in (*each.a, *each.b)}
-                    for each in themes
-                },
                 "pairs": self._pairs,
                 "rows": self._rows,
             }

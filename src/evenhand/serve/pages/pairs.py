@@ -30,7 +30,6 @@ from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import is_number, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableQuery, client_names
-from evenhand.serve.views import SavedViews, ViewInRun, remove_view, save_view, views_of
 from evenhand.store import ItemWhole, RunRecord, Store
 from evenhand.store.verdict_table import TableRow
 from evenhand.store.verdicts import VerdictPlace
@@ -38,7 +37,7 @@ from evenhand.store.verdicts import VerdictPlace
 ROWS = 50
 # What an address may hold beside the filters: a page; a pair whose page is wanted, and whether it
 # was opened beside the list; a saved view of which something was left out.
-BESIDE = frozenset({"cursor", "at", "beside", "saved"})
+BESIDE = frozenset({"cursor", "at", "beside"})
 
 
 def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
@@ -46,29 +45,6 @@ def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
 
 
 async def list_pairs(visit: Visit) -> Filled | Response:
-    return await _table(visit)
-
-
-async def change_views(visit: Visit) -> Filled | Response:
-    """Save the table's filters under a name, or delete a view that was saved; back to the table.
-    What is wrong with the name is said there too."""
-    form = await visit.form()
-    gone, name = form.get("remove"), form.get("name")
-    query, store = table_query(visit), visit.service.store
-    if gone is not None:
-        await asyncio.to_thread(remove_view, store, visit.run_id, gone)
-    else:
-        try:
-            await asyncio.to_thread(save_view, store, visit.run_id, name or "", query)
-        except InputError as error:
-            return await _table(visit, refused=error.message, name=name)
-    run = await asyncio.to_thread(needed_run, store, visit.run_id)
-    return RedirectResponse(address(f"/runs/{run.id}/pairs", **query.in_address()), status_code=303)
-
-
-async def _table(
-    visit: Visit, *, refused: str | None = None, name: str | None = None
-) -> Filled | Response:
     given, wrong = _readable(visit.given(beside=BESIDE))
     query = read_query(given, TableQuery)
     cursor = visit.request.query_params.get("cursor") or None
@@ -80,10 +56,7 @@ async def _table(
         service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
         service.report_cache.get(totals(status.id)),
     )
-    reasons, saved = await asyncio.gather(
-        service.verdict_browser.reasons(status.id, table.rows, visit.language),
-        asyncio.to_thread(views_of, service.store, str(status.id)),
-    )
+    reasons = await service.verdict_browser.reasons(status.id, table.rows, visit.language)
     path, in_address = f"/runs/{status.id}/pairs", query.in_address()
     return Filled(
         "pairs.html",
@@ -106,33 +79,14 @@ async def _table(
             "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.whole,
-            "views": list(_view_chips(path, in_address, saved)),
-            "lacking": _lacking(saved, visit.request.query_params.get("saved")),
-            "refused": refused,
-            "view_name": name,
         },
-        status=422 if wrong or refused is not None else 200,
+        status=422 if wrong else 200,
     )
 
 
 def _has_marks(row: TableRow) -> bool:
     of_verdict = row.judges_differ or row.noted or row.unread or row.abstained
     return bool(of_verdict or row.tags or row.flag)
-
-
-def _view_chips(
-    path: str, given: dict[str, Any], saved: SavedViews
-) -> Iterator[tuple[ViewInRun, str, bool]]:
-    """Each view, its address, and whether it is shown. One of which something is left out says so
-    when it is opened."""
-    for view in saved.views:
-        named = view.name if view.left_out else None
-        on = named is None and view.filters == given
-        yield view, address(path, **view.filters, saved=named), on
-
-
-def _lacking(saved: SavedViews, name: str | None) -> ViewInRun | None:
-    return next((each for each in saved.views if each.name == name and each.left_out), None)
 
 
 async def _page_of_pair(visit: Visit, run_id: str, query: TableQuery) -> Response:
@@ -211,16 +165,7 @@ def _chips(
         yield kind, count if known else None, to, now == wanted
 
 
-TABLE_PAGES = (
-    Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),
-    Page(
-        path="/runs/{id}/views",
-        name="viewsPage",
-        work=change_views,
-        method="POST",
-        place="runs",
-    ),
-)
+TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),)
 
 
 _BESIDE = BESIDE | {"view"}

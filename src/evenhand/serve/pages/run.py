@@ -55,11 +55,8 @@ async def show_run(visit: Visit) -> Filled | Response:
         cache.get(reports.run_report(status.id)),
     )
     links = _links(status, conclusions.value, totals.value, report.value)
-    kept: list[CachedFigure[Any]] = [conclusions, totals, report]
-    overview, themes = await asyncio.gather(
-        cache.get(reports.run_overview(status.id)), cache.get(reports.themes(status.id))
-    )
-    kept += [overview, themes]
+    overview = await cache.get(reports.run_overview(status.id))
+    kept: list[CachedFigure[Any]] = [conclusions, totals, report, overview]
     ranked = None
     if query.comparison is None and several_models(conclusions.value):
         ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
@@ -69,8 +66,7 @@ async def show_run(visit: Visit) -> Filled | Response:
     # Before a pair is done there is nothing but zeros to show.
     if ranking is None and status.done and found is not None and found.conclusions:
         chosen = found.conclusions[min(query.comparison or 1, len(found.conclusions)) - 1]
-        said = themes.value.judges if themes.value else ()
-        shown = show_conclusion(chosen, found, overview.value, said, links)
+        shown = show_conclusion(chosen, found, overview.value, links)
     return Filled(
         "run.html",
         {

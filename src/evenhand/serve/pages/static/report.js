@@ -135,7 +135,6 @@
     maxConfidence: (row, value) => row.confidence !== null && row.confidence <= Number(value),
     belowConfidence: (row, value) => row.confidence !== null && row.confidence < Number(value),
     hasConfidence: (row, value) => (row.confidence !== null) === (value === "true"),
-    theme: (row, value) => (table.themes[row.judge]?.[value] || []).includes(row.pair.number),
   };
 
   // Parts, unpacked when they are needed --------------------------------------------------------
