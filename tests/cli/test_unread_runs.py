@@ -173,3 +173,26 @@ def test_an_audit_and_a_probe_are_runs_too(command: Command, start_server: Start
     probed = command("probe", *judged_by(server.url))
     assert (probed.code, "could not be read" in probed.err) == (3, True)
     assert len(server.requests) < 2 * 150
+
+
+def test_a_replay_says_which_protocol_reads_what_was_not(command: Command) -> None:
+    """Of 4 pairs 2 end in a sentence, in both orders, and 1 says nothing: 5 answers of 8."""
+    sentence = (
+        "Both were weighed at length against the instruction. Therefore, Output ({}) is better."
+    )
+    said = {"1": ("(a)", "(b)"), "2": (sentence.format("a"), sentence.format("b"))}
+    said |= {"3": (sentence.format("b"), sentence.format("a")), "4": ("Output (a)", "It rains.")}
+    pairs = [{"id": name, "prompt": "p", "response_a": "x", "response_b": "y"} for name in said]
+    rows = [
+        {"id": name, "pass": order, "raw": raw}
+        for name, raws in said.items()
+        for order, raw in zip(("original", "swapped"), raws, strict=True)
+    ]
+    write_lines(command.directory / "pairs.jsonl", pairs)
+    write_lines(command.directory / "recorded.jsonl", rows)
+    asked = ("run", "pairs.jsonl", "--judge", "replay:recorded.jsonl", "--store", "store.db")
+    ran = command(*asked)
+    assert "5 answers unread; --protocol llmbar reads 4 of them" in ran.err
+    named = command(*asked, "--protocol", "llmbar", "--name", "named")
+    assert "unread;" not in named.err
+    assert "unread" not in command(*asked, "--limit", "1", "--name", "one").err

@@ -194,6 +194,31 @@ async def test_content_in_parts_is_joined(start_server: StartServer) -> None:
         assert (await judge.ask(call())).text == "A is best"
 
 
+def tool_call(arguments: object) -> dict[str, object]:
+    return {"type": "function", "function": {"name": "verdict", "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "kept"),
+    [
+        ([tool_call('{"winner": "A"}')], '{"winner": "A"}'),
+        ([tool_call({"winner": "A"})], '{"winner":"A"}'),
+        (
+            [tool_call('{"winner": "A"}'), tool_call('{"winner": "B"}')],
+            '{"winner": "A"}\n{"winner": "B"}',
+        ),
+        *[([None, {}, tool_call(None)], None), ("no list", None)],
+    ],
+)
+async def test_what_a_tool_was_called_with_is_kept(
+    start_server: StartServer, calls: object, kept: str | None
+) -> None:
+    server = start_server(in_turn(chat_reply(None, message={"tool_calls": calls})))
+    async with judge_at(server) as judge:
+        completion = await judge.ask(call())
+    assert (completion.text, completion.tool_arguments) == ("", kept)
+
+
 async def test_a_refusal_is_told_as_one(start_server: StartServer) -> None:
     server = start_server(in_turn(chat_reply(None, refusal="I cannot judge this.")))
     async with judge_at(server) as judge:

@@ -138,6 +138,53 @@ async def test_an_unread_answer_is_shown_to_the_judge_once_with_what_was_wrong()
     assert kept[0].raw == answer_json("C")
 
 
+@pytest.mark.parametrize(
+    ("first", "allowed"),
+    [
+        # One candidate: a repair may restate it, not change it.
+        ("I weighed both with care, and in the end Response {W} is the better of the two.", "same"),
+        (
+            '{"analysis": {}, "comparison": [], "result": {"reasoning": "x", "winner": "{W}",',
+            "same",
+        ),
+        ("[[A]] was my first thought, but no: [[B]]", "any"),
+        ("I cannot tell which of the two is the better one, for lack of a source.", "any"),
+    ],
+)
+async def test_a_repair_may_restate_but_not_change(first: str, allowed: str) -> None:
+    for said in ("A", "B"):
+        for repaired in ("A", "B"):
+
+            def answer(call: JudgeCall, said: str = said, repaired: str = repaired) -> str:
+                swapped = call.order == "swapped"
+                shown = {"A": "B", "B": "A"} if swapped else {"A": "A", "B": "B"}
+                if len(call.messages) == 2:
+                    return first.replace("{W}", shown[said])
+                return answer_json(shown[repaired], criteria=[("accuracy", shown[repaired])])
+
+            settled = await settle(PAIR, ScriptedJudge(answer), JudgeConfig())
+            if allowed == "any" or said == repaired:
+                assert isinstance(settled, Verdict)
+                assert settled.winner == repaired
+            else:
+                assert not isinstance(settled, Verdict)
+                for each in settled[0].metadata.passes:
+                    assert each.unread is not None
+                    assert each.unread.reason == (
+                        f"the repair says {repaired}, but the first answer said {said}"
+                    )
+
+
+async def test_the_apis_own_field_outranks_the_text() -> None:
+    def answer(call: JudgeCall) -> Completion:
+        winner = "A" if call.order == "original" else "B"
+        other = "B" if winner == "A" else "A"
+        return Completion(answer_json(other), tool_arguments=answer_json(winner))
+
+    verdict = await compare(PAIR, ScriptedJudge(answer))
+    assert (verdict.winner, verdict.metadata.outcome) == ("A", "win")
+
+
 @pytest.mark.parametrize("repairs", [0, 1, 2])
 async def test_repairs_can_be_configured(repairs: int) -> None:
     judge = ScriptedJudge(lambda call: "I like both.")

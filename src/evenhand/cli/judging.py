@@ -5,8 +5,9 @@ one stage or in several (`--escalate`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -22,11 +23,13 @@ from evenhand.cli.terminal import (
     table_of,
 )
 from evenhand.errors import Status
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.cli.gate import GateChoices
+    from evenhand.judging.answers.results import AnswerProtocol
     from evenhand.report.abstentions import Abstentions
     from evenhand.report.gate import GateReport
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
@@ -71,7 +74,54 @@ async def watched(
         watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
         stop_on_interrupt(stop, view.say, view.leave, by_the_batch=options.batch),
     ):
-        return await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
+        summary = await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
+        if all(plan.judge.traits.by_id and plan.config.protocol is None for plan in plans):
+            for each in unread_notes(store, summary.run):
+                view.say(each)
+        return summary
+
+
+# On so many unread answers the protocol is chosen, the most special of those that read as many;
+# all are counted by it.
+_CHOSEN_ON = 200
+_BY_SPECIALITY: tuple[AnswerProtocol, ...] = (
+    *("llmbar", "three-class", "scores"),
+    *("mt-bench", "arena-hard", "evenhand"),
+)
+
+
+def unread_notes(store: Store, run: str) -> Iterator[Message]:
+    """How many recorded answers were not read, and how many of them a named protocol reads: a
+    replay cannot ask again."""
+    from evenhand.contract import Unread
+    from evenhand.judging.ballots import read_ballot
+    from evenhand.judging.decision import PassBallot
+    from evenhand.report.lookup import find_run
+
+    def unread() -> Iterator[tuple[Unread, bool]]:
+        for whole in store.each_whole_verdict(find_run(store, run).id):
+            if whole.row.outcome == "invalid":
+                for each in whole.passes:
+                    reading = getattr(each.made, "reading", None)
+                    if isinstance(reading, Unread) and reading.raw:
+                        yield reading, whole.pair.allow_tie
+
+    def reads(each: tuple[Unread, bool], protocol: AnswerProtocol) -> bool:
+        answer, allow_tie = each
+        cut = answer.kind == "truncated"
+        again = read_ballot(answer.raw, protocol=protocol, allow_tie=allow_tie, truncated=cut)
+        return isinstance(again, PassBallot)
+
+    first = list(islice(unread(), _CHOSEN_ON))
+    if not first:
+        return
+    found = {name: sum(reads(each, name) for each in first) for name in _BY_SPECIALITY}
+    best = max(_BY_SPECIALITY, key=lambda name: found[name])
+    if not found[best]:
+        yield Message("runs.replay_unread", n=sum(1 for _ in unread()))
+        return
+    every = [reads(each, best) for each in unread()]
+    yield Message("runs.replay_unread_protocol", n=len(every), protocol=best, m=sum(every))
 
 
 def run_to_the_end(

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import orjson
+
 from evenhand.contract import Usage
 from evenhand.judges import reply_limits
 from evenhand.judges.protocol import Completion, Finish, TokenLogprob
@@ -181,6 +183,7 @@ def completion_of(
     return Completion(
         text=text,
         finish="refusal" if refusal else finish,
+        tool_arguments=tool_arguments_of(message),
         refusal=refusal[:MOST_ERROR_BYTES] if refusal else None,
         thought=has_thought(message, content, usage),
         logprobs=logprobs_of(logprobs) if logprobs else (),
@@ -189,6 +192,24 @@ def completion_of(
         request_id=name_or_none(body.get("id")) or name_or_none(reply.headers.get("x-request-id")),
         pause_s=used_up_s(reply.headers),
     )
+
+
+def tool_arguments_of(message: Mapping[str, Any]) -> str | None:
+    """What tools were called with, a line each: two answers are for the reader to compare."""
+    calls = message.get("tool_calls")
+    functions = (
+        [call.get("function") for call in calls[:MOST_ERROR_ENTRIES] if isinstance(call, dict)]
+        if isinstance(calls, list)
+        else []
+    )
+    functions.append(message.get("function_call"))
+    given = [each.get("arguments") for each in functions if isinstance(each, dict)]
+    texts = [
+        each if isinstance(each, str) else orjson.dumps(each).decode()
+        for each in given
+        if isinstance(each, str | dict)
+    ]
+    return kept_text("\n".join(texts), "stop")[0] or None
 
 
 _FINISHES: dict[str, Finish] = {

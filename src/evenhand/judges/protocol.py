@@ -63,6 +63,9 @@ class Completion:
 
     text: str
     finish: Finish = "stop"
+    # What a tool was called with: the answer, where a schema was asked for and the server gives it
+    # in this field of its own.
+    tool_arguments: str | None = None
     refusal: str | None = None  # what the judge said when it declined
     thought: bool = False  # the model produced hidden thinking before (or instead of) text
     # A verdict recorded without its text, in the labels that the pass showed.

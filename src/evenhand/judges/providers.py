@@ -406,7 +406,7 @@ _FINISH: dict[str | None, Literal["stop", "length", "filter"]] = {
 
 
 def _completion(response: ModelResponse) -> Completion:
-    from pydantic_ai.messages import TextPart, ThinkingPart
+    from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
 
     details = response.provider_details or {}
     declined = details.get("finish_reason") == "refusal"
@@ -415,9 +415,11 @@ def _completion(response: ModelResponse) -> Completion:
         "".join(part.content for part in response.parts if isinstance(part, TextPart)),
         _FINISH.get(response.finish_reason, "other"),
     )
+    called = [part.args_as_json_str() for part in response.parts if isinstance(part, ToolCallPart)]
     return Completion(
         text=text,
         finish="refusal" if declined else finish,
+        tool_arguments=kept_text("\n".join(called), "stop")[0] or None,
         refusal=refusal if isinstance(refusal, str) else None,
         thought=any(isinstance(part, ThinkingPart) for part in response.parts),
         usage=usage_of(

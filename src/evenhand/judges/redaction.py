@@ -109,7 +109,7 @@ class Redactor:
     def clean(self, completion: Completion) -> Completion:
         """The completion without secrets, wherever a server can have put one."""
         changes: dict[str, object] = {}
-        for name in ("text", "refusal", "model", "request_id"):
+        for name in ("text", "tool_arguments", "refusal", "model", "request_id"):
             text: str | None = getattr(completion, name)
             if text and (cut := self.cut(text)) != text:
                 changes[name] = cut

@@ -69,8 +69,14 @@ def read_completion(
     sample: int,
     protocol: AnswerProtocol | None = None,
     from_logprobs: bool = False,
+    structured: bool = False,
 ) -> Reading:
-    """What the judge answered in words; `from_logprobs` takes the confidence from its tokens."""
+    """What the judge answered in words; `from_logprobs` takes the confidence from its tokens.
+
+    Where a schema was asked for (`structured`), the API's own field outranks any text.
+    """
+    if structured and completion.tool_arguments is not None:
+        completion = replace(completion, text=completion.tool_arguments)
     if completion.verdict_as_shown is not None:
         return _read_recorded(completion, pair=pair, order=order, sample=sample)
     withheld = _withheld(completion)
@@ -141,6 +147,28 @@ def read_ballot(
         flags=tuple(map(whole_characters, parsed.flags)),
         read_as=protocol,
         prose=parsed,
+    )
+
+
+def unless_changed(repaired: PassBallot, first: Unread) -> Reading:
+    """What a repair says, unless it names another winner than the only one of the first answer: a
+    judge that is asked again may restate, not change its mind."""
+    if first.kind in ("tie_not_allowed", "refusal", "thinking", "empty"):
+        return repaired  # there was nothing to restate
+    from evenhand.judging.answers.recognition import named_winners
+
+    named = named_winners(first.raw)
+    if repaired.order == "swapped":
+        named = {flip(winner) for winner in named}
+    if len(named) != 1 or repaired.winner in named:
+        return repaired
+    reason = Message("unread.repair_differs", first=min(named), winner=repaired.winner)
+    return Unread(
+        order=repaired.order,
+        sample=repaired.sample,
+        kind="contradiction",
+        reason=reason,
+        raw=repaired.raw,
     )
 
 

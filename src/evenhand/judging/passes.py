@@ -15,7 +15,7 @@ from evenhand.contract import Artefact, Mode, Order, Pair, Reconciling, Unread, 
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
-from evenhand.judging.ballots import add_usage, read_completion, read_letters
+from evenhand.judging.ballots import add_usage, read_completion, read_letters, unless_changed
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult, Reading
 from evenhand.judging.explanation import VerdictContext
@@ -211,16 +211,19 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
             sample=sample,
             protocol=case.config.protocol,
             from_logprobs=from_logprobs,
+            structured=schema is not None,
         )
         if len(completion.text) <= _LONGEST_READ_AT_ONCE:
             reading = read()
         else:  # In a thread, so that nobody else waits for it.
             reading = await asyncio.to_thread(read)
         completions.append(completion)
+        if isinstance(reading, PassBallot) and unread:
+            reading = unless_changed(reading, unread[0])
         if isinstance(reading, PassBallot) or len(unread) == repairs or case.prompt is None:
             return _pass(case, reading, completions, unread, begun)
         unread.append(reading)
-        call = replace(call, messages=case.prompt.repair(messages, completion.text, reading.kind))
+        call = replace(call, messages=case.prompt.repair(messages, reading.raw, reading.kind))
 
 
 async def _letter_pass(case: Case, order: Order, sample: int) -> PassResult:

@@ -193,6 +193,26 @@ def _read_text(
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 
+# In JSON that is broken or cut: the winner of its result.
+_BROKEN_WINNER = re.compile(
+    r'"result"\s{0,20}:[^{}]{0,20}\{[^{}]{0,20000}"winner"\s{0,20}:\s{0,20}"(A|B|TIE)"'
+)
+
+
+def named_winners(text: str) -> set[Winner]:
+    """Every verdict that an unread answer names in any way, its own or not."""
+    plain = plainly(edges(text))
+    search = find_objects(plain) if "{" in plain else ObjectSearch([])
+    cut = [item.start for item in search.found if item.value is None]
+    prose = _without(plain, search.found)[: min(cut, default=None)]
+    objects = [item for item in search.found if item.value is not None and is_answer(item.value)]
+    named = {_winner(item) for item in objects}
+    named |= {winner_of(match[1]) for match in _BROKEN_WINNER.finditer(plain)}
+    named |= {each.winner for each in (*marks(prose).stated, *labelled(prose, ()).statements)}
+    named |= {claim.winner for claim in claims(prose)}
+    return {winner for winner in named if winner is not None}
+
+
 def _stated(
     text: str,
     criteria: Sequence[Criterion],
@@ -238,6 +258,10 @@ def _in_prose(body: str, protocol: AnswerProtocol | None) -> ParsedVerdict | Par
     alone = [
         winner for line in lines if "[[" not in line and (winner := winner_of(line)) is not None
     ]
+    if protocol is None and _CUT_LINE.search(body):
+        return ParseFailure(
+            "truncated", Message("unread.cut_before_conclusion", ending=shown(body[-60:]))
+        )
     if protocol is None:
         named: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(body) else "evenhand"
         reading = read_short(body) or _closing_sentence(body, named)
@@ -260,7 +284,7 @@ def _closing_sentence(body: str, protocol: AnswerProtocol) -> ParsedVerdict | Pa
     closes = [claim for claim in made if claim.start >= last]
     # What goes on after the verdict must come to its end.
     whole = body.endswith(_ENDED) or (closes and not body[closes[-1].end :].strip(_DECORATION))
-    if not closes or not whole or _CUT_LINE.search(body) or len({c.winner for c in made}) > 1:
+    if not closes or not whole or len({claim.winner for claim in made}) > 1:
         return ParseFailure(
             "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(body)))
         )
