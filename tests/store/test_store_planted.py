@@ -1,4 +1,4 @@
-"""A SQLite store from elsewhere that holds code: it is refused in a line, and nothing of it runs."""
+"""A SQLite store from elsewhere that holds code is refused in a line, and nothing of it runs."""
 
 from __future__ import annotations
 
