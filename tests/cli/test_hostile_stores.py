@@ -1,10 +1,14 @@
-"""A store from elsewhere, such as a cache that anybody's pull request could fill."""
+"""Files from elsewhere: a store that anybody's pull request could fill, data that never ends."""
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 
+import pytest
+
 from command_line import Command
+from evenhand.data import ReadLimits
 from run_data import sums, write_lines
 
 
@@ -22,3 +26,23 @@ def test_no_gate_passes_by_a_trigger(command: Command) -> None:
     for ran in (command(*run, "--name", "other"), command("gate", "mine", "--store", "s.db")):
         assert ran.code not in (0, 70)
         assert "evenhand did not make its trigger 't' on 'verdicts'" in ran.err
+
+
+def test_a_file_that_unpacks_to_more_than_it_can_hold_is_refused(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = ReadLimits(unpacked_spare=10_000)
+    monkeypatch.setattr("evenhand.data.options._DEFAULT", small)
+    row = b'{"prompt":"p","response_a":"a","response_b":"b"}\n'
+    (command.directory / "bomb.jsonl.gz").write_bytes(gzip.compress(row * 100_000))
+    ran = command("run", "bomb.jsonl.gz", "-c", "accuracy", "--judge", "baseline:longer")
+    assert ran.code == 2
+    assert "when unpacked; unpack it first, or split it" in ran.err
+
+
+def test_a_list_of_zeros_is_not_read_to_its_end(command: Command) -> None:
+    (command.directory / "zeros.json.gz").write_bytes(gzip.compress(b"[" + b"0," * 50_000 + b"0]"))
+    judge = ("--judge", "baseline:longer", "--bad-rows", "skip")
+    ran = command("run", "zeros.json.gz", "-c", "accuracy", *judge)
+    assert ran.code == 2
+    assert "most of the rows are no objects" in ran.err

@@ -24,7 +24,7 @@ from evenhand.contract import Criterion
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
 from evenhand.data import BadRow, ReadLimits, ReadOptions, Record, Source, read_pairs
 from evenhand.data.options import VARIABLE, default_limits
-from evenhand.errors import DataError, SettingsError
+from evenhand.errors import DataError, SettingsError, TooLarge
 
 SMALL = ReadLimits(row_bytes=4096, page_bytes=8192, keys_every=1, delta_encoded=False)
 ROW = b'{"prompt":"p","response_a":"a","response_b":"b"}\n'
@@ -295,11 +295,62 @@ def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch, gi
         default_limits()
 
 
+# How much a packed file may become
+
+
+PACKED = ReadLimits(unpacked_spare=10_000)
+
+
+def test_gzip_may_become_a_hundred_times_its_size_and_something_to_spare(bounded: Any) -> None:
+    fits = gzip.compress(ROW * 200)  # 49 bytes each, 9,800 in all
+    assert len(list(bounded("x.jsonl.gz", fits, PACKED))) == 200
+    # 20,000 rows are 980 kB, and pack to less than a hundredth of it.
+    bomb = gzip.compress(ROW * 20_000)
+    most = 10_000 + 100 * len(bomb)
+    assert most < 49 * 20_000
+    with pytest.raises(TooLarge, match=f"{len(bomb):,} bytes and holds more than {most:,}"):
+        list(bounded("x.jsonl.gz", bomb, PACKED))
+    assert len(list(bounded("x.jsonl", ROW * 20_000, PACKED))) == 20_000  # it is what it is
+
+
+def test_parquet_has_the_same_budget(bounded: Any) -> None:
+    """A dictionary makes any number of long texts of one: 20 MB here, of some kilobytes."""
+    rows = 200
+    texts = {"response_a": ["a"] * rows, "response_b": ["b"] * rows}
+    content = parquet({"prompt": ["p" * 100_000] * rows, **texts})
+    most = 10_000 + 100 * len(content)
+    assert most < 100_000 * rows
+    with pytest.raises(TooLarge, match=f"more than {most:,} when unpacked"):
+        list(bounded("x.parquet", content, PACKED))
+    assert len(list(bounded("x.parquet", content, ReadLimits()))) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.json", b"[" + b"0," * 20_000 + b"0]"),
+        ("x.jsonl", b"0\n" * 20_000),
+        ("x.json", b'{"rows": [{}, ' + b"0," * 20_000 + b"0]}"),
+    ],
+)
+def test_a_file_of_mostly_no_objects_is_not_read_to_its_end(
+    bounded: Any, name: str, content: bytes
+) -> None:
+    with pytest.raises(DataError, match="most of the rows are no objects"):
+        list(bounded(name, content, ReadLimits()))
+
+
+def test_a_list_that_holds_no_rows_is_not_passed_over_for_ever(bounded: Any) -> None:
+    content = b'{"x": [' + b"0," * 1_000_000 + b'0], "data": [{"prompt": "p"}]}'
+    with pytest.raises(DataError, match="more than 1,000,000 values"):
+        list(bounded("x.json", content, ReadLimits()))
+
+
 _READ = """
-import resource, sys
+import dataclasses, resource, sys
 from evenhand.data import ReadOptions, Source, read_pairs
 from evenhand.serve.config import ServerLimits
-limits = ServerLimits().of_data
+limits = dataclasses.replace(ServerLimits().of_data, unpacked_bytes=None, unpacked_spare=1 << 40)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for row in read_pairs([Source(__import__("pathlib").Path(sys.argv[1]), "x", limits=limits)],
                       ReadOptions(criteria_needed=False)):

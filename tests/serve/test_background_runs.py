@@ -541,7 +541,7 @@ async def test_what_is_too_large_is_refused_and_leaves_nothing(
         many = sums(1, criteria=[f"criterion {n}" for n in range(51)])
         with pytest.raises(DataError, match="criteria has 51; this server takes 50"):
             await start(service, many)
-        with pytest.raises(TooLarge, match="2,000,000 bytes when unpacked"):
+        with pytest.raises(TooLarge, match="more than 2,000,000 when unpacked"):
             await send(service, gzip.compress(b" " * 3_000_000), "bomb.jsonl.gz")
         with pytest.raises(TooLarge, match="a line of more than"):
             await send(service, b'{"prompt": "' + b"x" * 1_500_000 + b'"}')

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,23 @@ def test_small_upload_that_unpacks_to_a_large_one_is_refused(start_service: Star
     headers = LINES | {"Content-Encoding": "gzip"}
     answer = service.client.post("/v1/runs", params=QUERY, content=content, headers=headers)
     problem(answer, 413, "too_large")
+
+
+def test_small_parquet_that_becomes_a_large_store_is_refused(start_service: StartService) -> None:
+    """A text of 100,000 characters and 20 references to it: 2 MB, of 1 MB at most."""
+    service = start_service(adds_up, upload_bytes=1_000_000)
+    arrow = import_module("pyarrow")
+    text = arrow.DictionaryArray.from_arrays(
+        arrow.array([0] * 20, arrow.int32()), arrow.array(["p" * 100_000])
+    )
+    sink = io.BytesIO()
+    columns = {"prompt": text, "responseA": ["a"] * 20, "responseB": ["b"] * 20}
+    import_module("pyarrow.parquet").write_table(arrow.table(columns), sink)
+    assert len(sink.getvalue()) < 20_000
+    files = {"file": ("pairs.parquet", sink.getvalue(), "application/octet-stream")}
+    answer = service.client.post("/v1/runs", params=QUERY, files=files)
+    problem(answer, 413, "too_large")
+    assert service.client.get("/v1/runs").json()["runs"] == []
 
 
 @pytest.mark.parametrize(

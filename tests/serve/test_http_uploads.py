@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.types import Message
 
+from evenhand.data import ReadLimits
 from evenhand.errors import EvenhandError, InputError, TooLarge, WrongMediaType
 from evenhand.serve.http.uploads import spool_form, spool_lines
 from evenhand.serve.uploads import Upload
@@ -137,6 +138,6 @@ def test_an_upload_has_no_name_that_could_outlive_the_server(
     with Upload("pairs.jsonl.gz") as upload:
         upload.write(gzip.compress(b"plain"))
         assert list(tmp_path.iterdir()) == []
-        upload.unpack(limit_bytes=100)
+        upload.unpack(ReadLimits())
         assert upload.source().path.read_bytes() == b"plain"
         assert list(tmp_path.iterdir()) == []

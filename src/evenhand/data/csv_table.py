@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, shortened
-from evenhand.data.source import Source, beginning, count_blank, opened, reading_faults
+from evenhand.data.source import Source, beginning, count_empty, opened, reading_faults
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -88,7 +88,7 @@ def _records(source: Source, delimiter: str) -> Any:
                 ) from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):
-                    blank = count_blank(blank, number, source)
+                    blank = count_empty(blank, number, source)
                     continue
                 yield number, cells
             seen[0] = number

@@ -28,7 +28,7 @@ from evenhand.data.source import (
     Source,
     after_row,
     beginning,
-    count_blank,
+    count_empty,
     opened,
     reading_faults,
 )
@@ -46,7 +46,7 @@ def open_json_lines(source: Source) -> Table:
 
 def _rows(source: Source) -> RawRows:
     seen = [0]
-    blank = 0
+    blank = bad = 0
     limits = source.limits
     longest, every, loads = limits.row_bytes, limits.keys_every, orjson.loads
     plain = limits.values  # a line of this length cannot hold too many
@@ -56,7 +56,7 @@ def _rows(source: Source) -> RawRows:
                 if number == 1 and line.startswith(_BOM):
                     line = line[3:]
                 if not line.strip():
-                    blank = count_blank(blank, number, source)
+                    blank = count_empty(blank, number, source)
                     continue
                 row = _read_line(line, file, limits)
             else:
@@ -65,12 +65,14 @@ def _rows(source: Source) -> RawRows:
                     row = loads(line)
                 except orjson.JSONDecodeError as error:
                     if not line.strip():
-                        blank = count_blank(blank, number, source)
+                        blank = count_empty(blank, number, source)
                         continue
                     row = _second_reading(line, error, what="line")
                 else:
                     if type(row) is not dict:
                         row = _no_object(row)
+            if type(row) is not dict:
+                bad = count_empty(bad, number, source, "data.rows_no_objects")
             seen[0] = number
             yield number, row
 
@@ -257,6 +259,7 @@ def _unexpected(byte: bytes, expected: bytes) -> Exception:
     return Malformed(Message("data.json_unexpected", found=found, expected=expected.decode()))
 
 
+_MOST_PASSED_OVER = 1_000_000  # elements of lists that hold no rows
 LISTS = ("data", "examples", "pairs", "rows")
 _FIRST_LINE_MAX = 1 << 16
 
@@ -369,8 +372,11 @@ def _of_object(source: Source) -> RawRows:
 
 
 def _elements(source: Source, scan: JsonScan, seen: list[int]) -> RawRows:
+    bad = 0
     for number, text in enumerate(scan.elements(), 1):
         row = read_object(text, what="element", limits=source.limits)
+        if isinstance(row, str):
+            bad = count_empty(bad, number, source, "data.rows_no_objects")
         seen[0] = number
         yield number, row
 
@@ -398,8 +404,9 @@ def _name(text: bytes) -> str:
 
 
 def _pass_over(elements: Iterator[bytes]) -> None:
-    for _ in elements:
-        pass
+    for count, _ in enumerate(elements, 1):
+        if count > _MOST_PASSED_OVER:
+            raise Malformed(Message("data.too_many_values", most=_MOST_PASSED_OVER))
 
 
 def _looks_like_lines(source: Source) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evenhand.data.orders import OrderDraw
 
 MIB = 1 << 20
+_PACKED_AT_MOST = 100
 VARIABLE = "EVENHAND_MAX_ROW"
 _SIZE = re.compile(r"([0-9]{1,12})\s*(B|KB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20}
@@ -35,6 +36,9 @@ class ReadLimits:
     delta_encoded: bool = True  # pages of Parquet whose headers do not tell how much they become
     keys_every: int = 16
     rows: int | None = None  # of a file
+    # What a packed file may become: a kilobyte of gzip or Parquet can mean a gigabyte.
+    unpacked_bytes: int | None = None
+    unpacked_spare: int = 1024 * MIB
     raisable: bool = True  # by whoever reads of them
 
     @property
@@ -51,6 +55,11 @@ class ReadLimits:
     def footer_bytes(self) -> int:
         """Of a Parquet file: it becomes up to fifty times as much in memory."""
         return max(1 << 16, self.page_bytes // 16)
+
+    def unpacked_most(self, packed_bytes: int) -> int:
+        """Honest data packs to a tenth; texts that repeat, to a hundredth."""
+        most = self.unpacked_spare + _PACKED_AT_MOST * packed_bytes
+        return most if self.unpacked_bytes is None else min(most, self.unpacked_bytes)
 
     @property
     def remedy(self) -> Message:

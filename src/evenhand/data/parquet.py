@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, Wanted, shortened
-from evenhand.data.source import REMOTE_READ_AHEAD, Source, after_row
+from evenhand.data.source import REMOTE_READ_AHEAD, Source, UnpackedBudget, after_row
 from evenhand.errors import DataError, MissingExtra
 from evenhand.messages import Message
 
@@ -317,9 +317,12 @@ def _rows(
     with file:
         try:
             number, groups = _groups_after(file.metadata, after)
+            budget = UnpackedBudget(source)
             for group in groups:
                 for batch in _batches(source, file, group, used):
-                    for row in _of_batch(batch, source.limits):
+                    size = _decoded_bytes(batch)
+                    budget.take(size)
+                    for row in _of_batch(batch, size, source.limits):
                         number += 1
                         if number > after:
                             yield number, row
@@ -384,8 +387,8 @@ def _groups_after(metadata: Any, after: int) -> tuple[int, list[int]]:
     return passed, list(range(first, count))
 
 
-def _of_batch(batch: Any, limits: ReadLimits) -> Iterator[dict[str, Any] | str]:
-    if _decoded_bytes(batch) <= min(_SMALL_BATCH, limits.row_bytes):
+def _of_batch(batch: Any, size: int, limits: ReadLimits) -> Iterator[dict[str, Any] | str]:
+    if size <= min(_SMALL_BATCH, limits.row_bytes):
         try:
             yield from batch.to_pylist()
             return

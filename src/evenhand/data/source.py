@@ -20,14 +20,14 @@ from types import TracebackType
 from typing import IO, Any, BinaryIO, Protocol
 
 from evenhand.data.options import ReadLimits, default_limits
-from evenhand.errors import DataError
+from evenhand.errors import DataError, TooLarge
 from evenhand.messages import Message
 
 GZIP_MAGIC = b"\x1f\x8b"
 DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
 # Every read of a remote file is a request of some 30 ms: few large ones are faster than many small.
 REMOTE_READ_AHEAD = 1 << 22
-_BLANK, _BLANK_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
+_EMPTY, _EMPTY_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
 _BLOCK = 1 << 18
 _AT_ONCE = 16  # questions to a store, which takes its time for each
 _DATA_ENDING = re.compile(
@@ -176,7 +176,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
             yield file
             return
         with gzip.GzipFile(fileobj=file) as packed:
-            yield io.BufferedReader(_Unpacked(packed), _BLOCK)
+            yield io.BufferedReader(_Unpacked(packed, UnpackedBudget(source)), _BLOCK)
 
 
 @contextmanager
@@ -199,11 +199,33 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
         raise DataError(_unreadable(source, error)) from None
 
 
-def count_blank(blank: int, number: int, source: Source) -> int:
-    """One more blank line; a gigabyte of them is a megabyte of gzip, and would take an hour."""
-    if blank > _BLANK + _BLANK_EACH * (number - blank):
-        raise DataError(Message("data.blank_lines", name=source.name, number=number))
-    return blank + 1
+class UnpackedBudget:
+    """How much a packed file may still become, in whichever format."""
+
+    def __init__(self, source: Source) -> None:
+        self._name = source.name
+        self._most: int | None = None
+        if source.content is None:
+            self._packed = source.path.stat().st_size
+            self._most = source.limits.unpacked_most(self._packed)
+        self._unpacked = 0
+
+    def take(self, size: int) -> None:
+        self._unpacked += size
+        if self._most is not None and self._unpacked > self._most:
+            raise unpacked_too_long(self._name, self._most, self._packed)
+
+
+def unpacked_too_long(name: str, most: int, packed: int) -> TooLarge:
+    return TooLarge(Message("data.unpacked_too_long", name=name, most=most, packed=packed))
+
+
+def count_empty(empty: int, number: int, source: Source, code: str = "data.blank_lines") -> int:
+    """One more line that is blank, or row that is no object; a gigabyte of them is a megabyte of
+    gzip, and would take an hour."""
+    if empty > _EMPTY + _EMPTY_EACH * (number - empty):
+        raise DataError(Message(code, name=source.name, number=number))
+    return empty + 1
 
 
 def _open(source: Source) -> BinaryIO:
@@ -219,14 +241,16 @@ def after_row(number: int) -> str:
 class _Unpacked(io.RawIOBase):
     # GzipFile.read(n) throws away what it has unpacked when the file turns out to be cut;
     # read1 hands it over first, so that the rows before the cut are not lost.
-    def __init__(self, packed: gzip.GzipFile) -> None:
+    def __init__(self, packed: gzip.GzipFile, budget: UnpackedBudget) -> None:
         self._packed = packed
+        self._budget = budget
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         block = self._packed.read1(len(buffer))
+        self._budget.take(len(block))
         buffer[: len(block)] = block
         return len(block)
 

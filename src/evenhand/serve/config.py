@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 MIB = 1024 * 1024
+_UNPACKED_SPARE = 64 * MIB  # what any upload may become, however small it is
 VARIABLE = "EVENHAND_TOKEN"
 VOTER_VARIABLE = "EVENHAND_VOTER_TOKEN"
 LEAST_SECRET = 16  # characters
@@ -89,6 +90,8 @@ class ServerLimits:
         return DataLimits(
             row_bytes=row_bytes,
             page_bytes=row_bytes * 2,
+            unpacked_bytes=self.upload_bytes,
+            unpacked_spare=_UNPACKED_SPARE,
             delta_encoded=False,
             keys_every=1,
             rows=self.run_pairs,

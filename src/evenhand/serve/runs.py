@@ -123,7 +123,7 @@ class RunIntake:
         refuse_judges(self._plans, self._options)
         for plan in self._plans:
             apply_price(plan, self._options)
-        upload.unpack(limit_bytes=self._limits.upload_bytes)
+        upload.unpack(self._limits.of_data)
         for each in upload.files:
             each.refuse_long_lines(limit_bytes=self._limits.of_data.row_bytes)
         if self._sides is not None and upload.other is not None:

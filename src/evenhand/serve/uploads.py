@@ -18,6 +18,7 @@ from typing import IO, Any
 import orjson
 
 from evenhand.data import ReadLimits, Source
+from evenhand.data.source import unpacked_too_long
 from evenhand.errors import DataError, NoRoom, ServiceError, TooLarge
 from evenhand.messages import Message
 
@@ -102,23 +103,24 @@ class Upload:
         self._file.seek(0)
         return self._file.read()
 
-    def unpack(self, *, limit_bytes: int, after_bytes: int = 0) -> None:
+    def unpack(self, limits: ReadLimits) -> None:
         """Gzipped data becomes plain, so that a small file cannot be endless."""
         with _making_room():
             self._file.flush()
         self._file.seek(0)
         if self._file.read(2) == _GZIP:
-            self._file.seek(0)
-            self._become_plain(limit_bytes, after_bytes)
+            self._become_plain(limits)
         if self.other is not None:
-            plain_bytes = after_bytes + self._file.seek(0, io.SEEK_END)
-            self.other.unpack(limit_bytes=limit_bytes, after_bytes=plain_bytes)
+            self.other.unpack(limits)
 
-    def _become_plain(self, limit_bytes: int, after_bytes: int) -> None:
+    def _become_plain(self, limits: ReadLimits) -> None:
+        packed_bytes = self._file.seek(0, io.SEEK_END)
+        self._file.seek(0)
         with _making_room():
             plain = _temporary()  # takes the place of ours
         try:
-            _unpack(self._file, plain, limit_bytes, after_bytes, name=self.name)
+            most = limits.unpacked_most(packed_bytes)
+            _unpack(self._file, plain, most, packed_bytes, name=self.name)
             plain.seek(0)
             if plain.read(2) == _GZIP:
                 # Readers would unpack it again, to any size.
@@ -206,17 +208,15 @@ def _line(pair: Mapping[str, Any], number: int) -> bytes:
 
 
 def _unpack(
-    packed: IO[bytes], plain: IO[bytes], limit_bytes: int, written: int, *, name: str
+    packed: IO[bytes], plain: IO[bytes], limit_bytes: int, packed_bytes: int, *, name: str
 ) -> None:
-    """`written`: bytes that files before it became."""
+    written = 0
     try:
         with gzip.GzipFile(fileobj=packed) as stream:
             while block := stream.read1(_BLOCK):
                 written += len(block)
                 if written > limit_bytes:
-                    raise TooLarge(
-                        Message("serve.unpacked_too_long", name=name, limit_bytes=limit_bytes)
-                    )
+                    raise unpacked_too_long(name, limit_bytes, packed_bytes)
                 with _making_room():
                     plain.write(block)
     except (EOFError, OSError, zlib.error) as error:
