@@ -124,6 +124,7 @@ class JudgeError(EvenhandError):
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.requests = 1  # how many requests were made before it was given up
+        self.host: str | None = None  # who failed, where it is a server
         self.retry_after_s = retry_after_s  # as the server asks
 
 

@@ -34,6 +34,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_inconsistent": ("keep", "rate"),
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0, "max_cost": 0.000001}
+_LEAST_NUMBER |= {"give_up_after_s": 0.1}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0, "max_calls": 1}
 _LEAST_WHOLE |= {"rating_samples": 1}
 _PREPARED = ("metrics", "reference", "analysis")
@@ -84,6 +85,7 @@ class Settings:
     criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
     max_calls: int | None = None
     max_cost: float | None = None
+    give_up_after_s: float | None = None
     gate: GateSettings = GateSettings()
     # Names of models, or parts of them, and their families: the later file's are added.
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()

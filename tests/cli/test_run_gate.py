@@ -127,7 +127,7 @@ def test_config_file_and_alpha_hold_for_the_gate(
         (("--max-invalid", "0.4"), "--max-invalid belongs to --gate; give both, or neither"),
         (("--junit", "gate.xml"), "--junit belongs to --gate; give both, or neither"),
         (("--alpha", "0.1"), "--alpha belongs to --until-decided or --gate; give both, or neither"),
-        (("--gate", "--labels-are", "random"), "--labels-are belongs to --corrected; give both"),
+        (("--gate", "--corrected", "--ties", "wins"), "counts ties as half, not wins"),
         (("--gate", "--escalate", "openai:m"), "--gate rules on one run and --escalate makes "),
         (("--gate", "--junit", "no/folder/gate.xml"), "no such file or directory"),
     ],

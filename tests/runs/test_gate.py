@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from evenhand.errors import JudgeRateLimited
 from evenhand.runs.pacing import AdaptiveLimit, CallGate, CallSlot, Pace, Stopped
 
 
@@ -104,7 +105,7 @@ async def test_a_pause_that_the_judge_asked_for_holds_everyone() -> None:
     clock = Clock()
     gate = gate_of(4, clock=clock)
     (first,) = await turns(gate, 1)
-    gate.failed(first.result(), overloaded=True, pause_s=0.05)
+    gate.failed(first.result(), JudgeRateLimited("slow down", retry_after_s=0.05))
     waiting = await turns(gate, 1)
     assert inside(waiting) == [False]
     assert gate.paused_s() == 0.05
@@ -118,7 +119,7 @@ async def test_overload_lowers_the_limit() -> None:
     # One in sixteen counts for each: the share passes a fifth with the fourth.
     for limit in (8, 8, 8, 4):
         (turn,) = await turns(gate, 1)
-        gate.failed(turn.result(), overloaded=True, pause_s=None)
+        gate.failed(turn.result(), JudgeRateLimited("slow down"))
         assert gate.limit == limit
 
 

@@ -85,6 +85,9 @@ class GateChoices:
     def begin(self) -> None:
         """Refuse what does not go together before anything is judged for it, and remove files of
         an earlier gate: whatever happens now, none of them is taken for this one's."""
+        ties = self.counting.ties
+        if self.corrected and ties != "half":
+            raise InputError(Message("trust.corrected_ties_are_half", ties=ties))
         for path in (self.junit, self.html):
             if path is None:
                 continue
@@ -103,8 +106,6 @@ class GateChoices:
         min_win_rate = first_given(self.min_win_rate, set_up.min_win_rate, 0.5)
         alpha = first_given(self.alpha, set_up.alpha, 0.05)
         limits = self.claiming.limits(counting)
-        if self.corrected and counting.ties != "half":
-            raise InputError(Message("trust.corrected_ties_are_half", ties=counting.ties))
         limits = limits.model_copy(update={"require_labels": self.corrected})
         max_inconsistent = self.max_inconsistent
         return gate_run(

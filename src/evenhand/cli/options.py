@@ -367,6 +367,15 @@ KeepGoingUnread = Annotated[
         "more than half of the first 40, stop the run.",
     ),
 ]
+GiveUpAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--give-up-after",
+        metavar="TIME",
+        help="Stop after so long without any answer (429, 5xx, no connection): 90s, 10m, 2h, or "
+        "seconds. The same command goes on. Not for --batch. Default: 10m.",
+    ),
+]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
 LatestOrNamed = Annotated[
     str | None,
@@ -726,6 +735,7 @@ class RunLimits:
     fresh: Fresh = False
     retry: AskAgain = None
     keep_going_unread: KeepGoingUnread = False
+    give_up_after: GiveUpAfter = None
 
     @property
     def asks_above(self) -> float | None:
@@ -734,7 +744,7 @@ class RunLimits:
 
     def options(self, name: str | None, **more: Any) -> RunOptions:
         """`more` is of the one command."""
-        from evenhand.cli.inputs import read_price
+        from evenhand.cli.inputs import read_price, read_time_s
         from evenhand.cli.session import named_store
         from evenhand.runs import RunOptions
         from evenhand.settings import load_settings
@@ -753,5 +763,8 @@ class RunLimits:
             fresh=self.fresh,
             retry=tuple(cast("list[Again]", self.retry or [])),
             keep_going_unread=self.keep_going_unread,
+            give_up_after_s=set_up.give_up_after_s
+            if self.give_up_after is None
+            else read_time_s("--give-up-after", self.give_up_after),
             **more,
         )

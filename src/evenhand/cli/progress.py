@@ -109,6 +109,7 @@ class ProgressLog(Observer):
         self._logged = time.monotonic()
         self._tenths = 0
         self._stand = (0, 0)
+        self._trouble_shown = float("-inf")
 
     def __enter__(self) -> ProgressLog:
         return self
@@ -131,7 +132,10 @@ class ProgressLog(Observer):
         if rows % _READ_SHOWN_EVERY == 0:
             self.say(f"read {number(rows)} rows")
 
-    def generating(self, done: int, total: int) -> None:
+    def generating(self, done: int, total: int, trouble: str | None = None) -> None:
+        if trouble is not None:
+            self.tell_trouble(f"{number(done)} of {counted(total, 'answer')}", trouble)
+            return
         now = time.monotonic()
         if done < total and now - self._logged < _LOGGED_EVERY_S:
             return
@@ -181,8 +185,18 @@ class ProgressLog(Observer):
             for each in news():
                 self.say(str(each))
 
+    def tell_trouble(self, so_far: str, trouble: str) -> None:
+        """At once, and then as often as all else."""
+        now = time.monotonic()
+        if now - self._trouble_shown >= _LOGGED_EVERY_S:
+            self._trouble_shown = self._logged = now
+            self.say(f"{so_far} · {trouble}")
+
     def progress(self, progress: Progress) -> None:
         self.tell_news()
+        if progress.trouble is not None and not progress.stopping:
+            self.tell_trouble(_so_far(progress), progress.trouble)
+            return
         now = time.monotonic()
         tenths = 10 * progress.done // max(1, progress.total)
         since = now - self._logged
@@ -272,7 +286,9 @@ def _grouped(progress: Progress) -> list[str]:
         pace.append(f"{dollars(progress.cost_usd)} spent")
     if progress.reused:
         pace.append(f"{counted(progress.reused, 'pass', 'passes')} reused")
-    if progress.paused_s > 1:
+    if progress.trouble is not None:
+        pace.append(one_line(progress.trouble))
+    elif progress.paused_s > 1:
         pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
     if progress.stopping:
         pace.append("stopping")

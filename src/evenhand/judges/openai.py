@@ -193,6 +193,7 @@ class OpenAIJudge(ClosedOnExit):
                 dialect = self._next_dialect(answer, request, dialect, first_refusals)
         except JudgeError as error:
             error.requests = max(1, requests)
+            error.host = self._endpoint.host
             raise
 
     # By the batch: the same requests and answers, while another way carries them.

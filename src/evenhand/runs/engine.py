@@ -96,6 +96,7 @@ class ProgressReporter:
             in_flight=executor.in_flight,
             limit=executor.limit,
             paused_s=executor.paused_s,
+            trouble=executor.trouble,
             elapsed_s=elapsed_s,
             pairs_per_s=rate,
             cost_usd=self._budget.known_cost_usd,

@@ -66,6 +66,11 @@ class Executor(Protocol):
     @property
     def paused_s(self) -> float: ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is answered, and when the next call begins."""
+        ...
+
     def account(self) -> tuple[str, ...]:
         """What it leaves behind, for the summary's notes."""
         ...

@@ -26,7 +26,7 @@ from evenhand.prompts.template import Segment
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, tokens_of
 from evenhand.runs.health import JudgeHealth
-from evenhand.runs.local import GatedJudge, PatientJudge, adaptive_limit
+from evenhand.runs.local import GatedJudge, PatientJudge, adaptive_limit, trouble_of
 from evenhand.runs.options import RunOptions
 from evenhand.runs.pacing import LONGEST_PAUSE_S, CallGate, Pace, Stopped
 from evenhand.runs.plan import digest, model_of
@@ -45,6 +45,7 @@ _PLACE = re.compile(r"\{\{\s*prompt\s*\}\}")
 _SHORT_TOKENS, _LONG_TOKENS = 60, 1200
 _COMMANDS_AT_ONCE = 4
 _RATE_LIMITED_ATTEMPTS = 30
+_REPORTED_EVERY_S = 0.25
 
 
 def check_template(text: str, *, named: str) -> str:
@@ -175,11 +176,12 @@ class Generation:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     salt: str | None = None  # of a fresh run, which shares no answers
     unpriced: bool = False  # a side's price is not known
-    report: Callable[[int, int], None] = lambda done, total: None
+    report: Callable[[int, int, str | None], None] = lambda done, total, trouble: None
     done: int = 0
     total: int = 0
     _began: float = field(default_factory=time.monotonic)
     _reused: Counter[SideName] = field(default_factory=Counter)
+    _gates: list[CallGate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.stop)
@@ -203,7 +205,7 @@ class Generation:
         self.salt = run.plan.get("fresh")
 
     async def run(
-        self, run_id: int, caps: RunOptions, *, report: Callable[[int, int], None]
+        self, run_id: int, caps: RunOptions, *, report: Callable[[int, int, str | None], None]
     ) -> None:
         """Ends when all is answered, or the stop is asked and what is in flight has come. The
         caller holds the run; `report` gets how many answers there are, of how many."""
@@ -220,7 +222,7 @@ class Generation:
                 self.total += every
                 self.done += every - len(pending)
                 work.append((side, pending))
-        self.report(self.done, self.total)
+        self.report(self.done, self.total, None)
         writer = AnswerWriter(self.store, run_id)
         # A limit that is named is of both sides together.
         named = self.options.concurrency
@@ -229,15 +231,23 @@ class Generation:
             asyncio.create_task(self._ask_all(side, wanted, writer, shared))
             for side, wanted in work
         ]
+        reports = asyncio.create_task(self._report_trouble())
         try:
             await asyncio.gather(*tasks)
         except EvenhandError as error:
             self.stop.ask("store", error)
         finally:
-            for task in tasks:
+            for task in (*tasks, reports):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, reports, return_exceptions=True)
             await writer.flush()
+
+    async def _report_trouble(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORTED_EVERY_S)
+            trouble = trouble_of(self._gates)
+            if trouble is not None:
+                self.report(self.done, self.total, trouble)
 
     async def _ask_all(
         self,
@@ -276,12 +286,13 @@ class Generation:
                 # It keeps its place until it is stored: a kill loses no more than is in flight.
                 await writer.add(answer)
                 self.done += 1
-                self.report(self.done, self.total)
+                self.report(self.done, self.total, None)
 
         most = gate.limit if concurrency is not None or not model.traits.parallel else 512
         workers = [asyncio.create_task(worker()) for _ in range(min(most, len(wanted)))]
         try:
-            await asyncio.gather(*workers)
+            async with health.giving_up(gate, after_s=self.options.gives_up_after_s):
+                await asyncio.gather(*workers)
         finally:
             for each in workers:
                 each.cancel()
@@ -293,6 +304,7 @@ class Generation:
         pace = Pace(requests=self.options.rpm, tokens=self.options.tpm)
         gate = CallGate(adaptive_limit(model, concurrency), pace, clock=time.monotonic)
         self.stop.listen(gate.stop)
+        self._gates.append(gate)
         return gate
 
     async def _answer(

@@ -5,6 +5,11 @@ Its failures are not held against pairs; answers that stay unread are stored as 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from copy import copy
+
 from evenhand.errors import (
     JudgeAuthentication,
     JudgeError,
@@ -17,6 +22,7 @@ from evenhand.judges import Judge
 from evenhand.judges.redaction import Redactor
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
+from evenhand.runs.pacing import CallGate
 from evenhand.runs.stop import Stop
 
 # Failures in a row (each after its retries) that no good judge has.
@@ -32,6 +38,7 @@ _AT_ONCE = (JudgeAuthentication, JudgeQuotaExceeded)
 _UNREAD_IN_A_ROW = 20
 _FIRST_ANSWERS = 40
 _LONGEST_EXAMPLE = 160
+_WATCHED_EVERY_S = 0.5
 _FIT = Redactor()
 
 
@@ -73,6 +80,31 @@ class JudgeHealth:
     def blames_the_pair(self, error: JudgeError) -> bool:
         """A judge that answers others will not take this one; asking it later changes nothing."""
         return self.proven and isinstance(error, _OF_ONE_REQUEST)
+
+    @contextlib.asynccontextmanager
+    async def giving_up(self, gate: CallGate, *, after_s: float) -> AsyncIterator[None]:
+        """Ask the run to stop once calls have failed for so long and none was answered."""
+
+        async def watch() -> None:
+            while self._stop.by is None:
+                trouble = gate.trouble()
+                if trouble is not None and trouble.since_s >= after_s:
+                    error = copy(trouble.error)
+                    error = _about(
+                        error,
+                        "runs.no_answer_for",
+                        judge=self._judge,
+                        seconds=round(trouble.since_s),
+                    )
+                    self._stop.ask("judge", error)
+                await asyncio.sleep(min(_WATCHED_EVERY_S, after_s / 4))
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     def never_answered(self) -> None:
         """Every pair was tried, and none got an answer."""

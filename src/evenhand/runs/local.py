@@ -7,15 +7,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from evenhand.contract import Order
 from evenhand.errors import (
     EvenhandError,
     JudgeError,
-    JudgeRateLimited,
-    JudgeTimeout,
 )
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prepared import writer_of
@@ -29,6 +27,7 @@ from evenhand.judging.preparation import (
     obtain,
     wanted_before,
 )
+from evenhand.messages import Message
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunContext, RunJudge
@@ -38,7 +37,6 @@ from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import AnswerWriter, Writer
 from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 
-_OVERLOADED = (JudgeRateLimited, JudgeTimeout)
 _FIRST_LIMIT, _HIGHEST_LIMIT = 8, 512
 _RATE_LIMITED_ATTEMPTS = 30
 
@@ -76,9 +74,7 @@ class GatedJudge:
             completion = await self._judge.ask(call)
         except JudgeError as error:
             self._budget.end(requests=error.requests, answered=False)
-            self._gate.failed(
-                turn, overloaded=isinstance(error, _OVERLOADED), pause_s=error.retry_after_s
-            )
+            self._gate.failed(turn, error)
             raise
         except Stopped:  # it waited for leave to ask, and the run ended before
             self._budget.end(requests=0, answered=False)
@@ -213,6 +209,7 @@ class JudgeQueue:
         stop.listen(self.gate.stop)
         self._health = JudgeHealth(judge.name, stop, proven=run_judge.count.proven)
         self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
+        self._give_up_s = options.gives_up_after_s
         usual = run_judge.config.retry_policy
         self._judge = PatientJudge(
             GatedJudge(
@@ -251,9 +248,10 @@ class JudgeQueue:
     async def run(self) -> None:
         """Until nothing is pending, or the gate is shut and what was in flight has come."""
         try:
-            await self._begin_all()
-            while self._active:
-                await asyncio.wait(self._active)
+            async with self._health.giving_up(self.gate, after_s=self._give_up_s):
+                await self._begin_all()
+                while self._active:
+                    await asyncio.wait(self._active)
             if self._broken is not None:
                 raise self._broken
         except BaseException:
@@ -468,6 +466,10 @@ class LocalExecutor:
     def paused_s(self) -> float:
         return max((queue.gate.paused_s() for queue in self._queues), default=0.0)
 
+    @property
+    def trouble(self) -> str | None:
+        return trouble_of(queue.gate for queue in self._queues)
+
     def account(self) -> tuple[str, ...]:
         return ()
 
@@ -517,6 +519,12 @@ class LocalExecutor:
                 await writer.close()
             except EvenhandError as error:
                 context.stop.ask("store", error)
+
+
+def trouble_of(gates: Iterable[CallGate]) -> Message | None:
+    """That of the judge, or model, without an answer for longest."""
+    troubles = [trouble for gate in gates if (trouble := gate.trouble()) is not None]
+    return max(troubles, key=lambda each: each.since_s).line if troubles else None
 
 
 def adaptive_limit(judge: Judge, concurrency: int | None) -> AdaptiveLimit:

@@ -14,6 +14,7 @@ from evenhand.messages import Message
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
 ExecutorName = Literal["local", "ray"]
+_GIVE_UP_AFTER_S = 600.0
 # For a dollar: a call of a large hosted model, with reasons, costs about a cent.
 _UNPRICED_CALLS = 100
 
@@ -68,6 +69,7 @@ class RunOptions:
     retry: tuple[Again, ...] = ()
     bad_rows: BadRows = "stop"
     keep_going_unread: bool = False  # with a judge whose answers cannot be read
+    give_up_after_s: float | None = None  # without any answer; None: ten minutes
     until_decided: UntilDecided | None = None
     rank_adaptive: RankAdaptive | None = None
     executor: ExecutorName = "local"
@@ -92,6 +94,7 @@ class RunOptions:
             ("tpm", self.tpm),
             ("max_cost", self.max_cost),
             ("batch_poll_s", self.batch_poll_s),
+            ("give_up_after_s", self.give_up_after_s),
         ):
             if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
                 raise InputError(Message("runs.not_positive", name=name, amount=amount))
@@ -107,6 +110,12 @@ class RunOptions:
 
         self._check_executor()
         self._check_batch()
+
+    @property
+    def gives_up_after_s(self) -> float:
+        """Calls that are to be minutes apart may fail twice before it is given up."""
+        given = _GIVE_UP_AFTER_S if self.give_up_after_s is None else self.give_up_after_s
+        return max(given, 120 / self.rpm) if self.rpm else given
 
     @property
     def calls_unpriced(self) -> int | None:

@@ -5,9 +5,20 @@ and the gate that each call passes.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from evenhand.errors import (
+    JudgeConnectionLost,
+    JudgeError,
+    JudgeRateLimited,
+    JudgeServerError,
+    JudgeTimeout,
+    JudgeUnreachable,
+)
+from evenhand.messages import Message
 
 # Pure: it is told what happened and when, and never looks at a clock.
 
@@ -208,10 +219,39 @@ FIRST_ALONE_S = 5.0
 
 
 LONGEST_PAUSE_S = 600.0
+_OVERLOADED = (JudgeRateLimited, JudgeTimeout)
+# Those that have a sentence of their own.
+_TROUBLES = frozenset(
+    each.kind
+    for each in (
+        JudgeRateLimited,
+        JudgeServerError,
+        JudgeTimeout,
+        JudgeUnreachable,
+        JudgeConnectionLost,
+    )
+)
 
 
 class Stopped(Exception):
     """The run is ending: no call begins any more. Never shown; `Stop` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Calls fail, and none was answered since."""
+
+    error: JudgeError  # of the last of them
+    since_s: float  # how long ago the first of them began
+    retry_s: float  # when the next one begins
+
+    @property
+    def line(self) -> Message:
+        """For people who wait."""
+        kind = type(self.error).kind
+        code = f"trouble.{kind if kind in _TROUBLES else 'other'}"
+        who = self.error.host or Message("trouble.judge")
+        return Message(code, host=who, seconds=math.ceil(self.retry_s))
 
 
 @dataclass(slots=True)
@@ -230,7 +270,9 @@ class CallGate:
         self._pace = pace
         self._clock = clock
         self._waiting: deque[tuple[asyncio.Future[CallSlot], float]] = deque()
-        self._resting: set[asyncio.Future[None]] = set()
+        self._resting: dict[asyncio.Future[None], float] = {}  # and when each ends
+        self._failing_since: float | None = None
+        self._last_error: JudgeError | None = None
         self._paused_until = float("-inf")
         self._wake: asyncio.TimerHandle | None = None
         self._looking_soon = False
@@ -260,6 +302,14 @@ class CallGate:
         """How much longer the judge asked to wait."""
         return max(0.0, self._paused_until - self._clock())
 
+    def trouble(self) -> Trouble | None:
+        if self._failing_since is None or self._last_error is None:
+            return None
+        now = self._clock()
+        next_one = min((due - now for due in self._resting.values()), default=0.0)
+        retry_s = max(0.0, next_one, self.paused_s())
+        return Trouble(self._last_error, now - self._failing_since, retry_s)
+
     async def enter(self, tokens: float) -> CallSlot:
         if self._stopped:
             raise Stopped
@@ -287,14 +337,18 @@ class CallGate:
         now = self._clock()
         self._pace.correct(turn.tokens, used=used, output=output, requests=requests)
         self._limit.answered(now, busy=self._is_full)
+        self._failing_since = self._last_error = None
         self._alone = False
         self._leave()
 
-    def failed(self, turn: CallSlot, *, overloaded: bool, pause_s: float | None) -> None:
-        if overloaded:
+    def failed(self, turn: CallSlot, error: JudgeError) -> None:
+        if self._failing_since is None:
+            self._failing_since = turn.begun
+        self._last_error = error
+        if isinstance(error, _OVERLOADED):
             self._limit.overloaded(self._clock(), begun=turn.begun)
-        if pause_s:
-            self.pause(pause_s)
+        if error.retry_after_s:
+            self.pause(error.retry_after_s)
         self._alone = False
         self._leave()
 
@@ -325,12 +379,12 @@ class CallGate:
         loop = asyncio.get_running_loop()
         nap: asyncio.Future[None] = loop.create_future()
         timer = loop.call_later(seconds, _finish, nap)
-        self._resting.add(nap)
+        self._resting[nap] = self._clock() + seconds
         try:
             await nap
         finally:
             timer.cancel()
-            self._resting.discard(nap)
+            self._resting.pop(nap, None)
 
     def stop(self) -> None:
         """Nothing goes in any more; what is inside goes on to its end."""

@@ -97,6 +97,7 @@ class Progress:
     passes: int
     unread: int
     stopping: bool
+    trouble: str | None = None  # why nothing is answered, and when the next call begins
     drawn_orders: bool = False  # most pairs are asked in one order, drawn at random
 
     @property
@@ -150,8 +151,8 @@ class Observer:
     def reading(self, rows: int) -> None:
         """Rows of the data read so far. Called from another thread."""
 
-    def generating(self, done: int, total: int) -> None:
-        """Answers of an A/B test that are there, of those wanted."""
+    def generating(self, done: int, total: int, trouble: str | None = None) -> None:
+        """Answers of an A/B test that are there, of those wanted; why none comes."""
 
     def approve(self, estimate: Estimate) -> None:
         """Raise to keep the run from beginning."""

@@ -312,7 +312,7 @@ class RunJob(Observer):
         with upload:
             generation = self._generation = pairs.generation
             generation.prepare(run, plans[0].config.retry_policy, stop)
-            await generation.run(run.id, options, report=lambda done, total: None)
+            await generation.run(run.id, options, report=lambda done, total, trouble: None)
             made = await asyncio.to_thread(generation.summary)
             self._generation = None
             await self._begin()  # answers count among what was spent

@@ -23,6 +23,7 @@ NOTHING = WorkerReport(
     in_flight=0,
     limit=8,
     paused_s=0.0,
+    failing=None,
     finished=(),
 )
 

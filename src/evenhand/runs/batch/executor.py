@@ -394,6 +394,7 @@ async def _run_each(queues: Sequence[BatchQueue]) -> None:
 class BatchExecutor:
     limit = 0  # none of ours: the provider takes what it takes
     paused_s = 0.0
+    trouble = None
 
     def __init__(self, context: RunContext) -> None:
         options = context.options

@@ -114,6 +114,10 @@ class RayExecutor:
         return self._now.paused_s if self._now else 0.0
 
     @property
+    def trouble(self) -> str | None:
+        return self._now.trouble if self._now else None
+
+    @property
     def _now(self) -> WorkerPool | LocalExecutor | None:
         return self._pool or self._preparing
 
@@ -227,6 +231,7 @@ class RayExecutor:
             capped_calls=options.max_calls is not None,
             capped_cost=options.max_cost is not None,
             keep_going_unread=options.keep_going_unread,
+            give_up_after_s=options.gives_up_after_s,
         )
 
     def _tasks(self, run_judges: tuple[RunJudge, ...], salt: str | None) -> Iterator[JudgeTask]:

@@ -41,6 +41,7 @@ class Assignment:
     capped_calls: bool
     capped_cost: bool
     keep_going_unread: bool
+    give_up_after_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class WorkerReport:
     in_flight: int
     limit: int
     paused_s: float
+    failing: str | None  # why nothing is answered
     finished: tuple[int, ...]  # shards, by their numbers
     ended: bool = False
     expired: bool = False  # it heard nothing for too long, and ended by itself

@@ -107,6 +107,13 @@ class WorkerPool:
         return max((report.paused_s for report in reports), default=0.0)
 
     @property
+    def trouble(self) -> str | None:
+        """Where no worker gets an answer."""
+        reports = [each.report for each in self._members.values() if each.report]
+        failing = [report.failing for report in reports]
+        return failing[0] if failing and all(failing) else None
+
+    @property
     def lost_calls(self) -> int:
         return self._ledger.lost_calls
 

@@ -172,7 +172,9 @@ class Worker:
         ]
         self._budget = LeasedBudget(self._stop, self._lease)
         options = RunOptions(
-            concurrency=assignment.concurrency, keep_going_unread=assignment.keep_going_unread
+            concurrency=assignment.concurrency,
+            keep_going_unread=assignment.keep_going_unread,
+            give_up_after_s=assignment.give_up_after_s,
         )
         context = RunContext(self._store, options, self._budget, self._stop)
         self._executor = LocalExecutor(context, paces=self._paces)
@@ -328,6 +330,7 @@ class Worker:
             in_flight=max(0, executor.in_flight - lease.waiting),
             limit=executor.limit,
             paused_s=executor.paused_s,
+            failing=executor.trouble,
             finished=tuple(over),
             ended=ended,
             expired=self._expired,
