@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from command_line import Command, judged_by
+from command_line import SUM, Command, judged_by
 from run_data import CRITERIA, adds_up, sums, write_lines
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
@@ -100,6 +101,21 @@ def test_answers_between_failures_keep_a_run_going(
     build = ("run", str(pairs), *CRITERIA, *judged_by(start_server(script)), *HERE)
     ran = command(*build, "--concurrency", "1", "--give-up-after", "20s")
     assert ran.code == 0, ran.err
+
+
+def test_one_comparison_says_what_it_waits_for(command: Command, start_server: StartServer) -> None:
+    seen = 0
+
+    def script(request: SeenRequest) -> Reply:
+        nonlocal seen
+        seen += 1
+        return limited() if seen <= 2 else chat_reply(answer_json("A"))
+
+    ran = command("compare", *SUM, *judged_by(start_server(script)), "--json")
+    assert ran.code == 0, ran.err
+    assert re.search(
+        r"^note  rate-limited by 127.0.0.1:\d+, retrying in 1 s$", ran.err, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-1", "10 days", ""])

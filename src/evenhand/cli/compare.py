@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.contract import Artefact, Failure, Pair, Usage, Verdict, Winner
+    from evenhand.errors import JudgeError
 
 
 @grouped
@@ -43,7 +44,8 @@ def compare(
     pair = gather_pair(texts, criteria_needed=config.needs_prompt)
     opened = open_judge(config)
     (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
-    config = replace(config, calibration=calibrating)
+    retry = replace(config.retry_policy, notice=_show_retry)
+    config = replace(config, calibration=calibrating, retry=retry)
 
     async def judged() -> Verdict:
         async with session.opened(opened) as asked:
@@ -55,6 +57,16 @@ def compare(
     verdict = session.run_async(judged())
     session.present(verdict, show_verdict, as_json=as_json)
 
+
+def _show_retry(error: JudgeError, wait_s: float) -> None:
+    """A line where the wait would make somebody wonder; `--retries` bounds how many."""
+    from evenhand.runs.pacing import Trouble
+
+    if wait_s >= _WONDERED_AFTER_S:
+        session.note(Trouble(error, 0.0, wait_s).line)
+
+
+_WONDERED_AFTER_S = 1.0
 
 # A verdict as a person reads it in a terminal.
 

@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 
 from evenhand.errors import JudgeError, JudgeRateLimited, SettingsError
@@ -111,6 +111,10 @@ class RetryPolicy:
     cap_s: float = 30.0
     limited_attempts: int | None = None
     patience_s: float | None = None
+    # Who is told why it waits, and for how long.
+    notice: Callable[[JudgeError, float], None] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         for attempts in (self.attempts, self.limited_attempts):
@@ -156,9 +160,12 @@ async def ask_with_retries(
                     error.reword(Message("judges.tried", error=error.message, n=failed))
                 error.requests = failed_requests
                 raise
+            wait_s = max(policy.wait_s(failed, rng or _JITTER), asked_s or 0.0)
+            if policy.notice is not None:
+                policy.notice(error, wait_s)
         else:
             return _with_requests(completion, failed_requests) if failed_requests else completion
-        await sleep(max(policy.wait_s(failed, rng or _JITTER), asked_s or 0.0))
+        await sleep(wait_s)
 
 
 def _is_spent(policy: RetryPolicy, failed: int, limited: int) -> bool:
