@@ -65,7 +65,7 @@ def half_count_rates(wins: Counts, losses: Counts, flips: Counts, threshold: flo
     named = np.maximum(wins + losses + flips, 1)
     share = flips / named
     share = share + NormalDist().inv_cdf(0.75) * np.sqrt(share * (1 - share) / named)
-    return np.asarray(0.5 - (0.5 - threshold) * np.sqrt(np.maximum(1 - 2 * share, 0)))
+    return np.asarray(0.5 - (0.5 - threshold) * np.maximum(1 - 2 * share, 0))
 
 
 def passes(

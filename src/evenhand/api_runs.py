@@ -346,13 +346,16 @@ def gate(
     *,
     store: str | Path | Store | None = None,
     min_win_rate: float | None = None,
+    require: Sequence[str] = (),
+    assume_accuracy: float | None = None,
     alpha: float | None = None,
     side: Side = "B",
     ties: Ties = "half",
     limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
 ) -> GateReport:
-    """Whether a run's interval lies above a threshold, below it, or neither. What is not given is
+    """Whether a run's interval lies above a threshold, below it, or neither; or each of several
+    that `require` names ("overall>0.5", "safety>=0.45", "tag:refunds>=0.4"). What is not given is
     as [gate] of the config file says, else 0.5 and 0.05."""
     from evenhand.report.gate import gate_run
 
@@ -362,7 +365,9 @@ def gate(
         return gate_run(
             opened,
             run,
-            min_win_rate=first_given(min_win_rate, set_up.min_win_rate, 0.5),
+            min_win_rate=set_up.min_win_rate if min_win_rate is None else min_win_rate,
+            require=require or (set_up.require if min_win_rate is None else ()),
+            assume_accuracy=set_up.assume_accuracy if assume_accuracy is None else assume_accuracy,
             alpha=first_given(alpha, set_up.alpha, 0.05),
             side=side,
             ties=ties,

@@ -57,6 +57,8 @@ class GateSettings:
     max_invalid: float | None = None
     max_skipped: float | None = None
     missing: Literal["against", "half"] | None = None
+    assume_accuracy: float | None = None
+    require: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,12 @@ def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
                     Message("settings.no_choice", where=at, value=value, choices=_MISSING)
                 )
             values[name] = value
+            continue
+        if name == "require":
+            if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+                at = f"{where}.{key}"
+                raise SettingsError(Message("settings.requirements_needed", where=at, value=value))
+            values[name] = tuple(value)
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise SettingsError(

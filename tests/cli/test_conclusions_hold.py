@@ -110,10 +110,10 @@ def test_a_judge_that_always_ties_shows_nothing(command: Command, store: Store) 
 
 def test_ties_count_where_the_judge_tells_responses_apart(command: Command, store: Store) -> None:
     make_run(store, "tells", rows("T" * 280 + "A" * 10 + "B" * 10))
-    assert gate(command, "tells", "--min-win-rate", "0.45").code == 0
+    assert gate(command, "tells", "--min-win-rate", "0.45", "--assume-accuracy", "0.8").code == 0
     # 18 decided pairs are too few to tell; labels that they hit are not.
     make_run(store, "few", rows("T" * 282 + "A" * 9 + "B" * 9))
-    assert gate(command, "few", "--min-win-rate", "0.45").code == 6
+    assert gate(command, "few", "--min-win-rate", "0.45", "--assume-accuracy", "0.8").code == 6
     known = rows("AB" * 10)
     labelled = [replace(row, label="A" if n % 2 == 0 else "B") for n, row in enumerate(known)]
     audited = make_run(store, "audited", labelled)
@@ -387,7 +387,8 @@ def test_a_threshold_other_than_one_half_needs_no_sign_flip_test(
     command: Command, store: Store
 ) -> None:
     make_run(store, "margin", rows("BBBBA" + "T" * 95 + "AB" * 20))
-    shown = gate(command, "margin", "--min-win-rate", "0.6", "--json").json["checks"][0]
+    options = ("--min-win-rate", "0.6", "--assume-accuracy", "0.9")
+    shown = gate(command, "margin", *options, "--json").json["checks"][0]
     assert (shown["ruling"], shown["holds"]) == ("fail", [])
 
 
@@ -444,6 +445,113 @@ def test_run_ends_with_the_conclusion_and_the_next_command(command: Command) -> 
     assert ran.code == 0
     assert "B is better than A: 100 % (" in ran.out
     assert ran.err.rstrip().endswith("next  evenhand report r")
+
+
+def test_coin_pairs_pass_no_gate_below_one_half(command: Command, store: Store) -> None:
+    """300 pairs, true rate 0.35. The judge flips a coin on 60 % of them: half of these flips, the
+    rest falls to either side, so that 0.5 - 0.15 * 0.4 = 0.44 is left."""
+    make_run(store, "coins", rows("I" * 90 + "A" * 123 + "B" * 87))
+    shown = gate(command, "coins", "--min-win-rate", "0.35", "--assume-accuracy", "1", "--json")
+    check = shown.json["checks"][0]
+    assert check["ruling"] == "undecided"
+    # The half count's end is stretched by 1 - 2I, I being 90 of 300 and a little more.
+    share = 0.3 + 0.6744897501960817 * math.sqrt(0.3 * 0.7 / 300)
+    report = command("report", "coins", "--json", *HERE).json["conclusions"][0]["winRate"]
+    assert check["low"] == pytest.approx(0.5 - (0.5 - report["halfLow"]) / (1 - 2 * share))
+
+
+def test_every_gate_says_what_accuracy_it_needs(command: Command, store: Store) -> None:
+    make_run(store, "clear", rows("B" * 180 + "A" * 120))
+    # Wilson's lower end of 180 of 300 is 0.5436; all pairs are decided: 1 - 0.0436 is 0.9564.
+    ran = gate(command, "clear")
+    assert ran.code == 0
+    assert "holds for any judge better than a coin; if every error favoured new, it would need" in (
+        ran.out
+    )
+    assert "96 % accuracy" in ran.out
+    # The other side fails, and its errors are the mirror image.
+    other = gate(command, "clear", "--side", "A")
+    assert other.code == 1
+    assert "if every error favoured new, it would need 96 % accuracy" in other.out
+    make_run(store, "open", rows("B" * 151 + "A" * 149))
+    assert "no accuracy of the judge would settle it" in gate(command, "open").out
+
+
+def test_a_limit_below_one_half_needs_labels_or_the_callers_word(
+    command: Command, store: Store
+) -> None:
+    # Wilson's lower end of 150 of 300 is 0.4437: ½ (1 + (0.5 - 0.4437) / (0.5 - 0.4)) = 0.7815.
+    make_run(store, "even", rows("AB" * 150))
+    at = ("--min-win-rate", "0.4")
+    ran = gate(command, "even", *at)
+    assert ran.code == 6
+    assert "the judge must be right on 79 %, and no labels say how often it is" in ran.out
+    assert "--assume-accuracy" in ran.err
+    assert gate(command, "even", *at, "--assume-accuracy", "0.75").code == 6
+    ran = gate(command, "even", *at, "--assume-accuracy", "0.8", "--junit", "gate.xml")
+    assert ran.code == 0
+    assert "accuracy assumed, at your word: 80 %" in ran.out
+    assert 'name="assumeAccuracy" value="0.8"' in (command.directory / "gate.xml").read_text()
+    # The mirrored gate fails where this one passes, and needs the same.
+    other = ("--min-win-rate", "0.6", "--side", "A")
+    assert gate(command, "even", *other).code == 6
+    assert gate(command, "even", *other, "--assume-accuracy", "0.8").code == 1
+    refused = gate(command, "even", *at, "--assume-accuracy", "0.4")
+    assert (refused.code, "above 0.5" in refused.err) == (2, True)
+    # Labels that the judge hits: 60 of 60 are at least 94 % for sure.
+    known = rows("AB" * 30)
+    labels: list[Winner] = ["A", "B"] * 30
+    labelled = [replace(row, label=label) for row, label in zip(known, labels, strict=True)]
+    store.update_run(make_run(store, "labelled", labelled), state="finished")
+    assert gate(command, "even", *at).code == 0
+
+
+def guarded(command: Command, store: Store) -> tuple[str, ...]:
+    tagged = [replace(row, key=f"t{row.key}", tags=("refunds",)) for row in rows("AB" * 75)]
+    make_run(store, "guarded", [*rows("B" * 130 + "A" * 20), *tagged])
+    return ("guarded", "--assume-accuracy", "0.9")
+
+
+def test_guard_rails_must_all_hold(command: Command, store: Store) -> None:
+    run = guarded(command, store)
+    both = ("--require", "overall>0.5", "--require", "tag:refunds>=0.35")
+    ran = gate(command, *run, *both, "--junit", "gate.xml")
+    assert ran.code == 0
+    lines = [line for line in ran.out.splitlines() if line.startswith("pass  ")]
+    assert lines[0].startswith("pass  overall>0.5: new against old: win rate 0.68")
+    assert lines[1].startswith("pass  tag:refunds>=0.35: new against old: win rate 0.50")
+    cases = ET.parse(command.directory / "gate.xml").getroot().iter("testcase")  # noqa: S314
+    assert [case.get("name", "").split(":")[0] for case in cases] == ["overall>0.5", "tag"]
+    # One that is open leaves it undecided, one that fails fails the whole.
+    assert gate(command, *run, *both, "--require", "tag:refunds>=0.49").code == 6
+    assert gate(command, *run, *both, "--require", "tag:refunds>=0.7").code == 1
+    config = command.directory / "evenhand.toml"
+    config.write_text('[gate]\nrequire = ["overall>0.5", "tag:refunds>=0.7"]\n')
+    assert gate(command, *run).code == 1
+    assert gate(command, *run, "--min-win-rate", "0.5").code == 0  # the command comes first
+    shown = gate(command, *run, "--json").json
+    assert shown["require"] == ["overall>0.5", "tag:refunds>=0.7"]
+    assert [check["ruling"] for check in shown["checks"]] == ["pass", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--require", "safety"), "'safety' is no requirement; write overall>0.5"),
+        (("--require", "overall<0.5"), "is no requirement"),
+        (("--require", "overall>1.5"), "give a number from 0 to 1"),
+        (("--require", "tag:>0.5"), "is no requirement"),
+        (("--require", "tag:returns>0.5"), "no pair has the tag 'returns'; tags: refunds"),
+        (("--require", "safety>0.5"), "no pair has the criterion 'safety'; criteria:"),
+        (("--require", "overall>0.5", "--min-win-rate", "0.4"), "do not go together"),
+    ],
+)
+def test_a_requirement_that_cannot_be_read_says_what_can(
+    command: Command, store: Store, words: tuple[str, ...], message: str
+) -> None:
+    ran = gate(command, *guarded(command, store), *words)
+    assert ran.code == 2
+    assert message in " ".join(ran.err.split())
 
 
 def test_a_run_until_decided_does_not_settle_on_mostly_flips(

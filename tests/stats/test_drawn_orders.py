@@ -106,7 +106,7 @@ def test_below_one_half_pairs_in_both_orders_tell_how_much_the_position_decides(
     alone = win_rate(codes(475, 515, ties=10)).low
     assert alone is not None
     assert found.low is not None
-    by_both, by_estimate = (0.5 - (0.5 - alone) / math.sqrt(1 - 2 * i) for i in (most, 0.1))
+    by_both, by_estimate = (0.5 - (0.5 - alone) / (1 - 2 * i) for i in (most, 0.1))
     assert by_both < found.low < by_estimate
 
 
@@ -122,7 +122,7 @@ def test_the_limit_of_the_ratio_solves_its_equation(
     """Donner and Zou's limit U is where difference - U·r has 0 for its upper limit."""
     upper = max(0.001, difference + error)
     end = stretch_estimated(difference, upper, disagreement=share, most_disagreement=share + more)
-    r, least = math.sqrt(1 - 2 * share), math.sqrt(1 - 2 * (share + more))
+    r, least = 1 - 2 * share, 1 - 2 * (share + more)
 
     def limit(ratio: float) -> float:
         spread = (upper - difference) ** 2 + (ratio * (r - least)) ** 2

@@ -78,11 +78,11 @@ def test_gate_at_another_threshold_takes_a_textbook_size() -> None:
     # With a fifth of the pairs as ties the score's variance is 4/5, and 0.8 is left of both terms.
     tied = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(tie_share=0.2)).prompts
     assert tied == pytest.approx(0.8 * 780, rel=0.01)
-    # Flips of a share I raise what the half count must exceed to 0.5 - 0.05·√(1 - 2I) and leave
-    # 1 - I of the variance. The rule takes I at the upper end of its 75 % interval, which at 1,423
-    # pairs is 0.3 + 0.674·√(0.3·0.7/1423) = 0.3082: 780·0.7/(1 - 0.6164) = 1,423.
+    # Flips of a share I raise what the half count must exceed to 0.5 - 0.05·(1 - 2I) and leave
+    # 1 - I of the variance. The rule takes I at the upper end of its 75 % interval, which at 3,600
+    # pairs is 0.3 + 0.674·√(0.3·0.7/3600) = 0.3051: 780·0.7/(1 - 0.6103)² = 3,595.
     flipped = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.3)).prompts
-    assert flipped == pytest.approx(1423, rel=0.01)
+    assert flipped == pytest.approx(3595, rel=0.01)
 
 
 def test_the_whole_rule_passes_as_often_as_planned() -> None:

@@ -66,10 +66,10 @@ def test_both_ways_of_counting_inconsistent_pairs_are_inside() -> None:
         low, high = score_interval(wins, ties, losses, critical=critical)
         assert found.low <= low
         assert found.high >= high
-    # 0.5 - (0.5 - L) / sqrt(1 - 2I), with I = 60 / 260 and 0.6745 of its standard error more
+    # 0.5 - (0.5 - L) / (1 - 2I), with I = 60 / 260 and 0.6745 of its standard error more
     half, _ = score_interval(90, 100, 110, critical=critical)
     share = 60 / 260 + 0.6744897501960817 * math.sqrt(60 * 200 / 260**3)
-    assert found.low == pytest.approx(0.5 - (0.5 - half) / math.sqrt(1 - 2 * share))
+    assert found.low == pytest.approx(0.5 - (0.5 - half) / (1 - 2 * share))
 
 
 def test_flips_that_were_averaged_count_as_flips() -> None:

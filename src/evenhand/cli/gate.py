@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,6 +54,23 @@ class GateChoices:
             "--min-win-rate", help="What the win rate has to be above, from 0 to 1. Default: 0.5."
         ),
     ] = None
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="PART>RATE",
+            help="Require several win rates, each of which must hold: 'overall>0.5', "
+            "'safety>=0.45' of a criterion, 'tag:refunds>=0.4' of a tag. Repeatable.",
+        ),
+    ] = None
+    assume_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            "--assume-accuracy",
+            help="Your word for how often the judge is right where it names a winner, for limits "
+            "below 0.5 without labels; shown with the result.",
+        ),
+    ] = None
     alpha: Annotated[
         float | None,
         typer.Option("--alpha", help="The interval is at the level 1 - alpha. Default: 0.05."),
@@ -85,6 +102,13 @@ class GateChoices:
     def begin(self) -> None:
         """Refuse what does not go together before anything is judged for it, and remove files of
         an earlier gate: whatever happens now, none of them is taken for this one's."""
+        from evenhand.report.requirements import read_requirements
+
+        read_requirements(self.require or ())
+        if self.require and self.min_win_rate is not None:
+            raise InputError(
+                Message("command.not_together", option="--require", other="--min-win-rate")
+            )
         ties = self.counting.ties
         if self.corrected and ties != "half":
             raise InputError(Message("trust.corrected_ties_are_half", ties=ties))
@@ -103,15 +127,21 @@ class GateChoices:
 
         settings = load_settings()
         set_up, counting = settings.gate, self.counting
-        min_win_rate = first_given(self.min_win_rate, set_up.min_win_rate, 0.5)
+        min_win_rate = self.min_win_rate
+        require: Sequence[str] = self.require or ()
+        if min_win_rate is None and not require:
+            min_win_rate, require = set_up.min_win_rate, set_up.require
         alpha = first_given(self.alpha, set_up.alpha, 0.05)
         limits = self.claiming.limits(counting)
         limits = limits.model_copy(update={"require_labels": self.corrected})
         max_inconsistent = self.max_inconsistent
+        assumed = self.assume_accuracy
         return gate_run(
             store,
             run,
             min_win_rate=min_win_rate,
+            require=require,
+            assume_accuracy=set_up.assume_accuracy if assumed is None else assumed,
             alpha=alpha,
             side=counting.side,
             ties=counting.ties,
@@ -226,9 +256,9 @@ def show_gate(console: Console, ruled: GateReport) -> None:
     from rich.text import Text
 
     several = len({check.judge for check in ruled.checks}) > 1
-    for check in ruled.checks:
-        by = f"{check.judge}: " if several else ""
-        console.print(Text(one_line(f"{by}{check.sentence}")), soft_wrap=True)
+    for judge, sentence in dict.fromkeys((each.judge, each.sentence) for each in ruled.checks):
+        by = f"{judge}: " if several else ""
+        console.print(Text(one_line(f"{by}{sentence}")), soft_wrap=True)
     lines = [(check.ruling, check.line) for check in ruled.checks]
     for ruling, line in lines or [(ruled.ruling, ruled.reason or "")]:
         # A line of a log stays a line.

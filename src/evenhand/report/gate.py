@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
@@ -13,16 +13,19 @@ from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained
 from evenhand.report.charts.labels import plain
-from evenhand.report.claims import EVERY_RULING, Hold, contradiction
+from evenhand.report.claims import EVERY_RULING, ClaimedRate, Hold, contradiction, settled
 from evenhand.report.conclusions import (
     Conclusion,
     ConclusionLimits,
     Conclusions,
+    GroupRate,
     Side,
     Ties,
     conclude,
 )
-from evenhand.stats.rates.win_rate import Doubt, Missing, WorstCase
+from evenhand.report.requirements import Requirement, known_parts, read_requirements
+from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
+from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
 
 Ruling = Literal["pass", "fail", "undecided"]
@@ -35,6 +38,7 @@ class GateCheck(Model):
 
     ruling: Ruling
     judge: str
+    requirement: str = "overall>0.5"
     sides: str  # "new against old"
     model: str | None
     against: str | None
@@ -57,6 +61,7 @@ class GateCheck(Model):
     worst_case: WorstCase | None
     doubts: tuple[Doubt, ...]
     holds: tuple[Hold, ...] = ()  # each of which keeps it from a ruling
+    break_even: BreakEven | None = None  # what accuracy the ruling, or the nearer one, needs
     sentence: str
     line: Sentence
 
@@ -67,7 +72,9 @@ class GateReport(Model):
     run: str
     store: str
     ruling: Ruling
-    min_win_rate: float
+    min_win_rate: float | None  # of the overall rate, where one is required
+    require: tuple[str, ...] = ()
+    assume_accuracy: float | None = None
     alpha: float
     level: float
     side: Side
@@ -84,67 +91,103 @@ def gate_run(
     store: Store,
     name: str,
     *,
-    min_win_rate: float = 0.5,
+    min_win_rate: float | None = None,
+    require: Sequence[str] = (),
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
     limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
+    assume_accuracy: float | None = None,
     families: OwnFamilies = (),
 ) -> GateReport:
-    """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha."""
-    _threshold(min_win_rate)
+    """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha; or,
+    by `require`, each of several, of criteria and tags too."""
     # Where alpha is lost in 1 - alpha, so is the interval.
     if not 1e-9 <= alpha <= 1 - 1e-9:
         raise InputError(Message("report.alpha_outside", alpha=alpha))
-    level = round(1 - alpha, 12)
     allowed = limits or ConclusionLimits()
+    options = GateOptions.of(
+        min_win_rate=min_win_rate,
+        require=require,
+        limits=allowed,
+        max_inconsistent=max_inconsistent,
+        assume_accuracy=assume_accuracy,
+    )
     conclusions = conclude(
         store,
         name,
         side=side,
         ties=ties,
-        level=level,
-        parts=False,
+        level=round(1 - alpha, 12),
+        parts=any(each.kind != "overall" for each in options.required),
         limits=allowed,
         families=families,
     )
-    return judge_gate(
-        conclusions, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent
+    return judge_gate(conclusions, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """`assume_accuracy` is the caller's word for how often the judge is right where it decides."""
+
+    required: tuple[Requirement, ...] = (Requirement.above(0.5),)
+    limits: ConclusionLimits = field(default_factory=ConclusionLimits)
+    max_inconsistent: float | None = None
+    assume_accuracy: float | None = None
+
+    @classmethod
+    def of(
+        cls, *, min_win_rate: float | None = None, require: Sequence[str] = (), **more: Any
+    ) -> GateOptions:
+        if min_win_rate is not None and not 0 <= min_win_rate <= 1:
+            raise InputError(Message("report.min_win_rate_outside", rate=min_win_rate))
+        return cls(required=read_requirements(require, min_win_rate), **more).checked()
+
+    def checked(self) -> GateOptions:
+        most, accuracy = self.max_inconsistent, self.assume_accuracy
+        if most is not None and not 0 <= most <= 1:
+            raise InputError(Message("report.max_inconsistent_outside", max_inconsistent=most))
+        if accuracy is not None and not 0.5 < accuracy <= 1:
+            raise InputError(Message("gate.accuracy_outside", accuracy=accuracy))
+        return self
+
+
+def judge_gate(conclusions: Conclusions, options: GateOptions | None = None) -> GateReport:
+    """By the intervals of the conclusions. An end that lies on the threshold decides nothing,
+    unless "at least" is asked."""
+    options = options or GateOptions()
+    required = options.required
+    parts = {kind: _names_of(conclusions, kind) for kind in ("criterion", "tag")}
+    if conclusions.conclusions:
+        known_parts(required, criteria=parts["criterion"], tags=parts["tag"])
+    checks = tuple(
+        _Rule(conclusions, options, each).check(conclusion)
+        for conclusion in conclusions.conclusions
+        for each in required
     )
-
-
-def judge_gate(
-    conclusions: Conclusions,
-    *,
-    min_win_rate: float = 0.5,
-    limits: ConclusionLimits | None = None,
-    max_inconsistent: float | None = None,
-) -> GateReport:
-    """By the intervals of the conclusions. An end that lies on the threshold decides nothing."""
-    _threshold(min_win_rate)
-    if max_inconsistent is not None and not 0 <= max_inconsistent <= 1:
-        raise InputError(
-            Message("report.max_inconsistent_outside", max_inconsistent=max_inconsistent)
-        )
-    allowed = limits or ConclusionLimits()
-    rule = _Rule(conclusions, GateOptions(min_win_rate, max_inconsistent, allowed.missing))
-    checks = tuple(rule.check(each) for each in conclusions.conclusions)
+    overall = [each.rate for each in required if each.kind == "overall"]
     return GateReport.of_parts(
         conclusions,
         ruling=_whole([check.ruling for check in checks]),
-        min_win_rate=min_win_rate,
+        min_win_rate=overall[0] if overall else None,
+        require=tuple(str(each) for each in required),
         alpha=round(1 - conclusions.level, 12),
-        limits=allowed,
-        max_inconsistent=max_inconsistent,
+        limits=options.limits,
+        max_inconsistent=options.max_inconsistent,
+        assume_accuracy=options.assume_accuracy,
         checks=checks,
         reason=None if checks else _nothing(conclusions),
     )
 
 
-def _threshold(rate: float) -> None:
-    if not 0 <= rate <= 1:
-        raise InputError(Message("report.min_win_rate_outside", rate=rate))
+def _names_of(conclusions: Conclusions, kind: str) -> list[str]:
+    names = {each.name for one in conclusions.conclusions for each in _groups(one, kind)}
+    return sorted(names)
+
+
+def _groups(conclusion: Conclusion, kind: str) -> tuple[GroupRate, ...]:
+    return conclusion.by_tag if kind == "tag" else conclusion.by_criterion
 
 
 def _whole(rulings: list[Ruling]) -> Ruling:
@@ -157,17 +200,12 @@ def _nothing(conclusions: Conclusions) -> Message:
     return Message(f"gate.no_{'pairs' if conclusions.judges else 'judges'}", run=conclusions.run)
 
 
-@dataclass(frozen=True, slots=True)
-class GateOptions:
-    threshold: float
-    max_inconsistent: float | None = None
-    missing: Missing = "against"
+GateReason: TypeAlias = Callable[[Conclusion, GateOptions, Requirement], Hold | None]
 
 
-GateReason: TypeAlias = Callable[[Conclusion, GateOptions], Hold | None]
-
-
-def _too_inconsistent(conclusion: Conclusion, options: GateOptions) -> Hold | None:
+def _too_inconsistent(
+    conclusion: Conclusion, options: GateOptions, required: Requirement
+) -> Hold | None:
     rate, most = conclusion.win_rate, options.max_inconsistent
     flips, twice = rate.flips, rate.counts.valid - rate.drawn_order - conclusion.identical
     if most is None or not twice or flips <= most * twice or conclusion.by_people:
@@ -176,30 +214,101 @@ def _too_inconsistent(conclusion: Conclusion, options: GateOptions) -> Hold | No
     return Hold(code="inconsistent", blocks=EVERY_RULING, line=line)
 
 
-def _people_say_otherwise(conclusion: Conclusion, options: GateOptions) -> Hold | None:
+def _people_say_otherwise(
+    conclusion: Conclusion, options: GateOptions, required: Requirement
+) -> Hold | None:
     """At other thresholds than one half, which is the conclusion's own matter."""
-    claimed, threshold = conclusion.claimed, options.threshold
-    ruling = _ruling(claimed.low, claimed.high, threshold)
-    if ruling == "undecided" or threshold == 0.5:
+    claimed, threshold = conclusion.claimed, required.rate
+    ruling = _ruling(claimed.low, claimed.high, required)
+    if ruling == "undecided" or threshold == 0.5 or required.kind != "overall":
         return None
     claim: Literal["above", "below"] = "above" if ruling == "pass" else "below"
     return contradiction(conclusion, claim, threshold, blocks=(ruling,))
 
 
+def _accuracy_unknown(
+    conclusion: Conclusion, options: GateOptions, required: Requirement
+) -> Hold | None:
+    """A claim on the far side of one half, that new is not much worse, say, holds by every judge
+    that cannot tell: it needs to be known how often this one is right."""
+    needed, ruling = _needed_accuracy(conclusion, required)
+    if needed is None or needed <= 0.5:
+        return None
+    labels, known = conclusion.labels, options.assume_accuracy
+    if known is None and labels is not None:
+        known = labels.low
+    if known is not None and known >= needed:
+        return None
+    values = {"needed": rounded_up(needed), "threshold": required.rate}
+    if options.assume_accuracy is not None:
+        line = Message("gate.accuracy_assumed_low", assumed=options.assume_accuracy, **values)
+    elif labels is not None:
+        line = Message("gate.accuracy_labels_low", low=labels.low, **values)
+    else:
+        line = Message("gate.accuracy_unknown", **values)
+    remedy = Message("gate.next_accuracy")
+    return Hold(code="accuracy", blocks=(ruling,), line=line, remedy=remedy)
+
+
+def _needed_accuracy(
+    conclusion: Conclusion, required: Requirement
+) -> tuple[float | None, Literal["pass", "fail"]]:
+    """Of a judge whose errors favour neither side, for the ruling that the interval comes to."""
+    claimed = conclusion.claimed
+    ruling = _ruling(claimed.low, claimed.high, required)
+    if claimed.estimator != "judge" or ruling == "undecided":
+        return None, "pass"
+    found = _break_even(conclusion, required, ruling)
+    return None if found is None else found.balanced, ruling
+
+
 GATE_REASONS: tuple[GateReason, ...] = (
     _too_inconsistent,
     _people_say_otherwise,
+    _accuracy_unknown,
 )
 
 
+def _break_even(conclusion: Conclusion, required: Requirement, ruling: Ruling) -> BreakEven | None:
+    """Of the ruling, or where there is none of the one that the rate is nearer to."""
+    rate, limit = conclusion.win_rate, required.rate
+    if rate.rate is None or rate.half_low is None or rate.half_high is None:
+        return None
+    fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)
+    low, limit = (1 - rate.half_high, 1 - limit) if fails else (rate.half_low, limit)
+    return break_even(low, limit, decided_share=rate.decided_share)
+
+
 class _Rule:
-    def __init__(self, conclusions: Conclusions, options: GateOptions) -> None:
+    """One requirement, on each conclusion."""
+
+    def __init__(
+        self, conclusions: Conclusions, options: GateOptions, required: Requirement
+    ) -> None:
         self._of = conclusions
         self._options = options
+        self._required = required
 
     def check(self, conclusion: Conclusion) -> GateCheck:
+        """Of the whole, or of the part that is required."""
+        if self._required.kind == "overall":
+            return self._check(conclusion)
+        groups = _groups(conclusion, self._required.kind)
+        part = next((each for each in groups if each.name == self._required.part), None)
+        if part is None:
+            nothing = conclusion.claimed.model_copy(
+                update={"rate": None, "low": None, "high": None, "reason": None}
+            )
+            return self._check(conclusion.model_copy(update={"claimed": nothing, "holds": ()}))
+        both = part.rate.counts.valid - part.rate.one_order - part.rate.drawn_order
+        own = {"win_rate": part.rate, "claimed": ClaimedRate.of(part.rate), "skipped": 0}
+        of_part = conclusion.model_copy(update={**own, "both_orders": max(0, both)})
+        held = settled(of_part, self._options.limits)
+        return self._check(held.model_copy(update={"sentence": conclusion.sentence}))
+
+    def _check(self, conclusion: Conclusion) -> GateCheck:
         rate, counts, claimed = conclusion.win_rate, conclusion.win_rate.counts, conclusion.claimed
-        by_rate = _ruling(claimed.low, claimed.high, self._options.threshold)
+        by_rate = _ruling(claimed.low, claimed.high, self._required)
         holds = self._holds(conclusion)
         ruling: Ruling = "undecided" if self._blocks(holds, by_rate) else by_rate
         sides = " against ".join(conclusion.names)
@@ -208,12 +317,18 @@ class _Rule:
             why = Message("gate.by_judge", judge=conclusion.judge, **values)
         else:
             why = Message("gate.sides", **values)
+        if len(self._options.required) > 1 or self._required.kind != "overall":
+            why = Message("gate.requirement", requirement=str(self._required), why=why)
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":
             wins, losses = losses, wins
+        even = None
+        if claimed.estimator == "judge" and claimed.rate is not None:
+            even = _break_even(conclusion, self._required, by_rate)
         return GateCheck(
             ruling=ruling,
             judge=conclusion.judge,
+            requirement=str(self._required),
             sides=sides,
             model=conclusion.model,
             against=conclusion.against,
@@ -236,16 +351,43 @@ class _Rule:
             worst_case=None if conclusion.by_people else rate.worst_case,
             doubts=() if conclusion.by_people else rate.doubts,
             holds=holds,
+            break_even=even,
             sentence=conclusion.sentence,
-            line=chained([why, *(each.line for each in holds), *self._facts(conclusion, ruling)]),
+            line=chained(
+                [
+                    why,
+                    *(each.line for each in holds),
+                    *self._facts(conclusion, ruling),
+                    *self._even(conclusion, even, by_rate),
+                ]
+            ),
         )
+
+    def _even(
+        self, conclusion: Conclusion, even: BreakEven | None, by_rate: Ruling
+    ) -> Iterator[Message]:
+        """How often the judge has to be right for it."""
+        if even is None:
+            return
+        if even.balanced is None or even.one_sided is None:
+            yield Message("gate.break_even_none")
+            return
+        model, against = conclusion.names
+        favoured = against if by_rate == "fail" else model
+        values = {"favoured": favoured, "one_sided": rounded_up(even.one_sided)}
+        if even.balanced <= 0.5:
+            yield Message("gate.break_even_coin", **values)
+        else:
+            yield Message("gate.break_even", balanced=rounded_up(even.balanced), **values)
+        if self._options.assume_accuracy is not None:
+            yield Message("gate.accuracy_assumed", assumed=self._options.assume_accuracy)
 
     def _holds(self, conclusion: Conclusion) -> tuple[Hold, ...]:
         """Those that keep this gate from a ruling it could come to: a claim against one half is
         the matter of gates at one half alone."""
-        own = (reason(conclusion, self._options) for reason in GATE_REASONS)
+        own = (reason(conclusion, self._options, self._required) for reason in GATE_REASONS)
         holds = (*(each for each in own if each is not None), *conclusion.holds)
-        at_half = self._options.threshold == 0.5
+        at_half = self._required.rate == 0.5
         return tuple(
             each
             for each in holds
@@ -253,11 +395,11 @@ class _Rule:
         )
 
     def _blocks(self, holds: tuple[Hold, ...], ruling: Ruling) -> bool:
-        at_half = self._options.threshold == 0.5
+        at_half = self._required.rate == 0.5
         return any(ruling in each.blocks or (at_half and "claim" in each.blocks) for each in holds)
 
     def _why(self, conclusion: Conclusion, ruling: Ruling) -> str:
-        claimed, threshold = conclusion.claimed, self._options.threshold
+        claimed, threshold = conclusion.claimed, self._required.rate
         if claimed.rate is None or claimed.low is None or claimed.high is None:
             return claimed.reason or Message("gate.not_enough_data")
         digits = _digits(threshold, claimed.low, claimed.high)
@@ -302,7 +444,7 @@ class _Rule:
             yield Message("gate.skipped", n=conclusion.skipped)
         if conclusion.left_out:
             yield Message("gate.common_prompts", n=conclusion.left_out)
-        if self._options.missing == "half" and (counts.invalid or conclusion.skipped):
+        if self._options.limits.missing == "half" and (counts.invalid or conclusion.skipped):
             yield Message("gate.missing_half")
         if rate.worst_case is not None and not conclusion.by_people:
             worst = rate.worst_case
@@ -315,12 +457,12 @@ class _Rule:
             yield Message("gate.not_finished", pending=conclusion.pending, n=conclusion.pairs)
 
 
-def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:
+def _ruling(low: float | None, high: float | None, required: Requirement) -> Ruling:
     if low is None or high is None:
         return "undecided"
-    if low > threshold:
+    if low > required.rate or (required.at_least and low == required.rate):
         return "pass"
-    return "fail" if high < threshold else "undecided"
+    return "fail" if high < required.rate else "undecided"
 
 
 def _digits(threshold: float, *bounds: float) -> int:
@@ -362,15 +504,18 @@ def junit_xml(gate: GateReport) -> bytes:
     root = ET.Element("testsuites", {"name": "evenhand gate", **counts})
     suite = ET.SubElement(root, "testsuite", {"name": name, **counts, "time": "0"})
     settings = ET.SubElement(suite, "properties")
+    assumed = gate.assume_accuracy
     for key, value in (
-        ("minWinRate", f"{gate.min_win_rate:g}"),
+        *([] if gate.min_win_rate is None else [("minWinRate", f"{gate.min_win_rate:g}")]),
+        ("require", ", ".join(gate.require)),
+        *([("assumeAccuracy", f"{assumed:g}")] if assumed is not None else []),
         ("alpha", f"{gate.alpha:g}"),
         ("side", gate.side),
         ("ties", gate.ties),
     ):
         ET.SubElement(settings, "property", {"name": key, "value": value})
     for check in gate.checks:
-        _add_test(suite, check, of=name)
+        _add_test(suite, check, of=name, several=len(gate.require) > 1)
     if not gate.checks:
         case = ET.SubElement(
             suite, "testcase", {"classname": name, "name": plain(gate.run), "time": "0"}
@@ -382,11 +527,14 @@ def junit_xml(gate: GateReport) -> bytes:
     return whole + b"\n"
 
 
-def _add_test(suite: ET.Element, check: GateCheck, *, of: str) -> None:
+def _add_test(suite: ET.Element, check: GateCheck, *, of: str, several: bool) -> None:
+    name = f"{check.sides}, by {check.judge}"
+    if several:
+        name = f"{check.requirement}: {name}"
     case = ET.SubElement(
         suite,
         "testcase",
-        {"classname": of, "name": plain(f"{check.sides}, by {check.judge}"), "time": "0"},
+        {"classname": of, "name": plain(name), "time": "0"},
     )
     line = plain(check.line)
     if check.ruling == "pass":

@@ -190,8 +190,8 @@ class _Judged:
 
     An undecided pair is half, which is right where position decided; or noise hid a preference
     that the half count understates by up to sqrt(1 - 2I), where I is the share of pairs whose
-    orders disagree (see `win_rate.stretch`). Nobody knows which, and it need not be the same in
-    both runs.
+    orders disagree: passes that each err by chance. Nobody knows which, and it need not be the same
+    in both runs.
     """
 
     def __init__(

@@ -103,6 +103,9 @@ class WinRate(Model):
     row_rate: float | None = None  # weighs rows, where prompts have unequal numbers of them
     low: float | None
     high: float | None
+    half_low: float | None = None  # the ends with inconsistent pairs as half, before they move out
+    half_high: float | None = None
+    decided_share: float = 0.0  # of a prompt's pairs those with a winner, on average
     method: Method | None
     clustered: bool
     decided: int = 0  # pairs in which both orders named the same winner
@@ -229,6 +232,9 @@ def win_rate(
         row_rate=plain.row_mean(own) if ends else None,
         low=low,
         high=high,
+        half_low=ends.half_low if ends else None,
+        half_high=ends.half_high if ends else None,
+        decided_share=ends.decided_share() if ends else 0.0,
         method=ends.method if ends else None,
         clustered=not table.independent,
         decided=table.decided,
@@ -249,15 +255,15 @@ def win_rate(
 def stretch(low: float, disagreement: float) -> float:
     """The lower end that the true preference may have, where that of the half count is `low`.
 
-    Passes that each err with a chance e leave 1 - 2e of a preference in the half count, and
-    disagree in I = 2e(1 - e) of the pairs that they decide: 1 - 2e is sqrt(1 - 2I). Position in
-    the place of noise leaves more, 1 - I, and errors towards ties (1 - e)^2, no less either.
+    A judge that flips a coin on a share c of the pairs leaves 1 - c of a preference in the half
+    count, and its orders disagree in I = c/2 of the pairs that they decide: 1 - c is 1 - 2I. Other
+    faults leave more: passes that each err by chance sqrt(1 - 2I), position 1 - I.
     """
     if low >= 0.5:
         return low
     if disagreement >= 0.5:
         return 0.0
-    return rate_of_difference(-min(1.0, (1 - 2 * low) / math.sqrt(1 - 2 * disagreement)))
+    return rate_of_difference(-min(1.0, (1 - 2 * low) / (1 - 2 * disagreement)))
 
 
 def stretch_estimated(
@@ -266,12 +272,12 @@ def stretch_estimated(
     """The same where the disagreement was estimated on other pairs than the half count.
 
     `difference` is 1 - 2·rate of the half count and `upper` its limit; the disagreement comes with
-    its upper limit too. The limit of their ratio, difference / sqrt(1 - 2I), is recovered from the
+    its upper limit too. The limit of their ratio, difference / (1 - 2I), is recovered from the
     limits of its two parts (Donner and Zou, 2012).
     """
     if most_disagreement >= 0.5:
         return 0.0
-    left, least_left = math.sqrt(1 - 2 * disagreement), math.sqrt(1 - 2 * most_disagreement)
+    left, least_left = 1 - 2 * disagreement, 1 - 2 * most_disagreement
     within = least_left * (2 * left - least_left)
     spread = ((left - least_left) * difference) ** 2 + within * (upper - difference) ** 2
     return rate_of_difference(-min(1.0, (left * difference + math.sqrt(spread)) / within))
@@ -431,8 +437,9 @@ class _Ends:
         self._worst = 0.0 if ties == "wins" else 0.5  # of a pair whose orders differ
         self._doubts: dict[Doubt, None] = {}
         below, above = (tested.low, 1 - tested.high) if tested else (None, None)
-        self.low = self._lower(_Counting(ties), below)
-        self.high = 1 - self._lower(_Counting(ties, mirrored=True), above)
+        self.low, self.half_low = self._lower(_Counting(ties), below)
+        down, half = self._lower(_Counting(ties, mirrored=True), above)
+        self.high, self.half_high = 1 - down, 1 - half
         self.method: Method = tested.method if tested else self._method()
         self.doubts = tuple(self._doubts)
 
@@ -443,7 +450,14 @@ class _Ends:
         test = sign_flip_test(*self._differences(scores, fill))
         return test.model_copy(update={"alpha": round(1 - self._level, 12)})
 
-    def _lower(self, counting: _Counting, tested: float | None) -> float:
+    def decided_share(self) -> float:
+        wins = np.zeros(_KINDS)
+        wins[[*_NAMED[0], *_NAMED[1]]] = 1.0
+        values, times = self._differences((wins + 1) / 2, 0.5)
+        return float(values @ times) / float(times.sum()) if times.sum() else 0.0
+
+    def _lower(self, counting: _Counting, tested: float | None) -> tuple[float, float]:
+        """The end, and that of the half count alone."""
         fill = self._fill()
         worst = self._worst
         counted = counting.scores(flip=worst, unknown=fill)
@@ -456,7 +470,7 @@ class _Ends:
         if tested is not None:
             low = tested if fill is None else min(low, tested)
         if self._ties == "wins" and not self._table.drawn:
-            return low
+            return low, low
         if self._table.averaged and self._ties != "wins":
             # An average of two choices that contradict each other may be all position.
             halved = counting.scores(flip=0.5, unknown=fill, as_averaged=False)
@@ -464,7 +478,7 @@ class _Ends:
         if low >= 0.5:
             # A claim above one half needs no more: a judge that cannot tell stays at one half,
             # and without inconsistent pairs the end would be higher.
-            return low
+            return low, low
         if self._table.drawn:
             end = min(low, self._drawn_end(low, self._mean(counted, fill)))
         else:
@@ -474,7 +488,7 @@ class _Ends:
             if few or self._table.ties >= self._table.decided:  # fewer count, and are not the point
                 self._doubts["drawn_order" if few else "ties"] = None
             end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
-        return end
+        return end, low
 
     def _both_orders_end(self, low: float, left_out: Floats, fill: float | None) -> float:
         end = low

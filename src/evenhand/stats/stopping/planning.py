@@ -83,14 +83,14 @@ def half_count_threshold(threshold: float, flip_share: float) -> float:
     """
     if threshold >= 0.5:
         return threshold
-    return 0.5 - (0.5 - threshold) * math.sqrt(max(0.0, 1 - 2 * flip_share))
+    return 0.5 - (0.5 - threshold) * max(0.0, 1 - 2 * flip_share)
 
 
 def gate_power(pairs: float, shares: OutcomeShares, *, threshold: float, alpha: float) -> float:
     """The chance that a gate at `threshold` passes, by the normal approximation of its score test.
 
-    Below 0.5 the threshold moves with the flip share that is observed; the delta method takes
-    its variance and its curvature into account. The bound that leaves inconsistent pairs out is
+    Below 0.5 the threshold moves with the flip share that is observed, and the variance of that
+    is taken into account. The bound that leaves inconsistent pairs out is
     never the stricter one. A number of pairs may be fractional, as a design effect makes it.
     """
     lead = shares.wins - shares.losses
@@ -107,10 +107,9 @@ def gate_power(pairs: float, shares: OutcomeShares, *, threshold: float, alpha: 
     if flips >= 0.5:
         return even
     null = 2 * half_count_threshold(threshold, flips) - 1
-    slope = (1 - 2 * threshold) / math.sqrt(1 - 2 * flips)
+    slope = 2 * (1 - 2 * threshold)
     flip_variance = flips * (1 - flips) / (1 - shares.ties)
     variance += slope * (slope * flip_variance + 2 * lead * flips / (1 - shares.ties))
-    lead -= slope * flip_variance / (2 * (1 - 2 * flips) * pairs)
     below = _score_power(pairs, shares, lead=lead, variance=variance, null=null, alpha=alpha)
     return max(below, even)  # a bound above 0.5 passes whatever the flip share
 
@@ -129,7 +128,7 @@ def drawn_gate_power(
     if threshold >= 0.5 or most >= 0.5:
         return even
     wanted, lead = 1 - 2 * threshold, shares.wins - shares.losses
-    left, least_left = math.sqrt(1 - 2 * flips), math.sqrt(1 - 2 * most)
+    left, least_left = 1 - 2 * flips, 1 - 2 * most
     variance = max(0.0, shares.wins + shares.losses - lead * lead)
     # The score test takes the variance at the bound that the count has to pass.
     halves = max(0.0, 1 - shares.wins - shares.losses)

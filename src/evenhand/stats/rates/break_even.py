@@ -1,0 +1,38 @@
+"""How often a judge has to be right on the pairs that it decides for a claim to hold."""
+
+from __future__ import annotations
+
+import math
+
+from evenhand.contract.model import Model
+
+
+class BreakEven(Model):
+    """Accuracies on decided pairs: `balanced` where the judge's errors favour neither side,
+    `one_sided` where every one of them favours the claim. None: no accuracy is enough."""
+
+    balanced: float | None
+    one_sided: float | None
+
+
+def break_even(low: float, threshold: float, *, decided_share: float) -> BreakEven:
+    """Of the claim that the rate is above the threshold, where `low` is the lower end of the half
+    count and `decided_share` the mean share of decided pairs of a prompt. The claim that it is
+    below is that of the other side.
+
+    Errors that favour neither side leave 2a - 1 of a difference from one half, so that a claim of
+    one half or more needs a judge that beats a coin. Errors that all favour the claim took
+    (1 - a) of the decided pairs from the other side.
+    """
+    if low <= threshold:
+        return BreakEven(balanced=None, one_sided=None)
+    balanced = 0.5
+    if threshold < 0.5:
+        balanced = (1 + max(0.0, 0.5 - low) / (0.5 - threshold)) / 2
+    one_sided = 1 - (low - threshold) / decided_share if decided_share > 0 else None
+    return BreakEven(balanced=balanced, one_sided=one_sided)
+
+
+def rounded_up(accuracy: float) -> float:
+    """To whole percents: a rounded accuracy is never less than what is needed."""
+    return max(0.0, math.ceil(round(100 * accuracy, 9)) / 100)
