@@ -311,28 +311,35 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
     make_run(store, "bad", rows("B" * 20 + "A" * 40))
     make_run(store, "even", rows("B" * 30 + "A" * 30))
     agreed = "of 60 prompts. Both orders agreed in all 60 pairs."
-    counts = "{} won, {} lost, 0 tied, 0 inconsistent, 0 invalid"
+    counts = "{} won, {} lost, 0 tied, 0 inconsistent, 0 invalid; "
+    # Wilson's lower end of 40 of 60 is 0.5406: all errors on one side may be 4 % and no more.
+    even = "holds for any judge better than a coin; if every error favoured {}, it would need 96 % "
+    even += "accuracy"
     for name, code, claim, line in (
         (
             "good",
             0,
             f"new is better than old: 67 % (54 to 77) {agreed}",
             "pass  new against old: win rate 0.67 (0.54 to 0.77, 95 %) is above 0.5; "
-            + counts.format(40, 20),
+            + counts.format(40, 20)
+            + even.format("new"),
         ),
         (
             "bad",
             1,
             f"new is worse than old: 33 % (23 to 46) {agreed}",
             "fail  new against old: win rate 0.33 (0.23 to 0.46, 95 %) is below 0.5; "
-            + counts.format(20, 40),
+            + counts.format(20, 40)
+            + even.format("old"),
         ),
         (
             "even",
             6,
             f"No difference shown between new and old: new at 50 % (38 to 62) {agreed}",
             "undecided  new against old: win rate 0.50 (0.38 to 0.62, 95 %) "
-            "is not significantly different from 0.5; " + counts.format(30, 30),
+            "is not significantly different from 0.5; "
+            + counts.format(30, 30)
+            + "no accuracy of the judge would settle it: more prompts are needed",
         ),
     ):
         ran = run_command("gate", name, *HERE, directory=command.directory)
@@ -376,7 +383,7 @@ def test_gate_obeys_the_limits_of_the_config_file(command: Command, store: Store
     make_run(store, "first", rows("B" * 45 + "A" * 15))
     assert command("gate", "first", *HERE).code == 0
     config = command.directory / "evenhand.toml"
-    config.write_text("[gate]\nmin_win_rate = 0.9\n")
+    config.write_text("[gate]\nmin_win_rate = 0.9\nassume_accuracy = 0.95\n")
     assert command("gate", "first", *HERE).code == 1
     config.write_text("[gate]\nmin_win_rate = 0.7\n")
     assert command("gate", "first", *HERE).code == 6
