@@ -257,15 +257,15 @@ class Transport(Protocol):
 def open_transport(
     endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
 ) -> Transport:
-    """The one that is named; without a name httptools, where it is there and no proxy is."""
-    if name == "httptools" or (name is None and endpoint.proxy is None):
+    """The one that is named; without a name pyreqwest, where it is installed."""
+    if name != "aiohttp":
         try:
-            from evenhand.judges.httptools_transport import HttptoolsTransport
+            from evenhand.judges.pyreqwest_transport import PyreqwestTransport
         except ImportError:
             if name is not None:
-                raise MissingExtra("httptools", "speed") from None
+                raise MissingExtra("pyreqwest", "speed") from None
         else:
-            return HttptoolsTransport(endpoint, headers)
+            return PyreqwestTransport(endpoint, headers)
     from evenhand.judges.aiohttp_transport import AiohttpTransport
 
     return AiohttpTransport(endpoint, headers)
