@@ -27,12 +27,8 @@ from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.registry import JudgeOptions, TransportName
-from evenhand.judges.transport import (
-    MAX_REPLY_BYTES,
-    JudgeEndpoint,
-    Transport,
-    open_transport,
-)
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES
+from evenhand.judges.transport import JudgeEndpoint, Transport, open_transport
 from servers import (
     JudgeServer,
     RawBytes,
