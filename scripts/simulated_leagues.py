@@ -100,6 +100,8 @@ class Course:
     promised_tau: list[Floats] = field(default_factory=list)
     posterior: StrengthPosterior | None = None
     games: Floats | None = None
+    scores: Floats | None = None
+    even_scores: Floats | None = None  # of the calls before `even`
 
     def mean_tau(self) -> Floats:
         return np.array([float(tau.mean()) for tau in self.tau])
@@ -138,8 +140,10 @@ def play(
     look_every: int = 1,
     likelihood: bool = False,
     ties_known: bool = True,
+    even: int = 0,
 ) -> Course:
-    """Ask in batches; a batch is chosen while `in_flight` comparisons are still unanswered."""
+    """Ask in batches; a batch is chosen while `in_flight` comparisons are still unanswered. The
+    first `even` calls are spread evenly, whatever the rule."""
     world = truth.world
     rng = np.random.default_rng(world.seed + 1)
     league = np.arange(world.leagues)[:, None]
@@ -148,7 +152,8 @@ def play(
     tie_break = rng.random(table)
     waiting: list[NDArray[np.int64]] = []
     course = Course()
-    done = 0
+    done = sent = 0
+    evenly = uniform(world.models)
     while True:
         dispersion: Floats | float = 1.0
         if world.tie_weight and ties_known:
@@ -162,13 +167,18 @@ def play(
                 plain = fit_posterior(scores, prior_variance=100.0)
                 course.likelihood_tau.append(true_tau(plain.mean, truth.strengths))
         course.posterior, course.games = posterior, scores + scores.transpose(0, 2, 1)
+        if done == even:
+            course.even_scores = scores.copy()
         if done >= calls:
+            course.scores = scores
             return course
         while len(waiting) * batch <= in_flight:
             flying = asked - course.games
             room = np.maximum(world.prompts - asked, 0)
             room[:, np.arange(world.models), np.arange(world.models)] = 0
-            pairs = rule(posterior, room, batch, flying, tie_break, rng)
+            choose = evenly if sent < even else rule
+            pairs = choose(posterior, room, batch, flying, tie_break, rng)
+            sent += batch
             waiting.append(pairs)
             for pick in range(batch):
                 first, second = pairs[:, pick, 0], pairs[:, pick, 1]

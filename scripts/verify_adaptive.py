@@ -1,10 +1,14 @@
-"""How many calls asking where it matters saves, and whether the stated certainty is true.
+"""How many calls asking where it matters saves, whether the stated certainty is true, and whether
+rank ranges and intervals of scores hold.
 
-    python -m scripts.verify_adaptive [--leagues 500] [--models 20] [--seed 20261116] [--rules]
+    python -m scripts.verify_adaptive [--leagues 200] [--models 20] [--seed 20261116] [--rules]
 
-Both arms rank by the same fit. "Reaches 0.95" is the number of calls at which the mean Kendall
-tau over all leagues, made monotone by isotonic regression, crosses 0.95. `--rules` plays other
-rules of choice instead, one after another. Exit 1 where a limit is missed. Run by `make verify`.
+A budget is spent as `--rank-adaptive` spends it: a uniform share first, then pair by pair. Both
+arms rank by the same fit. "Reaches 0.95" is the budget at which the mean Kendall tau over all
+leagues, made monotone by isotonic regression, crosses 0.95. Ranges are those of 500 leagues of
+equal and of spread models, by the uniform share, by all verdicts (which is wrong) and by the same
+budget spent evenly. `--ranges` measures nothing else; `--rules` plays other rules of choice, one
+after another, without a share. Exit 1 where a limit is missed. Run by `make verify`.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 # The matrices are small: more threads only wait for one another. Set before NumPy is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -39,13 +44,16 @@ from scripts.simulated_leagues import (
     uniform,
 )
 
+from evenhand.runs.stop_rules import uniform_pairs
 from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.adaptive import settling_worth
+from evenhand.stats.ranking.leaderboard import rank_counts
 from evenhand.stats.ranking.posterior import gap_variance
 
 MOST_OF_UNIFORM = 0.70
 TARGET = 0.95
 BUDGETS = (640, 1280, 1920, 3840, 5760, 7680)
+ADAPTIVE_BUDGETS = (1920, 2880, 3840, 7680, 9600, 11520)
 BATCH = 64
 UNIFORM_BATCH = 320  # its choice hangs on nothing, so looks may be farther apart
 # How much less often than stated an order may be right, beyond three standard errors.
@@ -84,7 +92,23 @@ def _number(calls: float | None) -> str:
     return "not reached" if calls is None else f"{calls:,.0f}"
 
 
-def _compare(world: World, *, uniform_calls: int, adaptive_calls: int) -> tuple[Course, Course]:
+def _spend_budgets(truth: Truth, budgets: Sequence[int]) -> tuple[Course, Course]:
+    """What each budget gives at its end, and the course of the largest once its share is asked."""
+    ends = Course()
+    for budget in budgets:
+        even = BATCH * round(uniform_pairs(budget) / BATCH)
+        own = play(truth, adaptive(), calls=budget, batch=BATCH, in_flight=BATCH, even=even)
+        ends.calls.append(own.calls[-1])
+        ends.tau.append(own.tau[-1])
+    asked = even // BATCH - 1
+    own.calls, own.tau = own.calls[asked:], own.tau[asked:]
+    own.promised_tau = own.promised_tau[asked:]
+    return ends, own
+
+
+def _compare(
+    world: World, *, uniform_calls: int, budgets: Sequence[int]
+) -> tuple[Course, Course, Course]:
     truth = Truth.draw(world)
     print(
         f"\n{world.leagues} leagues of {world.models} models, strengths normal with deviation"
@@ -100,11 +124,11 @@ def _compare(world: World, *, uniform_calls: int, adaptive_calls: int) -> tuple[
         in_flight=0,
         likelihood=True,
     )
-    ours = play(truth, adaptive(), calls=adaptive_calls, batch=BATCH, in_flight=BATCH)
-    print("  tau at calls         " + "".join(f"{calls:>8,}" for calls in BUDGETS))
-    for name, course in (("uniform", even), ("adaptive", ours)):
-        print(f"  {name:21}" + "".join(f"{_tau_at(course, calls):>8}" for calls in BUDGETS))
-    return even, ours
+    ends, ours = _spend_budgets(truth, budgets)
+    print("  tau at calls         " + "".join(f"{calls:>8,}" for calls in budgets))
+    for name, course in (("uniform", even), ("adaptive", ends)):
+        print(f"  {name:21}" + "".join(f"{_tau_at(course, calls):>8}" for calls in budgets))
+    return even, ends, ours
 
 
 def _savings(even: Course, ours: Course) -> float | None:
@@ -187,10 +211,10 @@ def _bias(name: str, truth: Truth, course: Course) -> None:
     )
 
 
-def _check_world(world: World, *, uniform_calls: int, adaptive_calls: int) -> list[str]:
+def _check_world(world: World, *, uniform_calls: int, budgets: Sequence[int]) -> list[str]:
     truth = Truth.draw(world)
-    even, ours = _compare(world, uniform_calls=uniform_calls, adaptive_calls=adaptive_calls)
-    share = _savings(even, ours)
+    even, ends, ours = _compare(world, uniform_calls=uniform_calls, budgets=budgets)
+    share = _savings(even, ends)
     missed = []
     if share is None or share > MOST_OF_UNIFORM:
         said = "unknown" if share is None else f"{share:.1%}"
@@ -204,6 +228,93 @@ def _check_world(world: World, *, uniform_calls: int, adaptive_calls: int) -> li
             if not world.tie_weight:
                 _bias(name, truth, course)
     return missed
+
+
+# Rank ranges and intervals of scores, each league analysed as `evenhand rank` does.
+
+MOST_WRONG = 0.05
+WIDEST = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Of many leagues: how often at least one range is wrong, how many ranks beyond one a range
+    holds, and how often a score's interval holds the truth."""
+
+    wrong: float
+    width: float
+    covered: float
+
+    @classmethod
+    def of(cls, strengths: Floats, scores: Floats) -> Ranges:
+        names = [str(place) for place in range(strengths.shape[1])]
+        first, second = np.triu_indices(len(names), 1)
+        wrong, widths, covered = 0, [], []
+        for true, won in zip(strengths, scores, strict=True):
+            ranking = rank_counts(
+                *(names, first, second),
+                wins_a=won[first, second],
+                wins_b=won[second, first],
+                scale="log-odds",
+            )
+            better, worse = (true > true[:, None]).sum(axis=1), (true < true[:, None]).sum(axis=1)
+            right = True
+            for row in ranking.models:
+                place = int(row.model)
+                assert row.rank_low is not None and row.rank_high is not None  # noqa: PT018
+                right &= row.rank_low <= 1 + better[place]
+                right &= row.rank_high >= len(names) - worse[place]
+                widths.append(row.rank_high - row.rank_low)
+                low = -np.inf if row.low is None else row.low
+                high = np.inf if row.high is None else row.high
+                covered.append(low <= true[place] - true.mean() <= high)
+            wrong += not right
+        return cls(wrong / len(strengths), float(np.mean(widths)), float(np.mean(covered)))
+
+
+def check_ranges(leagues: int, *, seed: int, budget: int = 300, batch: int = 10) -> list[str]:
+    """Six equal models, and eight of two spreads."""
+    missed = []
+    print(
+        f"\n{leagues} leagues, {budget} pairs: wrong ranges (nominal 5%), ranks in a range beyond"
+    )
+    print("one, and its share of a uniform design's; intervals of scores that hold (nominal 95%)")
+    for name, strength in (
+        ("6 equal models", np.zeros(6)),
+        ("8 models, 0.29 apart", np.linspace(-1.0, 1.0, 8)),
+        ("8 models, 0.57 apart", np.linspace(-2.0, 2.0, 8)),
+    ):
+        world = World(leagues=leagues, models=len(strength), seed=seed)
+        truth = replace(Truth.draw(world), strengths=np.tile(strength, (leagues, 1)))
+        even = uniform_pairs(budget)
+        flat = play(truth, uniform(world.models), calls=budget, batch=batch, in_flight=0)
+        ours = play(truth, adaptive(), calls=budget, batch=batch, in_flight=batch, even=even)
+        chosen = play(truth, adaptive(), calls=budget, batch=batch, in_flight=batch)
+        wide = Ranges.of(truth.strengths, _known(flat.scores)).width
+        for arm, scores in (
+            ("uniform", flat.scores),
+            ("uniform share of adaptive", ours.even_scores),
+            ("all of adaptive, no share", chosen.scores),
+        ):
+            found = Ranges.of(truth.strengths, _known(scores))
+            print(
+                f"  {name:21} {arm:26} {found.wrong:>6.1%} {found.width:>6.2f}"
+                f" {found.width / wide:>6.2f} {found.covered:>7.1%}",
+                flush=True,
+            )
+            if arm.startswith("uniform share"):
+                # Beyond three standard errors of the nominal share.
+                error = 3 * float(np.sqrt(MOST_WRONG * (1 - MOST_WRONG) / leagues))
+                if found.wrong > MOST_WRONG + error:
+                    missed.append(f"{name}: {found.wrong:.1%} of leagues have a wrong range")
+                if found.width > WIDEST * wide:
+                    missed.append(f"{name}: ranges {found.width / wide:.2f} times as wide")
+    return missed
+
+
+def _known(scores: Floats | None) -> Floats:
+    assert scores is not None
+    return scores
 
 
 def _play_rules(world: World, *, calls: int) -> None:
@@ -228,10 +339,11 @@ def _print_rule(name: str, course: Course, even: Course) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--leagues", type=int, default=500)
+    parser.add_argument("--leagues", type=int, default=200)
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--seed", type=int, default=20261116)
     parser.add_argument("--rules", action="store_true", help="compare rules of choice instead")
+    parser.add_argument("--ranges", action="store_true", help="only ranges and intervals")
     parser.add_argument("--calls", type=int, default=8_000, help="of each rule, with --rules")
     options = parser.parse_args()
     world = World(leagues=options.leagues, models=options.models, seed=options.seed)
@@ -239,14 +351,15 @@ def main() -> int:
         _play_rules(world, calls=options.calls)
         return 0
     began = time.process_time()
-    missed = _check_world(world, uniform_calls=17_600, adaptive_calls=8_960)
-    fewer = replace(world, leagues=max(1, options.leagues * 2 // 5))
-    missed += _check_world(
-        replace(fewer, tie_weight=1.0), uniform_calls=24_000, adaptive_calls=12_160
-    )
-    missed += _check_world(
-        replace(fewer, prompt_deviation=1.0), uniform_calls=28_800, adaptive_calls=14_080
-    )
+    missed = check_ranges(500, seed=options.seed)
+    if not options.ranges:
+        missed += _check_world(world, uniform_calls=17_600, budgets=ADAPTIVE_BUDGETS)
+        fewer = replace(world, leagues=max(1, options.leagues * 2 // 5))
+        for other, calls, budgets in (
+            (replace(fewer, tie_weight=1.0), 24_000, (2880, 3840, 11_520, 13_440, 15_360)),
+            (replace(fewer, prompt_deviation=1.0), 28_800, (3840, 5760, 13_440, 16_320, 19_200)),
+        ):
+            missed += _check_world(other, uniform_calls=calls, budgets=budgets)
     print(f"\n{time.process_time() - began:.0f} s of one processor")
     for line in missed:
         print(f"MISSED: {line}", file=sys.stderr)

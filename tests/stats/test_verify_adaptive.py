@@ -14,6 +14,7 @@ from scripts.simulated_leagues import (
     true_tau,
     uniform,
 )
+from scripts.verify_adaptive import Ranges
 
 
 @pytest.mark.slow
@@ -42,6 +43,25 @@ def test_stated_certainty_of_neighbours_is_about_true() -> None:
     stated, right = neighbour_table(course.posterior, truth.strengths)
     # 440 neighbours: a standard error of the share is at most 0.5 / √440 = 0.024.
     assert float(stated.mean()) == pytest.approx(float(right.mean()), abs=4 * 0.024)
+
+
+def test_ranges_hold_by_the_uniform_share_and_not_by_what_was_chosen() -> None:
+    """Six equal models: a range that leaves out a rank is wrong. Of 80 leagues a nominal 5 % are 4,
+    and 10 are three standard errors (√(80 · 0.05 · 0.95) = 1.9) more."""
+    truth = Truth.draw(World(leagues=80, models=6, deviation=0.0, seed=5))
+    ours = play(truth, adaptive(), calls=300, batch=20, in_flight=20, even=200)
+    assert ours.even_scores is not None
+    assert ours.scores is not None
+    # Every pair is in the share 13 or 14 times: 200 over 15.
+    games = (ours.even_scores + ours.even_scores.transpose(0, 2, 1))[:, *np.triu_indices(6, 1)]
+    assert set(np.unique(games)) == {13.0, 14.0}
+    share = Ranges.of(truth.strengths, ours.even_scores)
+    assert share.wrong * 80 <= 10
+    # 480 scores: 0.95 less three standard errors of dependent ones.
+    assert share.covered > 0.90
+    chosen = play(truth, adaptive(), calls=300, batch=20, in_flight=20)
+    assert chosen.scores is not None
+    assert Ranges.of(truth.strengths, chosen.scores).wrong > 0.15
 
 
 def test_uniform_pairing_asks_every_pair_equally_often() -> None:
