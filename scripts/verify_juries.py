@@ -1,12 +1,17 @@
 """Is a jury of recorded judges as right as its best member, and what is known without labels?
 
-    python -m scripts.verify_juries [--panels 10] [--seed 0] [DATA_DIR]
+    python -m scripts.verify_juries [--panels 10] [--later 14] [--seed 0] [DATA_DIR]
 
 Judges are replayed into a store. Panels of 3, 4 and 5 of them are drawn, so many of each size, and
 each goes through what `evenhand jury` does: rules are learned and chosen inside splits by prompt,
-and compared with what is undecided as half. Prints the table of docs/calibration.md. Exits 1 where
-a default is worse than its best member by more than its interval, or where the error that evenhand
-reports of the estimate without labels is not the one measured here. Run by `make verify`.
+and compared with what is undecided as half. Prints the table of docs/calibration.md.
+
+The rules were built on the panels of seed 0, and the gain that a rule needs was set on those of
+seeds 1 to 8; the panels "drawn later" (14 of each size) had no part in either, though they hold the
+same judges and pairs. The last two sets had no part in anything. Exits 1 where more panels are
+worse than their best member beyond the interval than chance makes of equals (2.5%), or where the
+error that evenhand reports of the estimate without labels is not the one measured here. Run by
+`make verify`.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ from evenhand.trust.jury import JuryReport, evaluate_jury
 from evenhand.trust.panels import poll_jury
 
 SIZES = (3, 4, 5)
+LATER_SEED = 20261118
+MOST_BEYOND = 0.025
 LLMBAR = {
     "LLMBar Natural": ("llmbar_natural",),
     "LLMBar adversarial": ("llmbar_neighbor", "llmbar_gptinst"),
@@ -126,18 +133,23 @@ def llmbar_judges(data: Path) -> list[Path]:
     ]
 
 
-def panels(data: Path, path: Path, *, each: int, seed: int) -> Iterator[tuple[str, Panel]]:
-    rng = np.random.default_rng(seed)
+def panels(
+    data: Path, path: Path, *, each: int, later: int, seed: int
+) -> Iterator[tuple[str, Panel]]:
+    draws = (
+        ("", each, np.random.default_rng(seed)),
+        (", drawn later", later, np.random.default_rng(LATER_SEED)),
+    )
     for name, sets in LLMBAR.items():
         runs = [
             replay(data, path, f"{name} {place}", sets, f"replay:{judge}")
             for place, judge in enumerate(llmbar_judges(data))
         ]
         with open_store(path) as store:
-            for size in SIZES:
-                for _ in range(each):
+            for when, number, rng in draws:
+                for size in np.repeat(SIZES, number):
                     drawn = rng.choice(len(runs), size, replace=False)
-                    yield name, tried(store, [runs[one] for one in drawn])
+                    yield name + when, tried(store, [runs[one] for one in drawn])
     for name, (sets, pattern, rules) in OTHERS.items():
         judges = [f"replay:{one}" for one in sorted((data / "judgments").glob(pattern))]
         judges += rules
@@ -179,10 +191,30 @@ def print_table(found: dict[str, list[Panel]]) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
+def sum_up(name: str, some: list[Panel]) -> bool:
+    """Says whether more are worse beyond their interval than chance makes."""
+    beyond = [panel for panel in some if panel.default[2] < 0]
+    behind = [-100 * panel.hindsight for panel in some if panel.hindsight < 0]
+    worse = [panel.default[0] for panel in some if panel.default[0] < 0]
+    print(
+        f"\n{len(some)} panels {name}: the default is worse than the best member in {len(worse)},"
+        f" by at most {-100 * min(worse, default=0):.1f} points, beyond its interval in"
+        f" {len(beyond)}, and better beyond it in {sum(panel.default[1] > 0 for panel in some)};"
+        f" worse than the member that was the best in hindsight in {len(behind)}, by at most "
+        f"{max(behind, default=0):.1f} points; with what is undecided as not right in "
+        f"{sum(panel.right < 0 for panel in some)}"
+    )
+    missed = len(beyond) > MOST_BEYOND * len(some)
+    for panel in beyond:
+        print(f"{'MISSED ' * missed}{', '.join(panel.judges)}: {panel.default}, {panel.picked}")
+    return missed
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     options.add_argument("data", nargs="?", type=Path, default=DATA)
     options.add_argument("--panels", type=int, default=10)
+    options.add_argument("--later", type=int, default=14, help="panels of each size, drawn later")
     options.add_argument("--seed", type=int, default=0)
     chosen = options.parse_args(arguments)
     if not (chosen.data / "procedures").is_dir():
@@ -191,23 +223,17 @@ def main(arguments: list[str] | None = None) -> int:
     found: dict[str, list[Panel]] = {}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "runs.db"
-        for name, panel in panels(chosen.data, path, each=chosen.panels, seed=chosen.seed):
+        for name, panel in panels(
+            chosen.data, path, each=chosen.panels, later=chosen.later, seed=chosen.seed
+        ):
             found.setdefault(name, []).append(panel)
     print(f"seed {chosen.seed}; points of accuracy with what is undecided as half\n")
     print_table(found)
-    every = [panel for each in found.values() for panel in each]
-    beyond = [panel for panel in every if panel.default[2] < 0]
-    for panel in beyond:
-        print(f"MISSED {', '.join(panel.judges)}: {panel.default}, {panel.picked}")
-    behind = [-100 * panel.hindsight for panel in every if panel.hindsight < 0]
-    print(
-        f"\n{len(every)} panels: the default is worse than the best member in "
-        f"{sum(panel.default[0] < 0 for panel in every)}, beyond its interval in {len(beyond)}, "
-        f"and better beyond it in {sum(panel.default[1] > 0 for panel in every)}; worse than the "
-        f"member that was the best in hindsight in {len(behind)}, by at most "
-        f"{max(behind, default=0):.1f} points; with what is undecided as not right in "
-        f"{sum(panel.right < 0 for panel in every)}"
-    )
+    later = [panel for name, each in found.items() if "later" in name for panel in each]
+    every = [panel for name, each in found.items() if "later" not in name for panel in each]
+    missed = False
+    for name, some in (("built with, and other sets", every), ("drawn later", later)):
+        missed |= sum_up(name, some)
     error = float(np.mean([abs(panel.free_error) for panel in every]))
     high = sum(panel.free_error > 0 for panel in every)
     judges = np.array([each for panel in every for each in panel.free_judges])
@@ -220,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not measured and (chosen.panels, chosen.seed) == (10, 0):
         print(f"MISSED evenhand reports {PANELS_TRIED}, {MEAN_ERROR}, {TOO_HIGH}")
         return 1
-    return 1 if beyond else 0
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
