@@ -53,7 +53,7 @@ _SMALLEST_CHANCE = 1e-12
 _NO_SCATTER = 1e-9
 # Standard errors of its gain over the best member that a rule needs: a paired test at 2.5%. With
 # none, one panel in five of recorded judges did worse than its best member; with two, one in
-# eighteen, for a fifth of the gain (scripts/verify_juries).
+# eighteen, for a sixth of the gain (docs/calibration.md).
 _CLEAR = 2.0
 # Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
 MOST_JUDGES = 22
