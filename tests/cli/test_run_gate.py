@@ -128,6 +128,7 @@ def test_config_file_and_alpha_hold_for_the_gate(
         (("--junit", "gate.xml"), "--junit belongs to --gate; give both, or neither"),
         (("--alpha", "0.1"), "--alpha belongs to --until-decided or --gate; give both, or neither"),
         (("--gate", "--corrected", "--ties", "wins"), "counts ties as half, not wins"),
+        (("--gate", "--min-win-rate", "1.5"), "less than or equal to 1"),
         (("--gate", "--escalate", "openai:m"), "--gate rules on one run and --escalate makes "),
         (("--gate", "--junit", "no/folder/gate.xml"), "no such file or directory"),
     ],
@@ -141,6 +142,17 @@ def test_what_does_not_go_with_a_gate_is_refused_before_anything_is_asked(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert server.requests == []
+
+
+def test_dry_run_leaves_the_files_of_an_earlier_gate(
+    command: Command, start_server: StartServer
+) -> None:
+    write_sides(old="b", new="a")
+    Path("gate.xml").write_text("kept", "utf-8")
+    judge = judged_by(start_server(adds_up))
+    build = ("run", *FILES, *CRITERIA, *judge, *HERE, "--gate", "--junit", "gate.xml")
+    assert command(*build, "--dry-run").code == 0
+    assert Path("gate.xml").read_text("utf-8") == "kept"
 
 
 def test_every_option_of_a_gate_is_one_of_run_and_of_ab(command: Command) -> None:

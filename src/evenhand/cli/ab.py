@@ -157,7 +157,7 @@ def ab(
     drawn = orders.draw(seed=seed, no_swap=rules.no_swap)
     stopping = StopChoices(until_decided=until_decided, alpha=alpha, seed=seed)
     ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None, gated=gate)
-    asked_for = asked_gate(gate, gating, shared=("alpha", "max_skipped"))
+    asked_for = asked_gate(gate, gating, dry_run=dry_run, shared=("alpha", "max_skipped"))
     set_up = load_settings().gate.max_skipped
     allowed = first_given(gating.counting.max_skipped, set_up, _MAY_LACK_ANSWERS)
     mapped = mapped_columns(columns)

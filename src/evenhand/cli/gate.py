@@ -51,7 +51,10 @@ class GateChoices:
     min_win_rate: Annotated[
         float | None,
         typer.Option(
-            "--min-win-rate", help="What the win rate has to be above, from 0 to 1. Default: 0.5."
+            "--min-win-rate",
+            min=0,
+            max=1,
+            help="What the win rate has to be above, from 0 to 1. Default: 0.5.",
         ),
     ] = None
     require: Annotated[
@@ -80,6 +83,8 @@ class GateChoices:
         float | None,
         typer.Option(
             "--max-inconsistent",
+            min=0,
+            max=1,
             help="Undecided where the orders chose differently in a larger share of pairs.",
         ),
     ] = None
@@ -186,11 +191,16 @@ GateFlag = Annotated[
 
 
 def asked_gate(
-    flag: bool, choices: GateChoices, *, shared: tuple[str, ...] = ("alpha",)
+    flag: bool,
+    choices: GateChoices,
+    *,
+    dry_run: bool,
+    shared: tuple[str, ...] = ("alpha",),
 ) -> GateChoices | None:
     """None without --gate, to which the options belong but those that the command shares."""
     if flag:
-        choices.begin()
+        if not dry_run:
+            choices.begin()
         return choices
     for name, option in given_options(choices):
         if name not in shared:

@@ -323,7 +323,7 @@ def run(
         )
     if gate and escalate:
         raise InputError(Message("command.gate_one_judgment"))
-    asked_for = asked_gate(gate, gating)
+    asked_for = asked_gate(gate, gating, dry_run=dry_run)
     named += escalate or []
     configs = [config_of(each, alone=len(named) == 1) for each in named]
     drawn = ordering.draw(seed=stopping.seed, no_swap=rules.no_swap)
