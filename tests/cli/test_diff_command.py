@@ -6,6 +6,7 @@ import pytest
 
 import evenhand
 from command_line import Command
+from evenhand.contract import Winner
 from evenhand.store import Store
 from stored_runs import Row, make_run, says
 
@@ -34,10 +35,15 @@ def test_a_diff_begins_with_its_sentence_and_shows_flow_and_pairs(
     ran = command("diff", "before", "after", "--limit", "2", *HERE)
     assert (ran.code, ran.err) == (0, "")
     said = " ".join(ran.out.split())
+    # Two judges: which of them is right comes first.
     assert said.startswith(
+        "judge-after is right more often than judge-before: on 100 % instead of 60 % of 20 "
+        "labelled pairs, a change of +40.0 points (+"
+    )
+    assert (
         "B is preferred more often by judge-after than by judge-before: 8 of 20 pairs changed, 8 "
         "towards B; the difference is +40.0 points (+"
-    )
+    ) in said
     for part in (
         "first run before, judge judge-before",
         "pairs 20 pairs in both, 20 judged",
@@ -78,3 +84,24 @@ def test_python_gives_the_same(judged: Store) -> None:
         "before", "after", store=judged, options=evenhand.DiffOptions(towards="A")
     )
     assert (found.change.towards_b, found.flipped_in_all) == (8, 0)
+
+
+def test_a_judge_that_is_right_far_less_often_is_the_headline(
+    command: Command, store: Store
+) -> None:
+    """By win rates nothing moves: B wins as often as A by either judge. 70 of 100 are right by the
+    first, and 5 by the second, as GPT-4 and ChatGPT are on LLMBar's Neighbor."""
+    for name, right in (("strong", 70), ("weak", 5)):
+        rows = []
+        for n in range(100):
+            label: Winner = "A" if n % 2 else "B"
+            other = "B" if label == "A" else "A"
+            answer = says(label if n < right else other if n % 10 < 6 else "TIE")
+            rows.append(Row(f"q{n}", answer, label=label))
+        make_run(store, name, rows, judges=(name,))
+    ran = command("diff", "strong", "weak", "--limit", "0", *HERE)
+    said = " ".join(ran.out.split())
+    assert said.startswith(
+        "weak is right less often than strong: on 5 % instead of 70 % of 100 labelled pairs, a "
+        "change of -65.0 points"
+    )

@@ -133,3 +133,26 @@ def test_an_unfinished_run_keeps_the_judges_claim_with_a_note(
     shown = command("report", "open", "--json", *HERE).json
     assert shown["conclusions"][0]["claimed"]["estimator"] == "judge"
     assert any("do not correct this run" in note for note in shown["notes"])
+
+
+def test_a_benchmark_whose_sides_are_no_models_is_about_the_judge(
+    command: Command, store: Store
+) -> None:
+    # Labels and verdicts name B in half of the pairs; 213 of 300 are right.
+    even: tuple[tuple[int, str, Winner], ...] = (
+        *((107, "B", "B"), (43, "B", "A")),
+        *((44, "A", "B"), (106, "A", "A")),
+    )
+    make_run(store, "bench", pairs(*even, model_a=None, model_b=None))
+    said = told(command("report", "bench", *HERE))
+    # Wilson's interval of 213 of 300 is 0.656 to 0.758.
+    assert "The judge is right on 71 % (66 to 76) of 300 labelled pairs." in said
+    assert "That is better than a coin (50 %)." in said
+    # All responses are of one length, so that the longer one names no winner.
+    assert "That is better than taking the longer answer (0 %)." in said
+    shown = command("report", "bench", "--json", *HERE).json["conclusions"][0]
+    assert shown["accuracy"]["accuracy"]["value"] == pytest.approx(0.71)
+    # Where most pairs have no label, A and B are what the run is about.
+    few = pairs((149, "B", "B"), (151, "B", None), model_a=None, model_b=None)
+    make_run(store, "few", few)
+    assert "B is better than A" in told(command("report", "few", *HERE))

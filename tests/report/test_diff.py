@@ -166,7 +166,10 @@ def test_labels_tell_how_agreement_changed(store: Store) -> None:
     assert found.agreement is not None
     assert (found.agreement.first.part, found.agreement.second.part) == (46 + 40, 46 + 50)
     assert found.agreement.change.value == pytest.approx(0.1)
-    assert "Accuracy by labels changed by +10.0 points (+" in found.sentence
+    assert found.sentence.startswith(
+        "two is right more often than one: on 96 % instead of 86 % of 100 labelled pairs, a change "
+        "of +10.0 points (+"
+    )
 
 
 def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:

@@ -105,7 +105,7 @@ def show_diff(console: Console, found: RunDiff) -> None:
     matched = found.matched
     pairs = matched.content + matched.texts + matched.id + matched.prompt
     lines.append(("pairs", f"{counted(pairs, 'pair')} in both, {number(change.pairs)} judged"))
-    if test is not None and found.messages[0].code != "diff.several_models":
+    if test is not None and all(each.code != "diff.several_models" for each in found.messages):
         to = f"{number(test.wins_b)} towards B, {number(test.wins_a)} towards A"
         by = "" if test.by == "pair" else ", counted by prompt"
         lines.append(("flips", f"{to}, {p_value(test.p_value)} (exact sign test{by})"))

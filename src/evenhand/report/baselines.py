@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,21 @@ class PeopleBaseline(Model):
     judge_agreement: EstimatedShare
 
 
+Standing = Literal["better", "no better", "open"]
+
+
+def standing(baseline: Baseline) -> Standing:
+    """By the interval of the judge's lead: above zero it is better, below a useful lead it is not;
+    an interval that holds both says nothing yet."""
+    lead, useful = baseline.lead, baseline.useful_lead
+    if lead is None or lead.low is None or lead.high is None or useful is None:
+        return "open"
+    if lead.low > 0:
+        return "better"
+    # Nothing can be better than what is always right.
+    return "no better" if lead.high < useful or useful <= 0 else "open"
+
+
 def baselines(
     known: AuditRows, people: PeopleBaseline | None, *, level: float
 ) -> Iterator[Baseline]:
@@ -247,3 +262,29 @@ def _once_a_pair(votes: ItemVotes) -> ItemVotes:
     kept = np.zeros(votes.row.size, dtype=np.bool_)
     kept[first] = True
     return votes.only(kept)
+
+
+# A run over a labelled benchmark, whose A and B are no models: what it is about is the judge.
+
+# Of the judged pairs, how many the data has to label.
+BENCHMARK_SHARE = 0.5
+
+
+class JudgeAccuracy(Model):
+    """How often the judge is right on the labelled pairs, and what reads nothing gets on them."""
+
+    accuracy: EstimatedShare
+    baselines: tuple[Baseline, ...]
+
+
+def benchmark_accuracy(columns: OutcomeColumns, *, level: float) -> JudgeAccuracy | None:
+    """None where the data does not label at least half of the judged pairs."""
+    rows = AuditRows.of(columns)
+    known = rows.only(rows.labelled)
+    if not known.numbers.size or known.numbers.size < BENCHMARK_SHARE * rows.numbers.size:
+        return None
+    right = known.verdicts == known.labels
+    return JudgeAccuracy(
+        accuracy=share_of_rows(right, known.prompts, level=level, unit="labelled pair"),
+        baselines=tuple(baselines(known, None, level=level)),
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence, render
+from evenhand.report.baselines import COIN, CONSTANT, LONGER, JudgeAccuracy, standing
 from evenhand.report.labelled import PeopleCounts, missing_labels
 from evenhand.report.win_rates import ConclusionLimits, LabelRecord, SideRate
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
@@ -19,6 +20,8 @@ from evenhand.stats.rates.position_bias import PositionBias
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import Conclusion
+
+_BASELINES = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 
 Blocked: TypeAlias = Literal["claim", "pass", "fail"]
 Estimator: TypeAlias = Literal["judge", "corrected"]
@@ -239,7 +242,11 @@ def _called(conclusion: Conclusion) -> dict[str, str]:
 
 
 def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
-    """What is claimed, from how many prompts and how sure; or what speaks against it."""
+    """What is claimed, from how many prompts and how sure; or what speaks against it. Of a labelled
+    benchmark: how often the judge is right."""
+    if conclusion.accuracy is not None and conclusion.accuracy.accuracy.value is not None:
+        yield from _accuracy(conclusion.accuracy)
+        return
     claimed, rate = conclusion.claimed, conclusion.win_rate
     low, high = claimed.low, claimed.high
     known = low is not None and high is not None
@@ -268,6 +275,8 @@ def _cleared(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Messa
     """Whose rate it is where it is people's; what would have held the claim back, and why it does
     not."""
     labelled = conclusion.labelled
+    if conclusion.accuracy is not None:
+        return
     if conclusion.by_people and labelled is not None:
         counts = labelled.counts.model_dump(by_alias=False)
         whole = labelled.drawn == "every pair"
@@ -289,6 +298,22 @@ def _judge_alone(conclusion: Conclusion) -> Message:
     if rate.rate is None:
         return Message("labelled.judge_unknown")
     return Message("labelled.judge_alone", rate=rate.rate, low=rate.low, high=rate.high)
+
+
+def _accuracy(found: JudgeAccuracy) -> Iterator[Message]:
+    share = found.accuracy
+    ends = {"share": share.value, "low": share.low, "high": share.high}
+    yield Message("benchmark.right", n=share.of, **ends)
+    for each in found.baselines:
+        name = Message(f"benchmark.{_BASELINES[each.name]}")
+        values = {"name": name, "share": each.accuracy.value or 0.0}
+        match standing(each):
+            case "better":
+                yield Message("benchmark.better", **values)
+            case "no better":
+                yield Message("benchmark.no_better", **values)
+            case _:
+                yield Message("benchmark.open", **values)
 
 
 def claim_message(claimed: ClaimedRate, names: tuple[str, str]) -> Message:

@@ -16,6 +16,7 @@ from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_message
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Abstentions, count_abstentions
+from evenhand.report.baselines import JudgeAccuracy, benchmark_accuracy
 from evenhand.report.claims import Blocked, ClaimedRate, Hold, settled, trust_messages
 from evenhand.report.families import (
     FamilyEffect,
@@ -105,6 +106,8 @@ class Conclusion(Model):
     position: PositionBias
     labels: LabelRecord | None = None
     labelled: LabelledRate | None = None
+    # Of a labelled benchmark, whose A and B name no models.
+    accuracy: JudgeAccuracy | None = None
     padding: PaddingRecord | None = None  # where length may explain the claim
     skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
     left_out: int = 0  # prompts that one of the two did not answer, by --prompts common
@@ -356,6 +359,9 @@ class _Reader:
                 position=position,
                 labels=labels,
                 labelled=labelled,
+                accuracy=benchmark_accuracy(columns, level=wanted.level)
+                if [each.models for each in met] == [(None, None)]
+                else None,
                 skipped=known.absent,
                 left_out=self._without_partner(matchup) if self._run.on_common_prompts else 0,
                 both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,

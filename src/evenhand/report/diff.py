@@ -393,6 +393,11 @@ def _messages(
     one, two = (_called(each, sides) for each in sides)
     called = {"first": one, "second": two, "model": model}
     few = {"first": one, "second": two}
+    # Of two judges the question is which is right more often, where labels can tell.
+    judges = sides[0].judge.id != sides[1].judge.id
+    leads = agreement is not None and judges and agreement.change.value is not None
+    if agreement is not None and leads:
+        yield _accuracy(agreement, few)
     low, high, difference = change.low, change.high, change.difference
     if difference is None or low is None or high is None:
         if change.valid < FEWEST_PAIRS:
@@ -419,12 +424,29 @@ def _messages(
             yield from _moved(change, model)
             if change.doubts:
                 yield Message(f"diff.doubt_{change.doubts[0]}")
-    if agreement is not None and agreement.change.value is not None:
+    if agreement is not None and not leads and agreement.change.value is not None:
         found = agreement.change
         values = {"low": _points(found.low or 0.0), "high": _points(found.high or 0.0)}
         points = _points(found.value or 0.0)
         code = "agreement" if agreement.prompts == agreement.labels else "agreement_by_prompt"
         yield Message(f"diff.{code}", n=agreement.labels, difference=points, **values)
+
+
+def _accuracy(agreement: AgreementChange, called: dict[str, str]) -> Message:
+    """Which of two judges is right more often by the labels, or that none is shown to be."""
+    change = agreement.change
+    towards = change.beyond(0.0)
+    code = "same" if towards is None else "more" if towards == "first" else "less"
+    return Message(
+        f"diff.accuracy_{code}",
+        **called,
+        n=agreement.labels,
+        before=agreement.first.part / agreement.first.of,
+        after=agreement.second.part / agreement.second.of,
+        difference=_points(change.value or 0.0),
+        low=_points(change.low or 0.0),
+        high=_points(change.high or 0.0),
+    )
 
 
 def _points(share: float) -> float:

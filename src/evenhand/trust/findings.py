@@ -10,7 +10,7 @@ from typing import Literal
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
-from evenhand.report.baselines import COIN, PEOPLE, Baseline
+from evenhand.report.baselines import COIN, PEOPLE, standing
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.rates.paired_difference import PairedDifference
 from evenhand.stats.rates.position_bias import ALARM_ABOVE
@@ -21,7 +21,6 @@ Ruling = Literal["pass", "fail", "undecided"]
 Assessment = Literal[
     "trustworthy", "with care", "not trustworthy", "too few labels", "not shown", "not enough data"
 ]
-Standing = Literal["better", "no better", "open"]
 _Figure = EstimatedShare | EstimatedValue | PairedDifference
 
 # Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
@@ -154,7 +153,7 @@ def _word(
     low = audit.accuracy.low
     if low is None:
         return "not enough data"
-    standings = {_standing(each) for each in audit.yardsticks if each.name != PEOPLE}
+    standings = {standing(each) for each in audit.yardsticks if each.name != PEOPLE}
     if "no better" in standings or place_alarm or ruling == "fail":
         return "not trustworthy"
     if audit.one_order:
@@ -165,18 +164,6 @@ def _word(
     unread = (audit.unread.part + missing) / (audit.n + missing)
     doubtful = low < _CARE_BELOW or unread > _CARE_UNREAD or ruling == "undecided"
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
-
-
-def _standing(baseline: Baseline) -> Standing:
-    """By the interval of the judge's lead: above zero it is better, below a useful lead it is not;
-    an interval that holds both says nothing yet."""
-    lead, useful = baseline.lead, baseline.useful_lead
-    if lead is None or lead.low is None or lead.high is None or useful is None:
-        return "open"
-    if lead.low > 0:
-        return "better"
-    # Nothing can be better than what is always right.
-    return "no better" if lead.high < useful or useful <= 0 else "open"
 
 
 def _below_people(audit: Audit) -> bool:
@@ -228,11 +215,11 @@ def _beside_baselines(audit: Audit) -> Iterator[Message]:
             share = _interval(audit.half_credit)
             yield Message("trust.half_credit", n=audit.inconsistent.part, share=share)
         values = {"name": each.name, "percent": 100 * (each.accuracy.value or 0.0)}
-        standing = _standing(each)
-        if standing == "open":
+        shown = standing(each)
+        if shown == "open":
             values["needed"] = each.lead.pairs_to_settle(each.useful_lead or 0.0)
         lead = Message("share.points", **each.lead.percents())
-        yield Message(f"trust.{codes[standing]}", lead=lead, **values)
+        yield Message(f"trust.{codes[shown]}", lead=lead, **values)
 
 
 def _counted_pairs(place: PositionBiasReport, repeated: tuple[int, int] | None = None) -> Message:

@@ -168,8 +168,13 @@ _AGAINST = ("position_alarm", "labels_open")  # what a claim must not be read wi
 def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     """What its sentence claims, in a line: by the claim alone, or why there is none."""
     claim = conclusion.messages[0].code if conclusion.messages else ""
-    rate = conclusion.win_rate
+    rate, benchmark = conclusion.claimed, conclusion.accuracy
     values = {"model": conclusion.names[0], "against": conclusion.names[1]}
+    if benchmark is not None and claim == "benchmark.right":
+        share = benchmark.accuracy
+        ends = {"rate": share.value, "low": share.low, "high": share.high}
+        figures = {name: percent_number(end or 0) for name, end in ends.items()}
+        return say("glance.accuracy", **figures)
     if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
         ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
         values |= {name: percent_number(end or 0) for name, end in ends.items()}
