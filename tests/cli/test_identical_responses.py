@@ -76,3 +76,17 @@ def test_asking_for_them_is_another_run(command: Command, start_server: StartSer
     assert ran.code == 2
     shown = command("runs", "show", "r", *STORE).out
     assert "--ask-identical" in " ".join(shown.split())
+
+
+def test_a_jury_counts_them_in_rates_and_as_nobodys_vote(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(takes_the_first)
+    judges = ("--judge", "openai:m", "--judge", "openai:n", "--base-url", server.url)
+    judged(command, start_server, *judges[2:4], "--base-url", server.url)
+    report = command("jury", "r", *STORE, "--json").json
+    # Both judges flip on all 6 pairs that they were asked about; the 4 ties by rule are no votes.
+    assert [each["votes"] for each in report["judges"]] == [0, 0]
+    assert (report["counts"]["ties"], report["counts"]["unanimous"]) == (4, 0)
+    assert report["between"][0]["pairs"] == 0
+    assert "4 pairs have identical responses" in " ".join(command("jury", "r", *STORE).out.split())

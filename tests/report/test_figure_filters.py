@@ -70,11 +70,12 @@ def rows() -> Iterator[tuple[Row, NewItem]]:
         yield Row(f"q{place}", says(said)), made
 
 
-_ASKED = replace(ONCE, ask_identical=True)  # some rows have the same text twice
+# A third of the rows have the same text twice: ties by rule, unless the judge is asked.
 CONFIGS: dict[str, JudgeConfig] = {
-    "one sample": _ASKED,
-    "two samples": replace(_ASKED, samples=2),
-    "averaged": replace(_ASKED, reconcile="average", samples=2),
+    "one sample": ONCE,
+    "two samples": replace(ONCE, samples=2),
+    "averaged": replace(ONCE, reconcile="average", samples=2),
+    "identical asked": replace(ONCE, ask_identical=True),
 }
 
 
@@ -126,6 +127,7 @@ def figures_of_report(conclusion: Conclusion) -> Figures:
     position, counts = conclusion.position, conclusion.win_rate.counts
     yield from outcomes("outcomes", counts)
     yield "valid", counts.valid, {"ending": "valid"}
+    yield "ties by rule", conclusion.identical, {"by_rule": True}
     yield from share(
         *("orders agree", position.consistency),
         orders="agree",
@@ -157,12 +159,14 @@ def figures_of_report(conclusion: Conclusion) -> Figures:
 
 
 def figures_of_audit(audit: Audit) -> Figures:
-    yield from share("accuracy", audit.accuracy, disagrees=False, of={"label": "any"})
+    yield "ties by rule", audit.identical, {"by_rule": True}
+    asked: dict[str, Any] = {"label": "any", "by_rule": False}
+    yield from share("accuracy", audit.accuracy, disagrees=False, of=asked)
     yield "disagreements", audit.disagreements_in_all, {"disagrees": True}
     yield from share(
         *("agreement", audit.agreement),
         disagrees=False,
-        of={"label": "any", "ending": "decided"},
+        of=asked | {"ending": "decided"},
     )
     yield from share("inconsistent", audit.inconsistent, label="any", outcome=Outcome.INCONSISTENT)
     yield from share("invalid", audit.unread, label="any", outcome=Outcome.INVALID)

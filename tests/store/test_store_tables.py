@@ -170,6 +170,11 @@ def _ended(outcome: Outcome, first: Winner | None) -> Winner | None:
     return "TIE" if outcome is Outcome.INCONSISTENT else first
 
 
+def _by_rule(row: VerdictRow) -> bool:
+    """No verdict here has passes: a tie that states no confidence is one that no judge gave."""
+    return row.outcome is Outcome.TIE and row.confidence is None
+
+
 def _voted(store: Store, run_id: int) -> dict[int, Winner]:
     """What most people say of an item, of those that no one was shown it for a reason."""
     given: dict[int, list[Winner]] = {}
@@ -228,7 +233,11 @@ class Expected:
                 wanted.max_confidence is None
                 or (9 if sure is None else sure) <= wanted.max_confidence
             )
-            and (wanted.disagrees is None or (label is not None and wanted.disagrees != agrees))
+            and (
+                wanted.disagrees is None
+                or (label is not None and not _by_rule(row) and wanted.disagrees != agrees)
+            )
+            and wanted.by_rule in (None, _by_rule(row))
             and wanted.noted in (None, noted(pair.response_a, pair.response_b))
             and wanted.unread in (None, False)
             and wanted.judges_differ in (None, len(self.ends.get(row.item.number, ())) > 1)
@@ -404,6 +413,7 @@ filters = st.builds(
     judges_differ=some,
     noted=some,
     unread=some,
+    by_rule=some,
     **measured,
     query=st.none() | st.sampled_from(["stone", "RIVER", "河流", "流为什", "nowhere"]),
     **about,
@@ -503,9 +513,8 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
         decided = verdict.outcome in (Outcome.WIN, Outcome.TIE)
         assert row.label == label
         assert row.label_voted == (label is not None and verdict.item.label is None)
-        assert row.disagrees == (
-            None if label is None else not (decided and verdict.winner == label)
-        )
+        unknown = label is None or _by_rule(verdict)
+        assert row.disagrees == (None if unknown else not (decided and verdict.winner == label))
         voted += row.label_voted
     assert voted > 3
 

@@ -140,8 +140,6 @@ def _tie_by_rule(case: Case) -> Judged | Failed:
     if not case.pair.allow_tie:
         message = Message("unread.identical_no_tie")
         return _failed(case, NoVerdict(message), ())
-    calibration = case.config.calibration
-    abstained = calibration is not None and calibration.abstains(None)
     tie = Decision(
         Outcome.TIE,
         "TIE",
@@ -149,7 +147,6 @@ def _tie_by_rule(case: Case) -> Judged | Failed:
         "rule",
         criteria=tuple(CriterionDecision(c.name, Outcome.TIE, "TIE") for c in case.pair.criteria),
         decided_by="identical",
-        abstained=abstained,
     )
     return Judged(tie, (), case.config.samples_per_order, milliseconds_since(case.started))
 

@@ -119,8 +119,8 @@ def _p_value(p: float) -> str:
 
 
 def stands(row: VerdictRow, promise: Promise | None) -> bool:
-    """Without a promise every win and every tie does."""
-    if promise is not None:
+    """Without a promise every win and every tie does; a tie by rule needs none."""
+    if promise is not None and not row.by_rule:
         return promise.keeps(row)
     return row.outcome in (Outcome.WIN, Outcome.TIE)
 
@@ -151,12 +151,13 @@ def count_abstentions(
 def _counted(
     store: Store, run: RunRecord, judge: JudgeRecord, promise: Promise, *, level: float
 ) -> Abstentions:
-    columns = store.outcome_columns(run.id, judge.id)
+    columns = store.outcome_columns(run.id, judge.id).asked()
     prompt_of = dict(zip(columns.number, columns.prompt_key, strict=True))
     rows = [
         row
         for row in store.each_verdict(run.id, judge_id=judge.id)
-        if row.item.number in prompt_of  # a run that goes on may have got more since
+        # Not ties by rule; and a run that goes on may have got more since.
+        if row.item.number in prompt_of
     ]
     kept = np.array([promise.keeps(row) for row in rows], dtype=np.bool_)
     decided = np.array([row.outcome in (Outcome.WIN, Outcome.TIE) for row in rows], dtype=np.bool_)

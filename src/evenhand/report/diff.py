@@ -363,7 +363,8 @@ def _agreement(
         people = (labels == NO_WINNER) & (voted != NO_WINNER)
         labels[people] = voted[people]
         outcomes = np.asarray(side.columns.outcome, dtype=np.int8)[rows]
-        labelled.append(labels != NO_WINNER)
+        asked = np.asarray(side.columns.by_rule)[rows] == 0
+        labelled.append((labels != NO_WINNER) & asked)
         right.append(outcomes == labels)  # the codes of a win or a tie are those of the winners
         by_people.append(people)
     both = labelled[0] & labelled[1]

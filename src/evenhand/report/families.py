@@ -113,7 +113,7 @@ def family_effects(
     if not contested & of_judges:
         return
     known = [judge for judge in judges if kin[judge.id]]
-    table = _Table.of([store.outcome_columns(run.id, judge.id) for judge in known])
+    table = _Table.of([store.outcome_columns(run.id, judge.id).asked() for judge in known])
     for family in sorted(contested & of_judges):
         reader = _Family(family, known, kin, table, families)
         if reader.own.any():

@@ -202,7 +202,7 @@ def _checks_of_judge(columns: OutcomeColumns, level: float) -> Iterator[TrustChe
     agree = position.consistency
     decided = np.isin(columns.outcome, (WIN_A, WIN_B, INCONSISTENT)).sum()
     yield from _checks_of_order(position, follows=2 * (agree.of - agree.part) >= decided > 0)
-    if (labels := _agreement(columns, level)) is not None:
+    if (labels := _agreement(columns.asked(), level)) is not None:
         yield _check_of_labels(labels)
 
 

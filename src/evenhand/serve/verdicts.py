@@ -64,7 +64,8 @@ class VerdictFilters(Model):
     tag: Text | None = None
     disagrees: bool | None = Field(
         default=None,
-        description="Only labelled pairs: those whose label the judge did not come to, or did",
+        description="Only labelled pairs that a judge was asked about: those whose label it did "
+        "not come to, or did",
     )
     abstained: bool | None = None
     min_confidence: Share | None = None
@@ -86,6 +87,9 @@ class VerdictFilters(Model):
     )
     noted: bool | None = Field(default=None, description="With a note on the pair")
     unread: bool | None = Field(default=None, description="With an answer that was not read")
+    by_rule: bool | None = Field(
+        default=None, description="A tie of identical responses, without asking the judge"
+    )
     model: Text | None = Field(default=None, description="One of the pair's models, A or B")
     against: Text | None = Field(default=None, description="The other one")
     model_wins: bool | None = Field(

@@ -127,6 +127,10 @@ def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnEleme
 
 _FIRST, _SECOND = verdicts.c.first_pass_winner, verdicts.c.second_pass_winner
 FIRST_CHOICE, SECOND_CHOICE = _choice(_FIRST, _SECOND), _choice(_SECOND, _FIRST)
+# Identical responses: no judge was asked.
+TIE_BY_RULE = and_(
+    verdicts.c.outcome == str(Outcome.TIE), verdicts.c.passes == 0, verdicts.c.confidence.is_(None)
+)
 _OUTCOMES = (
     select(
         verdicts.c.number,
@@ -144,7 +148,7 @@ _OUTCOMES = (
         items.c.model_b,
         items.c.tags,
         items.c.label,
-        case((and_(verdicts.c.outcome == str(Outcome.TIE), verdicts.c.passes == 0), 1), else_=0),
+        case((TIE_BY_RULE, 1), else_=0),
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))

@@ -440,6 +440,11 @@ class VerdictRow:
     error_message: str | None
     abstained: bool = False  # less sure than its calibration promises
 
+    @property
+    def by_rule(self) -> bool:
+        """A tie of identical responses, about which no judge was asked."""
+        return self.outcome is Outcome.TIE and self.confidence_source == "rule"
+
 
 class PairFlag(NamedTuple):
     """That somebody flagged a pair of a run, and what they wrote of it."""

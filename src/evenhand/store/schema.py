@@ -98,7 +98,7 @@ class WordPositions(UserDefinedType[str]):
 
 VERSION_TABLE = "evenhand_schema"
 # Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012", "0013", "0014", "0015", "0016")
+REVISIONS = ("0011", "0012", "0013", "0014", "0015", "0016", "0017")
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.

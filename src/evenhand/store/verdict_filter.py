@@ -12,12 +12,14 @@ from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.columns import TIE_BY_RULE
 from evenhand.store.flags import flagged_numbers
 from evenhand.store.schema import items, run_breakdowns, run_contests, verdict_index, verdicts
 from evenhand.store.verdict_index import (
     ABSTAINED,
     ANY_LABEL,
     ANY_ORDERS,
+    BY_RULE,
     CRITERION_LETTERS,
     DISAGREES,
     ENDINGS,
@@ -66,10 +68,10 @@ _ENDS: dict[Ends, frozenset[str]] = {
 class VerdictFilter:
     """Every condition that is given must hold.
 
-    `disagrees` is of labelled pairs alone: a verdict agrees where it is the label, and an
-    inconsistent or invalid pair has none that could. `query` are words that must all stand in the
-    prompt or the responses. `model` is one of the pair's two, wherever it stands, and `against`
-    the other one; `model_wins` is whether it won, or else the other one did.
+    `disagrees` is of labelled pairs that a judge was asked about: a verdict agrees where it is the
+    label, and an inconsistent or invalid pair has none that could. `query` are words that must all
+    stand in the prompt or the responses. `model` is one of the pair's two, wherever it stands, and
+    `against` the other one; `model_wins` is whether it won, or else the other one did.
     """
 
     outcome: Outcome | None = None
@@ -87,6 +89,7 @@ class VerdictFilter:
     judges_differ: bool | None = None  # another judge of the run has another verdict on the pair
     noted: bool | None = None  # with a note on the pair: a much longer response, talk to the judge
     unread: bool | None = None  # an answer behind it could not be read
+    by_rule: bool | None = None  # a tie of identical responses, about which no judge was asked
     query: str | None = None
     label: LabelIs | None = None
     model: str | None = None
@@ -169,8 +172,8 @@ BY_VERDICTS = _Source(
     judge_id=verdicts.c.judge_id,
     confidence=verdicts.c.confidence,
     abstained=verdicts.c.abstained,
-    agrees=and_(items.c.label.is_not(None), _AGREES),
-    disagrees=and_(items.c.label.is_not(None), ~_AGREES),
+    agrees=and_(items.c.label.is_not(None), ~TIE_BY_RULE, _AGREES),
+    disagrees=and_(items.c.label.is_not(None), ~TIE_BY_RULE, ~_AGREES),
     ended=_ended,
 )
 BY_INDEX = _Source(
@@ -207,6 +210,7 @@ def index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnEleme
         (JUDGES_DIFFER, wanted.judges_differ),
         (NOTED, wanted.noted),
         (UNREAD, wanted.unread),
+        (BY_RULE, wanted.by_rule),
     ):
         if value is not None:
             yield _flagged(flag, flag if value else 0)
@@ -268,7 +272,7 @@ def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bo
 def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
     """Whether what most people say of a pair is another end than the verdict's, or the same."""
     ends: dict[Winner, int] = {**_WIN, "TIE": ENDINGS.index(("tie", "TIE"))}
-    return or_(
+    against = or_(
         *(
             and_(
                 _INDEX.number.in_(voted_for(run_id, label)),
@@ -277,6 +281,7 @@ def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
             for label, end in ends.items()
         )
     )
+    return and_(_flagged(BY_RULE, 0), against)
 
 
 # Models and criteria stand in the index as one number each (`contest`, `breakdown`). The column is

@@ -25,7 +25,13 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.columns import FIRST_CHOICE, SECOND_CHOICE, SPLIT, criteria_codes
+from evenhand.store.columns import (
+    FIRST_CHOICE,
+    SECOND_CHOICE,
+    SPLIT,
+    TIE_BY_RULE,
+    criteria_codes,
+)
 from evenhand.store.database import Database
 from evenhand.store.faults import rows_read
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
@@ -259,6 +265,7 @@ ANY_LABEL = 3 << 6
 # Three more: what the two orders of a pair came to, where both were read.
 ORDERS: dict[str, int] = {"agree": 1 << 8, "first": 2 << 8, "second": 3 << 8, "split": 4 << 8}
 ANY_ORDERS = 7 << 8
+BY_RULE = 1 << 11  # a tie of identical responses; it neither agrees with a label nor disagrees
 # What an order gives A, in halves: it leans first where A gains by being shown first.
 _HALVES = {"A": 2, "TIE": 1, "B": 0}
 _PAGE_CHARACTERS = 4_000_000
@@ -371,6 +378,7 @@ _VERDICTS = (
         verdicts.c.by_criterion,
         FIRST_CHOICE.label("first"),
         SECOND_CHOICE.label("second"),
+        TIE_BY_RULE.label("by_rule"),
         items.c.label,
         items.c.length_a,
         items.c.length_b,
@@ -447,6 +455,7 @@ def _marked(
             | (NOTED if pair_id in with_notes else 0)
             | (UNREAD if (pair_id, row["judge_id"]) in unread else 0)
             | (ABSTAINED if row["abstained"] else 0)
+            | (BY_RULE if row["by_rule"] else 0)
         )
         codes = criteria_codes(row["by_criterion"])
         none = () if codes else read_criteria(named[pair_id])
@@ -477,6 +486,8 @@ def _unread(connection: Connection, rows: Sequence[RowMapping]) -> set[tuple[int
 def _agreement(row: RowMapping) -> int:
     if row["label"] is None:
         return 0
+    if row["by_rule"]:
+        return LABELS[row["label"]]
     agrees = row["outcome"] in ("win", "tie") and row["winner"] == row["label"]
     return LABELS[row["label"]] | (LABELLED if agrees else LABELLED | DISAGREES)
 

@@ -53,6 +53,7 @@ from evenhand.store.verdict_filter import (
 )
 from evenhand.store.verdict_index import (
     ABSTAINED,
+    BY_RULE,
     DISAGREES,
     ENDINGS,
     JUDGES_DIFFER,
@@ -94,12 +95,13 @@ class TableRow:
     winner: Winner | None
     confidence: float | None
     label: Winner | None
-    disagrees: bool | None  # None: no label
+    disagrees: bool | None  # None: no label, or no judge was asked
     label_voted: bool  # by people, where votes count; the data has none
     judges_differ: bool
     noted: bool
     unread: bool
     abstained: bool
+    by_rule: bool
     model_a: str | None
     model_b: str | None
     tags: tuple[str, ...]
@@ -568,7 +570,7 @@ def _rows(
         flags = row["flags"]
         disagrees = bool(flags & DISAGREES) if flags & LABELLED else None
         label = voted.get(place.number)
-        if label is not None:
+        if label is not None and not flags & BY_RULE:
             disagrees = outcome not in ("win", "tie") or winner != label
         yield TableRow(
             number=place.number,
@@ -584,6 +586,7 @@ def _rows(
             noted=bool(flags & NOTED),
             unread=bool(flags & UNREAD),
             abstained=bool(flags & ABSTAINED),
+            by_rule=bool(flags & BY_RULE),
             model_a=row["model_a"],
             model_b=row["model_b"],
             tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),

@@ -273,7 +273,8 @@ def _stage_verdicts(store: Store, name: str) -> _StageVerdicts:
     return _StageVerdicts(
         keys=[row.item.key for row in rows],
         stands=np.array([stands(row, promise) for row in rows], dtype=np.bool_),
-        labelled=labels != NO_WINNER,
+        # A tie by rule stands, but says nothing about the judge.
+        labelled=(labels != NO_WINNER) & (np.asarray(columns.by_rule) == 0),
         # The winner codes are the outcome codes of a win or a tie; nothing else stands.
         agrees=labels == np.asarray(columns.outcome, dtype=np.int8),
         prompts=np.asarray(columns.prompt_key, dtype=np.int64),

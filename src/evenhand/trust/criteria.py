@@ -134,14 +134,15 @@ def choose_criteria(
     less than the longer answer's."""
     run = find_run(store, name)
     judge = chosen_judge(store.run_judges(run.id), run.name, None)
-    columns = store.outcome_columns(run.id, judge.id)
-    rows = _Rows(columns)
+    rows = _Rows(store.outcome_columns(run.id, judge.id).asked())
     by_name = {each.criterion: each for each in store.criterion_columns(run.id, judge.id)}
     for criterion in criteria:
         codes = np.full(rows.numbers.size, -1, dtype=np.int8)
         own = by_name.get(criterion.name)
         if own is not None:
-            codes[np.searchsorted(rows.numbers, np.asarray(own.number))] = np.asarray(own.outcome)
+            asked = np.isin(own.number, rows.numbers)
+            places = np.searchsorted(rows.numbers, np.asarray(own.number)[asked])
+            codes[places] = np.asarray(own.outcome)[asked]
         scores = rows.scores(codes == WIN_A, codes == WIN_B)
         choosing = rows.agreement(scores, "choosing", level=level)
         status, reason = _ruling(choosing)

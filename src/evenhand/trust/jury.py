@@ -273,7 +273,7 @@ def evaluate_jury(
     panel, saved, verdicts, outcomes = poll.panel, poll.saved, poll.verdicts, poll.outcomes
     votes, method = panel.votes, saved.jury.method
     chosen = use is None and (weights, quorum) == ("auto", None)
-    winners = np.where(outcomes <= TIE, outcomes, NO_WINNER)
+    winners = np.where((outcomes <= TIE) & ~panel.by_rule, outcomes, NO_WINNER)
     checked = jury_accuracy(
         panel.ballots,
         panel.labels,
@@ -335,7 +335,7 @@ def _counts(verdicts: JuryVerdicts, outcomes: Codes) -> JuryCounts:
 
 
 def _dissent(verdicts: JuryVerdicts, outcomes: Codes) -> float | None:
-    decided = outcomes <= TIE
+    decided = (outcomes <= TIE) & (verdicts.voters > 0)  # a tie by rule has none
     return float(verdicts.dissent[decided].mean()) if decided.any() else None
 
 

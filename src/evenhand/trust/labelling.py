@@ -241,7 +241,7 @@ def _chosen(
         return [pair_id for pair_id in firsts if pair_id in unsettled]
     verdicts: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
     for judge in store.run_judges(run_id):
-        columns = store.outcome_columns(run_id, judge.id)
+        columns = store.outcome_columns(run_id, judge.id).asked()
         for number, outcome in zip(columns.number, columns.outcome, strict=True):
             verdicts[of_pair[number]].add(outcome)
     if only == "inconsistent":

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Locale
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, winner_code
+from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
-from evenhand.report.abstentions import Promise
+from evenhand.report.abstentions import Promise, stands
 from evenhand.report.families import judge_families
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.report.votes import fair_labels
@@ -52,8 +52,10 @@ class Panel:
     not judged the pair; `splits` has its half votes where it was inconsistent; `abstained` says
     which wins and ties its calibration does not vouch for, `recused` on which pairs one of the two
     contestants is of its family, where these take its vote.
+    `by_rule` marks ties of identical responses that no judge was asked about: they count in rates,
+    but as nobody's opinion.
     `labels` are the data's own, and the majority of people's votes where the data have none; -1 is
-    none.
+    none, also where no judge was asked.
     """
 
     run: RunRecord
@@ -66,6 +68,7 @@ class Panel:
     splits: Codes
     abstained: Mask
     recused: Mask
+    by_rule: Mask
     labels: Codes
     by_people: int
     planned: bool  # every run is whole, and none ended by looking at its verdicts
@@ -75,10 +78,12 @@ class Panel:
     def ballots(self) -> Codes:
         """0 A, 1 B, 2 TIE; 3 to 5 a half vote for each of two, where the orders differ; -1 none.
 
-        The one place where a judge's vote on a pair is taken out: it abstained, or is recused.
+        The one place where a judge's vote on a pair is taken out: it abstained, is recused, or
+        was not asked, since the pair is a tie by rule.
         """
         given = np.where(self.outcomes <= TIE, self.outcomes, self.splits)
-        ballots: Codes = np.where(self.abstained | self.recused, NO_VOTE, given).astype(np.int8)
+        out = self.abstained | self.recused | self.by_rule[:, np.newaxis]
+        ballots: Codes = np.where(out, NO_VOTE, given).astype(np.int8)
         return ballots
 
     @property
@@ -116,6 +121,7 @@ class _JurorVerdicts:
     outcomes: Codes
     splits: Codes
     abstained: Mask
+    by_rule: Mask
 
 
 def read_panel(
@@ -155,13 +161,18 @@ def read_panel(
     prompts = np.zeros(numbers.size, dtype=np.int64)
     outcomes = np.full((numbers.size, len(columns)), NOT_JUDGED, dtype=np.int8)
     splits = np.full_like(outcomes, NO_VOTE)
-    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
+    abstained, unasked = (np.zeros(outcomes.shape, dtype=np.bool_) for _ in range(2))
     for place, column in enumerate(columns):
         rows = np.searchsorted(numbers, column.numbers)
         prompts[rows] = column.prompts
         outcomes[rows, place] = column.outcomes
         splits[rows, place] = column.splits
         abstained[rows, place] = column.abstained
+        unasked[rows, place] = column.by_rule
+    by_rule: Mask = (unasked | (outcomes == NOT_JUDGED)).all(axis=1)
+    outcomes[unasked & ~by_rule[:, np.newaxis]] = NOT_JUDGED  # another judge was asked
+    if by_rule.any():
+        notes.append(Message("trust.panel_ties_by_rule", n=int(by_rule.sum())))
     judged = set(numbers.tolist())
     items = tuple(item for item in every if item.number in judged)
     recused = np.zeros(outcomes.shape, dtype=np.bool_)
@@ -184,8 +195,9 @@ def read_panel(
         splits=splits,
         abstained=abstained,
         recused=recused,
-        labels=labels.winners,
-        by_people=int(labels.by_people.sum()),
+        by_rule=by_rule,
+        labels=np.where(by_rule, NO_WINNER, labels.winners),
+        by_people=int((labels.by_people & ~by_rule).sum()),
         planned=planned,
         notes=tuple(notes),
     )
@@ -235,6 +247,7 @@ def _juror_verdicts(
         outcomes=outcomes[rows],
         splits=splits[rows],
         abstained=_abstained(store, run, record, numbers, outcomes)[rows],
+        by_rule=np.asarray(columns.by_rule, dtype=np.bool_)[rows],
     )
 
 
@@ -246,7 +259,7 @@ def _abstained(
     if promise is None:
         return np.zeros(numbers.size, dtype=np.bool_)
     verdicts = store.each_verdict(run.id, judge_id=record.id)
-    kept = [row.item.number for row in verdicts if promise.keeps(row)]
+    kept = [row.item.number for row in verdicts if stands(row, promise)]
     abstained: Mask = (outcomes <= TIE) & ~np.isin(numbers, kept)
     return abstained
 
@@ -392,7 +405,8 @@ def poll_jury(
     if quorum is not None and not 1 <= quorum <= len(saved.jurors):
         raise InputError(Message("trust.quorum_outside", quorum=quorum, seats=len(saved.jurors)))
     verdicts = saved.jury.predict(panel.ballots)
-    return JuryPoll(panel, saved, verdicts, _outcomes(verdicts, saved.quorum))
+    outcomes: Codes = np.where(panel.by_rule, TIE, _outcomes(verdicts, saved.quorum))
+    return JuryPoll(panel, saved, verdicts, outcomes)
 
 
 def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
@@ -517,7 +531,7 @@ def _jury_columns(voted: JuryPoll) -> OutcomeColumns:
     votes that the largest group has."""
     verdicts, panel = voted.verdicts, voted.panel
     sure = 1.0 - verdicts.dissent if verdicts.probability is None else verdicts.probability
-    confidence = np.where(voted.outcomes <= TIE, sure, np.nan)
+    confidence = np.where((voted.outcomes <= TIE) & ~panel.by_rule, sure, np.nan)
     return replace(
         panel.columns(voted.outcomes),
         confidence=array("d", confidence.tolist()),

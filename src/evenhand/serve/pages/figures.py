@@ -44,6 +44,7 @@ FILTER_WORDS = {
     "judgesDiffer": ("filter.judges_differ", "differ."),
     "noted": ("flag.noted", "yes."),
     "unread": ("flag.unread", "yes."),
+    "byRule": ("flag.byRule", "yes."),
     "model": ("filter.model", ""),
     "against": ("filter.against", ""),
     "modelWins": ("filter.model_wins", "model_wins."),
@@ -256,12 +257,13 @@ def audit_shares(audit: Audit, language: Language) -> list[tuple[str, EstimatedS
 
 def audit_links(audit: Audit, links: RunLinks) -> dict[str, Callable[..., str | None]]:
     """Where an audit's figures lead to; where people's votes count as labels, the table is told to
-    count them too."""
+    count them too, and to leave out ties by rule, where there are any."""
 
     def to(**filters: Any) -> str | None:
         by_label = "label" in filters or "disagrees" in filters
         counted = True if by_label and audit.labels.by_people else None
-        return links.pairs(judge=audit.judge, countVotes=counted, **filters)
+        asked = False if "label" in filters and audit.identical else None
+        return links.pairs(judge=audit.judge, countVotes=counted, byRule=asked, **filters)
 
     def right_by(place: int) -> str | None:
         """The pairs that the judge is right on, or one of what it is compared with; None where no

@@ -48,6 +48,7 @@ from evenhand.store import (
 from evenhand.store.verdict_index import (
     ABSTAINED,
     ANY_ORDERS,
+    BY_RULE,
     ENDINGS,
     JUDGES_DIFFER,
     NOTED,
@@ -139,7 +140,13 @@ _BEGINNING = 120
 _RAW_LIMIT = 8_000
 _REASON = 160
 # By the names that filters have.
-_FLAGS = {"judgesDiffer": JUDGES_DIFFER, "noted": NOTED, "unread": UNREAD, "abstained": ABSTAINED}
+_FLAGS = {
+    "judgesDiffer": JUDGES_DIFFER,
+    "noted": NOTED,
+    "unread": UNREAD,
+    "abstained": ABSTAINED,
+    "byRule": BY_RULE,
+}
 _ENDS = {WIN_A: "A", WIN_B: "B", TIE: "TIE", INCONSISTENT: "inconsistent", INVALID: "invalid"}
 
 

@@ -85,7 +85,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
 
 
 def _has_marks(row: TableRow) -> bool:
-    of_verdict = row.judges_differ or row.noted or row.unread or row.abstained
+    of_verdict = row.judges_differ or row.noted or row.unread or row.abstained or row.by_rule
     return bool(of_verdict or row.tags or row.flag)
 
 

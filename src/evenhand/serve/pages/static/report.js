@@ -106,6 +106,7 @@
       return value === "any" ? label !== null : value === "none" ? label === null : label === value;
     },
     disagrees(row, value, query) {
+      if (row.flags & table.flags.byRule) return false;
       const label = labelOf(row.pair, query);
       const agrees = ENDS.decided.includes(row.outcome) && row.winner === label;
       return label !== null && agrees === (value === "false");
@@ -125,6 +126,7 @@
     noted: flagged("noted"),
     unread: flagged("unread"),
     abstained: flagged("abstained"),
+    byRule: flagged("byRule"),
     flagged: (row, value) => (row.pair.flag !== null) === (value === "true"),
     orders: (row, value) => ORDERS[value].includes(row.orders),
     leans: (row, value) => ORDERS[value].includes(row.orders),
@@ -297,7 +299,7 @@
     const { pair } = row;
     const cell = (label, attributes, ...children) => make("td", { "data-label": label, ...attributes }, ...children);
     const bare = (is, also = "") => ({ class: `${also}${is ? " bare" : ""}` });
-    const marks = ["judgesDiffer", "noted", "unread", "abstained"].filter((each) => row.flags & table.flags[each]);
+    const marks = ["judgesDiffer", "noted", "unread", "abstained", "byRule"].filter((each) => row.flags & table.flags[each]);
     return make("tr", {},
       make("td", { class: "number lead" }, make("a", { href: addressOf(query, { pair: pair.number }),
         "aria-label": say("pairs.open", { number: number(pair.number) }) }, number(pair.number))),
