@@ -228,8 +228,11 @@ def test_failing_judge_is_an_error_in_one_line_and_no_result(
     refusing = start_server(lambda request: error_reply(401, "no such key"))
     project.environment["OPENAI_BASE_URL"] = refusing.url
     project.write(CLAIMS)
-    code, shown = project.run("-k", "better")
+    code, shown = project.run("-k", "better", "--junitxml=junit.xml")
     assert (code, outcomes(shown)) == (1, {"error": 1, "deselected": 2})
+    (suite,) = ET.parse(project.folder / "junit.xml").iter("testsuite")  # noqa: S314 - our own
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert "no such key" in ET.tostring(suite, encoding="unicode")
     (line,) = [each for each in shown.splitlines() if "no such key" in each]
     assert re.match(r"test_claims\.py:\d+: .*401", line)
     assert "worse: " not in shown

@@ -354,6 +354,7 @@ def pytest_runtest_makereport(
         report.evenhand = "undecided"  # type: ignore[attr-defined]  # travels with the report
     elif call.excinfo is not None and _sessions and call.excinfo.value in _sessions[-1].unmade:
         report.evenhand = "error"  # type: ignore[attr-defined]
+        report.when = "setup"  # JUnit XML calls only what fails outside of the call an <error>
         report.longrepr = _one_line(item, call.excinfo)
     return report
 

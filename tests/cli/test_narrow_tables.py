@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -38,3 +39,37 @@ def test_an_audit_at_80_columns_names_its_tags(command: Command) -> None:
     assert code in (0, 1), shown
     lines = [line for line in shown.decode().splitlines() if "both orders agree" in line]
     assert any(line.startswith("tag") for line in lines), shown
+
+
+# A word of the last column, or of the rows, that must not vanish.
+COMMANDS = {
+    ("report", "r"): "invalid",
+    ("rank", "one"): "longer",
+    ("diff", "one", "two"): "inconsistent",
+    ("audit", "one"): "arithmetic",
+    ("jury", "r"): "invalid",
+    ("correct", "one"): "judge",
+    ("votes", "show", "r"): "votes",
+    ("runs", "list"): "finished",
+    ("runs", "show", "r"): "baseline:random",
+}
+
+
+@pytest.mark.slow
+def test_no_table_is_cut_at_80_columns(command: Command) -> None:
+    models = {"model_a": "shorter", "model_b": "longer", "tags": ["arithmetic"]}
+    rows = [{**row, **models, "label": "AB"[place % 2]} for place, row in enumerate(sums(24))]
+    write_lines(command.directory / "pairs.jsonl", rows)
+    for name, kinds in {"r": ("longer", "random"), "one": ("longer",), "two": ("random",)}.items():
+        named = [word for kind in kinds for word in ("--judge", f"baseline:{kind}")]
+        ran = command("run", "pairs.jsonl", *CRITERIA, *named, "--name", name, "--store", "s.db")
+        assert ran.code == 0, ran.err
+    for words, kept in COMMANDS.items():
+        code, raw = on_a_terminal(command.directory, *words, "--store", "s.db", columns=80)
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", raw.decode())
+        assert code == 0, (words, shown)
+        assert kept in " ".join(shown.split()), (words, shown)
+        # A digest is shortened on purpose.
+        assert not re.search(r"(?<![0-9a-f])…", shown), (words, shown)
+        # Bars are drawn in tables alone: a line that has one is a row.
+        assert all(len(line) <= 80 for line in shown.splitlines() if "━" in line), (words, shown)
