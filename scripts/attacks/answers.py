@@ -34,10 +34,11 @@ UNITS = (
     *("Response A ", "Response A says: ", 'Response A says "', "Output (a) is better ", "is much "),
     *("more ", "响应 A 更好", "不是", "写着：", "</think>\n", "<think>", "<quote>", "<!--", "<"),
     *("I choose ", "therefore ", "in terms of ", "give Assistant 1 a score of ", "overall ", "\\"),
+    *("<answer>8</answer>", '"result":{"winner":"', "1 = Response A, ", "A>B\n", "(weight "),
     *("\\boxed{", '"result" : ', "“\n\n", "'\n\n", "\ufffc", "Best answer: "),
 )
 QUOTING, PLAIN, FORCED = 40_000, 10_000, 5_000
-# Misread at most once in 10,000; of the clear decisions at least 95 % read.
+# Misread at most once in 10,000; of the clear decisions in due form at least 95 % read.
 MOST_MISREAD, MOST_UNREAD = 1 / 10_000, 0.05
 
 
@@ -144,16 +145,18 @@ def the_reader_is_linear() -> Outcome:
 def quoted_verdicts_are_not_read() -> Outcome:
     checks = []
     for name, quoting, count in (("quoting", True, QUOTING), ("plain", False, PLAIN)):
-        misread = unread = 0
+        misread = unread = formal = 0
         for one in completions(count, quoting=quoting):
             outcome = read_ballot(one.text)
+            # A decision in a sentence is read only where a protocol is named.
+            formal += not one.in_prose
             if not isinstance(outcome, PassBallot):
-                unread += 1
+                unread += not one.in_prose
             elif outcome.winner != one.due:
                 misread += 1
         checks += [
             AtMost(f"{name}: misread", 100 * misread / count, 100 * MOST_MISREAD, "%"),
-            AtMost("unread", 100 * unread / count, 100 * MOST_UNREAD, "%"),
+            AtMost("unread", 100 * unread / formal, 100 * MOST_UNREAD, "%"),
         ]
     return Outcome(tuple(checks), f"{QUOTING:,} and {PLAIN:,} completions, seed {SEED}")
 

@@ -111,25 +111,28 @@ def test_a_confidence_line_is_read_only_from_0_to_1(said: str, confidence: float
             "Overall, Response B is more of a guess.",
         ],
         "Ultimately, Response B gives more complete nonsense.",
+        # Nor does praise of one thing.
+        *["Overall, Response B is more factually accurate.", "Overall: A is the most helpful."],
+        *[
+            "In conclusion, Response A offers more detail than Response B.",
+            "结论：B更准确，更完整。",
+        ],
         *["Decision: B — fabricated.", "Conclusion: B gives the most mistakes.", "综合：B 较弱"],
     ],
 )
-def test_more_of_a_fault_makes_no_winner(text: str) -> None:
+def test_more_of_something_makes_no_winner(text: str) -> None:
     assert isinstance(read(text), Unread)
 
 
 @pytest.mark.parametrize(
     ("text", "winner"),
     [
-        ("Overall, Response B is more factually accurate.", "B"),
-        ("In conclusion, Response A offers more detail and context than Response B.", "A"),
-        *[("Overall: A is the most helpful.", "A"), ("结论：B更准确，更完整。", "B")],
         *[("Verdict: A, due to errors in Response B", "A"), ("Verdict: B (fewer errors)", "B")],
         *[("Conclusion: A, because B is wrong.", "A"), ("Decision: B. A fails.", "B")],
         ("判定：B，因为 A 有错误", "B"),
     ],
 )
-def test_praise_and_the_others_fault_make_a_winner(text: str, winner: str) -> None:
+def test_the_others_fault_makes_a_winner(text: str, winner: str) -> None:
     outcome = read(text)
     assert isinstance(outcome, Ballot)
     assert outcome.winner == winner

@@ -19,7 +19,7 @@ def winner_in(text: str) -> str | None:
         *("B because it answers the question.", "Definitely B.", "It's B.", "B, without a doubt."),
         *("I vote B.", "I like Response B more.", "Point to B.", "So B.", "TL;DR: B", "B over A."),
         *("The second response", "The second is better.", "The latter is better.", "B > A"),
-        *("I prefer the latter.", "The second one.", "A < B", "B - more accurate and complete."),
+        *("I prefer the latter.", "The second one.", "A < B"),
         *("Response A is worse.", "The loser is A.", "The worse response is A."),
         "Response A loses.",
         *(

@@ -10,7 +10,7 @@ from evenhand.contract import Criterion, Winner
 from evenhand.judging.answers.json_answer import confidence_of, key_of
 from evenhand.judging.answers.quotations import attributes
 from evenhand.judging.answers.results import ParsedCriterion, Statement, shown
-from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
+from evenhand.judging.answers.sentences import claims
 from evenhand.judging.answers.vocabulary import (
     NOUN,
     ORDINAL,
@@ -117,7 +117,6 @@ _OVERALL = re.compile(
     r"\b(?:overall|final|conclusion|verdict|summary|decision)\b|总体|最终|结论|综合|整体|总结|判定",
     re.IGNORECASE,
 )
-_RESPONSE = re.compile(rf"{NOUN}\s?[(（]?(?P<id>[AB12])(?![A-Za-z0-9])")
 # A label may also follow a sentence on the same line: a final one anywhere, a plain one where
 # nothing but the verdict follows.
 _INLINE = re.compile(
@@ -149,7 +148,22 @@ def _named(ids: str) -> re.Pattern[str]:
 _SENTENCE_FOLLOWS = re.compile(
     r"\s{0,3}(?:(?i:is|was|has|gives|offers|provides|perform(?:s|ed))\b|[是为在更较最])"
 )
-_THAN = re.compile(rf"\bthan\s(?:the\s)?{NOUN}\s?[(（]?[AB12]", re.IGNORECASE)
+_FAULT = re.compile(
+    r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inaccura\w{1,5}|fail(?:s|ed|ures?)?|los(?:es?|t|ing)|worse"
+    r"|worst|errors?|erroneous|mistak\w{1,4}|harm(?:s|ful)?|mislead\w{0,5}|hallucinat\w{1,5}"
+    r"|confus\w{1,5}|inferior|weak(?:er|est)?|false|fabricat\w{1,5}|nonsens\w{1,5}|unhelpful"
+    r"|irrelevan\w{1,4}|flaw(?:s|ed)|poor(?:ly|er)?|bad(?:ly)?|lack(?:s|ing)|rejected|verbose"
+    r"|repetitive|unsafe|incomplete|dangerous|broken|vague)(?![\w-])"
+    r"|[差错败误劣谬]|输(?!出)|幻觉|啰嗦|冗长|冗余|不足|有害|危险|捏造|淘汰|弱",
+    re.IGNORECASE,
+)
+# A fault that is lacking, mended or found: "no errors", "fewer mistakes", "corrects the error".
+_NOT_ITS_FAULT = re.compile(
+    r"\b(?:no|not|never|without|fewer|less|least|avoid\w{0,3}|free|fix\w{0,3}|correct\w{0,4}"
+    r"|catch\w{0,3}|points? out|identif\w{1,5}|minor|despite|although|though|while|even|unlike"
+    r"|than|whereas|other)\b|n['’]t\b|[不没无未非少避]|纠正|修正|指出|虽|尽管|另",
+    re.IGNORECASE,
+)
 _BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
 _OTHER: dict[Winner, re.Pattern[str]] = {"A": _named("B2"), "B": _named("A1")}
 _STOPS = re.compile(r"[.;。；!！](?!\w)")
@@ -344,35 +358,20 @@ def _statement(
 
 
 def _supported(winner: Winner, value: str, end: int) -> bool:
-    """Whether what is said of the response makes it the better one, where a sentence follows."""
+    """Whether the sentence that goes on after a response's name makes it the better one, or may
+    be left aside: "because …", "(fewer errors)"."""
     rest = value[end:]
     if any(claim.winner == winner for claim in claims(value)):
         return True
-    if winner != "TIE" and _faulted(winner, rest):
-        return False
-    if not _SENTENCE_FOLLOWS.match(rest):
-        return True
-    named = {letter(match["id"]) for match in _RESPONSE.finditer(_THAN.sub("", rest))}
-    praise = PRAISES.search(rest)
-    if praise is None or not named <= {winner}:
-        return False
-    # "A 更冗长，B 更准确" praises the other one.
-    between = re.split("[,，;；、]", rest[: praise.start()])[1:]
-    return winner == "TIE" or not any(_OTHER[winner].match(part.lstrip()) for part in between)
-
-
-def _faulted(winner: Winner, rest: str) -> bool:
-    """Whether the sentence that goes on after a response's name finds fault with that response."""
     said = _STOPS.split(rest, maxsplit=1)[0]
-    fault = FAULT.search(said)
-    if fault is None or NOT_ITS_FAULT.search(said, 0, fault.start()):
-        return False
-    other = _OTHER[winner].search(said)
-    if other is None:
-        return True
-    # "due to errors in B" is the other's fault, "(wrong), B (right)" is not.
-    between = said[fault.end() : other.start()]
-    return other.start() > fault.start() and re.search("[,，;；、)）]", between) is not None
+    fault = _FAULT.search(said)
+    if winner != "TIE" and fault is not None and not _NOT_ITS_FAULT.search(said, 0, fault.start()):
+        # "due to errors in B" is the other's fault, "(wrong), B (right)" is not.
+        other = _OTHER[winner].search(said)
+        if other is None or other.start() <= fault.start():
+            return other is not None and other.start() < fault.start()
+        return not re.search("[,，;；、)）]", said[fault.end() : other.start()])
+    return _SENTENCE_FOLLOWS.match(rest) is None
 
 
 def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, ParsedCriterion | None] | None:

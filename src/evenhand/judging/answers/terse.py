@@ -11,7 +11,7 @@ import re
 from evenhand.contract import Scores, Winner
 from evenhand.judging.answers.protocols import NUMBERED, OUTPUT, read_class, read_outputs
 from evenhand.judging.answers.results import FILLER, ParsedVerdict, ParseFailure
-from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
+from evenhand.judging.answers.sentences import claims
 from evenhand.judging.answers.vocabulary import NOUN, calls_by_number, winner_of
 
 _LONGEST = 240
@@ -166,13 +166,11 @@ def _said(line: str) -> Winner | None:
     chosen = _CHOSEN.fullmatch(line)
     if chosen is None:
         return None
-    reason = chosen["reason"] or ""
-    if len(reason.split()) == 2 and len(reason.split()[1]) <= 2:
-        return None  # "A because B"
     winner = _winner(chosen["who"])
-    fault = FAULT.search(reason)
-    if fault is not None and not NOT_ITS_FAULT.search(reason, 0, fault.start()):
+    reason = chosen["reason"] or ""
+    # "A because B", "B: wrong".
+    if len(reason.split()) == 2 and len(reason.split()[1]) <= 2:
         return None
-    if reason and reason.lstrip()[:1] in ":：-–—" and not PRAISES.search(reason):
+    if reason.lstrip()[:1] in (":", "：", "-", "–", "—"):
         return None
     return None if {claim.winner for claim in claims(reason)} - {winner} else winner
