@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from evenhand.contract import Criterion
 from evenhand.judging.answers.json_answer import read_answer, read_native, whole_object
@@ -33,14 +34,15 @@ _ENDS = {
     "words": "<|end_of_thought|>",
     "channel": "<channel|>",
 }
+_MOST_ENDS = 100
 _CHANNELS_BEGIN = ("<|channel|>", "<|start|>assistant")
 _FINAL_CHANNEL = re.compile(
     r"<\|channel\|>\s{0,3}final\s{0,3}(?:<\|constrain\|>\w{1,12})?<\|message\|>"
 )
 # What a server may leave of a model's template at the end.
-_TEMPLATE_END = re.compile(
-    r"(?:\s*+(?:<\|(?:return|end|im_end|eot_id|endoftext|end_of_text)\|>|</s>|<end_of_turn>"
-    r"|<turn\|>))++\s*+$"
+_TEMPLATE_ENDS = (
+    *("<|return|>", "<|end|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>"),
+    *("</s>", "<end_of_turn>", "<turn|>"),
 )
 
 
@@ -76,15 +78,25 @@ def parse(
             "malformed",
             Message("unread.answer_too_long", n=len(body), longest_answer=LONGEST_ANSWER),
         )
-    if body[0] in "<[◁":
-        answer = _after_thinking(body)
-        if isinstance(answer, ParseFailure):
-            return answer
-        body = answer
-    if body[-1] == ">":
-        body = body[:-200] + _TEMPLATE_END.sub("", body[-200:])
-        if not body:
-            return ParseFailure("empty", Message("unread.answer_empty"))
+    while body.endswith(_TEMPLATE_ENDS):
+        body = body[: body.rindex("<")].rstrip()
+    if body[:1] in ("<", "[", "◁"):
+        return _read_after_thinking(
+            body, criteria, truncated=truncated, protocol=protocol, quoted=quoted
+        )
+    return _read(body, criteria, truncated=truncated, protocol=protocol, quoted=quoted)
+
+
+def _read(
+    body: str,
+    criteria: Sequence[Criterion],
+    *,
+    truncated: bool,
+    protocol: AnswerProtocol | None,
+    quoted: QuotedFrom | None,
+) -> ParsedVerdict | ParseFailure:
+    if not body:
+        return ParseFailure("empty", Message("unread.answer_empty"))
     if body[0] == "{" and protocol in (None, "evenhand"):
         # A whole object first: whatever its strings quote, they are its own.
         reading: ParsedVerdict | ParseFailure | None = read_native(body, criteria)
@@ -102,20 +114,50 @@ def parse(
     return read_text(body, criteria, protocol, quoted)
 
 
-def _after_thinking(body: str) -> str | ParseFailure:
-    """What follows the thinking that the body opens with; the body itself where it opens none."""
+def _read_after_thinking(
+    body: str,
+    criteria: Sequence[Criterion],
+    *,
+    truncated: bool,
+    protocol: AnswerProtocol | None,
+    quoted: QuotedFrom | None,
+) -> ParsedVerdict | ParseFailure:
+    """What follows the thinking that the body opens with. Where its end stands there more than
+    once, one of them may be quoted: then both answers must be the same."""
+    read = partial(_read, truncated=truncated, protocol=protocol, quoted=quoted)
+    answers = _after_thinking(body)
+    if isinstance(answers, ParseFailure):
+        return answers
+    readings = [read(answer, criteria) for answer in answers]
+    first, last = readings[0], readings[-1]
+    if first == last or (isinstance(first, ParsedVerdict) and first.from_object):
+        return first
+    winners = {each.winner for each in readings if isinstance(each, ParsedVerdict)}
+    if len(winners) == 1 and isinstance(first, ParsedVerdict) and isinstance(last, ParsedVerdict):
+        return last
+    return ParseFailure("contradiction", Message("unread.several_final_messages"))
+
+
+def _after_thinking(body: str) -> list[str] | ParseFailure:
+    """What follows the first end of the thinking, and the last one where there are several."""
     if body.startswith(_CHANNELS_BEGIN):
-        return _final_channel(body)
-    while (opened := _THINKING.match(body)) is not None:
+        final = _final_channel(body)
+        return final if isinstance(final, ParseFailure) else [final]
+    answers = [body]
+    while (opened := _THINKING.match(answers[0])) is not None:
+        body = answers[0]
         end = _ENDS.get(opened.lastgroup or "") or f"</{opened['tag']}>"
-        # The first end counts: what a quoted one leaves over is read, and may contradict.
-        closed = re.compile(re.escape(end), re.IGNORECASE).search(body, opened.end())
-        if closed is None:
+        closed = re.compile(re.escape(end), re.IGNORECASE)
+        parts = closed.split(body[opened.end() :], maxsplit=_MOST_ENDS)
+        if len(parts) == 1:
             return ParseFailure("thinking", Message("unread.thinking_unfinished"))
-        body = body[closed.end() :].strip()
-        if not body:
+        after = body[opened.end() + len(parts[0]) + len(end) :].strip()
+        answers = (
+            [after] if len(parts) == 2 or _THINKING.match(after) else [after, parts[-1].strip()]
+        )
+        if not after:
             return ParseFailure("thinking", Message("unread.no_answer_after_thinking"))
-    return body
+    return answers
 
 
 def _final_channel(body: str) -> str | ParseFailure:

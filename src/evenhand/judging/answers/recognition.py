@@ -188,6 +188,12 @@ def _read_text(
         if outcome.kind == "no_verdict" and is_refusal(plain):
             return ParseFailure("refusal", Message("unread.judge_declined", body=shown(body)))
         return outcome
+    native = protocol in (None, "evenhand")
+    named = set() if native else {_winner(each) for each in search.found if each.value}
+    if named - {None, outcome.winner}:
+        return ParseFailure(
+            "contradiction", Message("unread.object_differs", winner=outcome.winner)
+        )
     # Outside JSON the text itself is the reasoning.
     held = outcome.criteria or (ParsedCriterion(),) * len(criteria)
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
