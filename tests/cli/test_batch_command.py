@@ -79,3 +79,13 @@ def test_a_run_with_requests_at_a_provider_is_not_asked_or_deleted_unawares(
     gone = command("runs", "--store", str(tmp_path / "s.db"), "delete", run.name, "--yes")
     assert gone.code == 0
     assert "1 request at a provider's batch API will be paid for and never collected" in gone.out
+
+
+def test_identical_responses_are_in_no_batch(
+    command: Command, provider: OpenAIProvider, asked: tuple[str, ...], tmp_path: Path
+) -> None:
+    alike = [{**row, "response_b": row["response_a"]} for row in sums(4, begin=100)]
+    write_lines(tmp_path / "data.jsonl", [*sums(6), *alike])
+    ran = command(*asked, "--batch", "--batch-poll", "0.1", "--json")
+    assert ran.code == 0, ran.err
+    assert "batch batch_1 with 12 requests" in ran.err  # 6 pairs in two orders

@@ -225,3 +225,12 @@ def test_a_body_of_values_alone_is_refused_before_it_is_parsed(service: HttpServ
     )
     assert answer.status_code == 413
     assert "more than 1,100 values" in answer.json()["detail"]
+
+
+def test_identical_responses_are_a_tie_by_rule_without_a_call(service: HttpService) -> None:
+    same = PAIR | {"response_b": PAIR["response_a"]}
+    answer = service.client.post("/v1/compare", json=same).json()
+    assert (answer["winner"], answer["confidence"]) == ("TIE", None)
+    assert answer["metadata"]["decidedBy"] == "identical"
+    assert service.judge is not None
+    assert service.judge.requests == []

@@ -446,3 +446,15 @@ def test_every_tool_prompt_and_resource_is_documented() -> None:
         assert prompt.name in told
         assert {argument.name for argument in prompt.arguments or ()} <= told
     assert {template.uri_template for template in resources.list_templates()} <= told
+
+
+async def test_identical_responses_are_a_tie_by_rule_without_a_call(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server(takes_the_first)
+    (b,) = [name for name in PAIR if name in ("responseB", "response_b")]
+    same = {**PAIR, b: PAIR[b.replace("B", "A").replace("_b", "_a")]}
+    async with served(a_config(server.url, tmp_path / "s.db")) as client:
+        answer = await checked(client, "pairwiseCompare", same)
+    assert (answer["winner"], answer["metadata"]["decidedBy"]) == ("TIE", "identical")
+    assert server.requests == []
