@@ -285,3 +285,12 @@ def test_plan_runs_from_outside_and_asks_nobody(command: Command) -> None:
     ran = run_command("plan", "--win-rate", "0.7", directory=command.directory)
     assert (ran.code, ran.err) == (0, "")
     assert "pairs     51" in ran.out
+
+
+def test_a_plan_like_a_run_without_requests_names_none(command: Command) -> None:
+    write_lines(command.directory / "pairs.jsonl", sums(12))
+    judge = ("--judge", "baseline:random", "--name", "free", "--store", "s.db")
+    assert command("run", "pairs.jsonl", *CRITERIA, *judge).code == 0
+    ran = command("plan", "--like", "free", "--win-rate", "0.7", "--store", "s.db")
+    assert ran.code == 0, ran.err
+    assert "requests" not in ran.out  # it was "about 0 requests"
