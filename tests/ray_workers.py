@@ -23,6 +23,7 @@ class Crowd:
     """What happened to the workers, and what is to happen to them."""
 
     dies_at: Callable[[int, int], bool] = lambda worker, exchange: False
+    finds_no_place: Callable[[int], bool] = lambda worker: False
     begun: int = 0
     dying: list[asyncio.Task[None]] = field(default_factory=list)
     sent: list[bytes] = field(default_factory=list)  # all that went to workers
@@ -42,6 +43,8 @@ class WorkerHere:
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         self._crowd.begun += 1
+        if self._crowd.finds_no_place(self._number):
+            await asyncio.Event().wait()
         if self._crowd.dies_at(self._number, 0):
             raise WorkerLost("it died young", surely=True)
         self._beginning = asyncio.create_task(self._worker.begin(self._there(assignment)))

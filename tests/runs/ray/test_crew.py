@@ -20,7 +20,7 @@ from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
 from evenhand.judges import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
-from evenhand.runs.ray import worker
+from evenhand.runs.ray import pool, worker
 from evenhand.settings import load_settings
 from evenhand.store import open_store
 from postgres_server import PASSWORD, PostgresServer
@@ -205,6 +205,34 @@ async def test_workers_that_do_not_live_end_the_run_with_a_reason(
     crowd.dies_at = lambda worker, exchange: False
     summary = await judged(server, sums(20), fresh_database, monkeypatch)
     assert summary.pending == 0
+
+
+async def test_nodes_that_are_lost_end_the_run_with_an_error_that_can_be_retried(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers die in the middle, and none that would take over finds a place to run at."""
+    monkeypatch.setattr(pool, "_REPLACED_WITHIN_S", 0.1)
+    server = start_server(slowly)
+    crowd.dies_at = lambda worker, exchange: exchange == 3
+    crowd.finds_no_place = lambda worker: worker > 3
+    with pytest.raises(ClusterError, match=r"every worker was lost, and no node") as lost:
+        await judged(server, sums(300), fresh_database, monkeypatch, concurrency=9)
+    assert lost.value.retryable
+    crowd.dies_at = lambda worker, exchange: False
+    crowd.finds_no_place = lambda worker: False
+    summary = await judged(server, sums(300), fresh_database, monkeypatch)
+    assert (summary.pending, summary.wins_b) == (0, wins_b(300))
+
+
+async def test_a_place_that_is_not_filled_again_holds_up_nobody(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_REPLACED_WITHIN_S", 0.01)
+    server = start_server(slowly)
+    crowd.dies_at = lambda worker, exchange: worker == 1 and exchange == 3
+    crowd.finds_no_place = lambda worker: worker > 3
+    summary = await judged(server, sums(300), fresh_database, monkeypatch, concurrency=9)
+    assert (summary.pending, summary.wins_b) == (0, wins_b(300))
 
 
 async def test_pairs_with_the_same_content_are_asked_once(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ray
@@ -29,14 +31,14 @@ class ActorHandle:
 
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce
-        actor: Any = ray.remote(ActorWorker)
-        self._actor = actor.options(
-            num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
-        ).remote()
+        self._actor: Any = None
         self.place = "no node has room for it yet"
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
-        beginning = asyncio.ensure_future(self._answer(self._actor.begin.remote(assignment)))
+        # In threads, whatever may ask Ray's head: where that is lost, it is waited for.
+        self._actor = await _in_thread(_new_actor)
+        begun = await _in_thread(partial(self._actor.begin.remote, assignment))
+        beginning = asyncio.ensure_future(self._answer(begun))
         try:
             done, _ = await asyncio.wait([beginning], timeout=_PLACED_WITHIN_S)
             if not done:
@@ -57,9 +59,9 @@ class ActorHandle:
         return report
 
     def kill(self) -> None:
-        # It may be dead, or the cluster gone: then there is nothing to kill.
-        with contextlib.suppress(RayError, ValueError, RuntimeError):
-            ray.kill(self._actor)
+        actor, self._actor = self._actor, None
+        if actor is not None:
+            threading.Thread(target=_kill, args=(actor,), daemon=True).start()
 
     async def _answer(self, reference: Any) -> Any:
         try:
@@ -67,6 +69,42 @@ class ActorHandle:
         except RayError as error:
             # Even where Ray says that an actor is dead: its node may be, and the process may not.
             raise WorkerLost(_cause(error), surely=False) from None
+
+
+def _new_actor() -> Any:
+    actor: Any = ray.remote(ActorWorker)
+    return actor.options(
+        num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+    ).remote()
+
+
+def _kill(actor: Any) -> None:
+    # It may be dead, or the cluster gone: then there is nothing to kill.
+    with contextlib.suppress(RayError, ValueError, RuntimeError):
+        ray.kill(actor)
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """In one that nobody waits for at the end, neither this process nor the event loop."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(ended: Callable[[Any], None], value: Any) -> None:
+        if not answer.done():
+            ended(value)
+
+    def work() -> None:
+        try:
+            ended, value = answer.set_result, call()
+        except RayError as error:
+            ended, value = answer.set_exception, WorkerLost(_cause(error), surely=False)
+        except Exception as error:  # handed to whoever waits
+            ended, value = answer.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(settle, ended, value)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await answer
 
 
 def _cause(error: RayError) -> str:

@@ -131,6 +131,7 @@ _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through
 _FOLDER = "ehray-"
 _JOINED_WITHIN_S = 60.0
 _LEFT_WITHIN_S = 30.0
+_LOST_WITHIN_S = 5.0  # one that is lost has nothing to say to it
 # A socket's path has to fit into so many characters, of which Ray adds 64 and our folders 25.
 _LONGEST_FOLDER = (103 if sys.platform == "darwin" else 107) - 64 - 25
 
@@ -165,7 +166,8 @@ async def joined(
     finally:
         stopping.cancel()
         # What is still on its way is not waited for: it leaves by itself, or with this process.
-        await keeper.leave(within_s=_LEFT_WITHIN_S if keeper.entered.done() else 0)
+        within_s = _LEFT_WITHIN_S if stop.by != "cluster" else _LOST_WITHIN_S
+        await keeper.leave(within_s=within_s if keeper.entered.done() else 0)
 
 
 @contextlib.contextmanager

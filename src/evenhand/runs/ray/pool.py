@@ -34,6 +34,9 @@ LEASED_S = 15.0
 # One that tells nothing for so long is given up: its lease has ended by then.
 _LOST_AFTER_S = 25.0
 _DEATHS_IN_A_ROW = 3
+# Where every worker was lost and no other begins within so long, the nodes are gone. Ray itself
+# would wait for a minute, and then end this process.
+_REPLACED_WITHIN_S = 20.0
 
 
 @dataclass(slots=True)
@@ -163,7 +166,15 @@ class WorkerPool:
         beginning = asyncio.create_task(handle.begin(assignment))
         ending = asyncio.create_task(self._over.wait())
         try:
-            await asyncio.wait([beginning, ending], return_when=asyncio.FIRST_COMPLETED)
+            while not (beginning.done() or ending.done()):
+                within_s = _REPLACED_WITHIN_S if self.lost else None
+                await asyncio.wait(
+                    [beginning, ending], timeout=within_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not (beginning.done() or ending.done() or self._members):
+                    raise ClusterError(
+                        Message("runs.ray_nodes_lost", within_s=within_s, place=handle.place)
+                    )
             if not beginning.done():
                 return False
             trouble = beginning.result()
