@@ -26,8 +26,16 @@ _STOP_S = 60.0
 
 
 class RayCluster:
-    def __init__(self, *, nodes: int, cpus: int, environment: Mapping[str, str]) -> None:
-        """`environment` is what the workers will have, keys and passwords included."""
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        cpus: int,
+        environment: Mapping[str, str],
+        head_cpus: int | None = None,
+    ) -> None:
+        """`environment` is what the workers will have, keys and passwords included. Without CPUs of
+        its own the head runs no worker."""
         self._folder = Path(tempfile.mkdtemp(prefix="evenhand-rc-"))
         (self._folder / "ray").mkdir()
         # Of the driver too: it joins by the same address and token.
@@ -40,7 +48,10 @@ class RayCluster:
             "RAY_worker_niceness": "0",  # else workers give way to whatever else runs here
         }
         self._process = HostedProcess(
-            [sys.executable, "-m", "scripts.ray_cluster", str(nodes), str(cpus)],
+            [
+                *(sys.executable, "-m", "scripts.ray_cluster", str(nodes), str(cpus)),
+                str(cpus if head_cpus is None else head_cpus),
+            ],
             what="the Ray cluster",
             stops_within_s=_STOP_S,
             environment={**os.environ, **environment, **self.environment},
@@ -73,7 +84,7 @@ class RayCluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _host(nodes: int, cpus: int) -> None:
+def _host(nodes: int, cpus: int, head_cpus: int) -> None:
     from ray.cluster_utils import Cluster
 
     each: dict[str, Any] = {
@@ -82,7 +93,7 @@ def _host(nodes: int, cpus: int) -> None:
         "object_store_memory": 80 * 2**20,
         "include_dashboard": False,
     }
-    cluster = Cluster(initialize_head=True, head_node_args=each)
+    cluster = Cluster(initialize_head=True, head_node_args=each | {"num_cpus": head_cpus})
     members = [cluster.head_node, *(cluster.add_node(**each) for _ in range(nodes - 1))]
     raylets = [node.all_processes["raylet"][0].process.pid for node in members]
     print(json.dumps({"address": cluster.address, "raylets": raylets}), flush=True)
@@ -91,4 +102,4 @@ def _host(nodes: int, cpus: int) -> None:
 
 
 if __name__ == "__main__":
-    _host(int(sys.argv[1]), int(sys.argv[2]))
+    _host(*map(int, sys.argv[1:]))

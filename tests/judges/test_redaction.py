@@ -154,3 +154,23 @@ def test_a_variable_that_names_a_file_holds_no_secret() -> None:
         "D_SECRET": "s3cr3t-of-this-service",
     }
     assert list(secrets_in(named)) == ["s3cr3t-of-this-service"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "".join(f"\\\\u{ord(c):04x}" for c in LONG_KEY),
+        "".join(f"\\\\\\\\u{ord(c):04x}" for c in LONG_KEY),
+        "".join(f"\\\\x{ord(c):02x}" for c in LONG_KEY),
+        "".join(f"%25{ord(c):02X}" for c in LONG_KEY),
+        "".join(f"%2525{ord(c):02x}" for c in LONG_KEY),
+    ],
+)
+def test_a_secret_that_is_escaped_twice_is_cut_out(written: str) -> None:
+    """As JSON inside JSON, or a URL inside a URL."""
+    assert Redactor([LONG_KEY]).cut(f"it is {written}.") == "it is ***."
+
+
+def test_a_run_of_backslashes_takes_no_time() -> None:
+    text = "\\" * 200_000 + "u00"
+    assert Redactor([LONG_KEY]).cut(text) == text

@@ -18,6 +18,7 @@ from evenhand.cli.figures import counted, dollars, number, running_rate, seconds
 from evenhand.cli.terminal import (
     one_line,
     table_of,
+    without_commands,
 )
 from evenhand.errors import InputError, Status
 from evenhand.judges.protocol import news_of
@@ -118,7 +119,7 @@ class ProgressLog(Observer):
         """Nothing to put back."""
 
     def say(self, text: str) -> None:
-        sys.stderr.write(one_line(text) + "\n")
+        sys.stderr.write(without_commands(one_line(text)) + "\n")
         sys.stderr.flush()
 
     def leave(self) -> NoReturn:

@@ -69,8 +69,11 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        from evenhand.cli.terminal import without_commands
+
         # A search for spaces at a line's end looks at every run of them again and again.
-        return self._stream.write("\n".join(line.rstrip(" \t") for line in text.split("\n")))
+        trimmed = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
+        return self._stream.write(without_commands(trimmed))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -79,7 +82,8 @@ class _Trimmed:
 def err() -> Console:
     from rich.console import Console
 
-    return Console(file=sys.stderr, highlight=False)
+    file = sys.stderr if sys.stderr.isatty() else cast("IO[str]", _Trimmed(sys.stderr))
+    return Console(file=file, highlight=False)
 
 
 def note(text: str) -> None:
@@ -109,7 +113,9 @@ def write_json(value: BaseModel | Mapping[str, Any]) -> None:
 
 
 def write_text(text: str) -> None:
-    data = (text + "\n").encode()
+    from evenhand.cli.terminal import without_commands
+
+    data = (without_commands(text) + "\n").encode()
     stream = getattr(sys.stdout, "buffer", None)
     try:
         if stream is None:

@@ -80,6 +80,16 @@ def clean(text: str) -> str:
     return "".join(c for c in text if _shows(c))
 
 
+# What build servers take for a command: GitHub a line that begins with two colons, and anywhere in
+# a line, as Azure does, two signs with a bracket. (GitLab's need an escape sequence.)
+_COMMAND = re.compile(r"^[^\S\n]*+:(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
+
+
+def without_commands(text: str) -> str:
+    """Of whole lines as they are written; wrapping may have put anything at their beginning."""
+    return _COMMAND.sub(r"\g<0> ", text)
+
+
 def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
@@ -92,6 +102,7 @@ def _shows(char: str) -> bool:
 
 def escape(json_text: str) -> str:
     """The same JSON, with every character that a terminal might act upon written as \\uXXXX."""
+    json_text = _COMMAND.sub(lambda found: found[0][:-1] + _escaped(found[0][-1]), json_text)
     if json_text.isascii() and "\x7f" not in json_text:
         return json_text
     return "".join(c if _harmless(c) else _escaped(c) for c in json_text)

@@ -31,7 +31,12 @@ _BLOCK = 12
 # Characters that a JSON writer or a URL may have escaped without need; quotes and backslashes
 # stay, for an answer is often JSON itself.
 _HEX = "(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abd-fABD-F]|7[0-9a-eA-E])"
-_ESCAPED = tuple((mark, re.compile(re.escape(mark) + _HEX)) for mark in ("\\u00", "\\x", "%"))
+# Once or, as JSON inside JSON is, several times.
+_ESCAPED = (
+    ("\\u00", re.compile(r"(?<!\\)\\++u00" + _HEX)),
+    ("\\x", re.compile(r"(?<!\\)\\++x" + _HEX)),
+    ("%", re.compile(r"%(?:25)*" + _HEX)),
+)
 
 
 def secrets_in(environment: Mapping[str, str]) -> Iterator[str]:

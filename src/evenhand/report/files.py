@@ -34,7 +34,7 @@ def atomic_file(path: Path, *, overwrite: bool, make_folder: bool = False) -> It
         _refuse(path, overwrite=overwrite)
         part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
         try:
-            with part.open("xb") as stream:
+            with os.fdopen(os.open(part, _NEW, _mode_of(path)), "wb") as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -43,6 +43,18 @@ def atomic_file(path: Path, *, overwrite: bool, make_folder: bool = False) -> It
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()
+
+
+# Texts and verdicts are their owner's, as they are in the store; whoever has opened a file to
+# others keeps it so.
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def _mode_of(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.stat().st_mode) & 0o666
+    except OSError:
+        return 0o600
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from evenhand.report.conclusions import (
     Ties,
     conclude,
 )
+from evenhand.report.files import atomic_file
 from evenhand.report.requirements import Requirement, known_parts, read_requirements
 from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
@@ -483,7 +484,8 @@ def _digits(threshold: float, *bounds: float) -> int:
 def write_junit(gate: GateReport, path: Path) -> None:
     """Over a file that is there already, as test runners do."""
     try:
-        path.write_bytes(junit_xml(gate))
+        with atomic_file(path, overwrite=True) as stream:
+            stream.write(junit_xml(gate))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Message("report.write_failed", path=path, lower=reason.lower())) from None

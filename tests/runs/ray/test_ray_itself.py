@@ -140,6 +140,32 @@ def test_a_cluster_loses_a_node_and_its_driver_and_no_verdict(
     assert report.problems == []
 
 
+@pytest.mark.slow
+def test_a_cluster_that_loses_all_its_workers_ends_the_run_with_an_error(
+    server: LoopbackServer, store: str, tmp_path: Path
+) -> None:
+    environment = {"EVENHAND_STORE": store, "OPENAI_API_KEY": KEY}
+    path = tmp_path / "lost.jsonl"
+    write_pairs(path, 4_000, size="small", seed=1)
+    server.reset()
+    with RayCluster(nodes=2, cpus=2, head_cpus=0, environment=environment) as cluster:
+        place = Place(cluster, store, server, tmp_path)
+        child = place.command(path, name="lost", workers=2, each=4)
+        try:
+            while server.count().requests < 100:
+                assert child.poll() is None
+                time.sleep(0.05)
+            cluster.kill_node(1)
+            while (ended := child.poll()) is None:
+                assert child.running_s < _WITHIN_S
+                time.sleep(0.1)
+        finally:
+            child.kill()
+    assert "every worker was lost, and no node has begun another within 20 s" in ended.err
+    assert json.loads(ended.out)["error"]["kind"] == "cluster"
+    assert "Traceback" not in ended.err
+
+
 def _run_with_ray(here: Path, temporary: Path, *more: str) -> Child:
     environment = {
         **loopback_environment(),
