@@ -1,11 +1,15 @@
 # evenhand as a command: docker run --rm -e OPENAI_API_KEY -v "$PWD:/data" evenhand run pairs.jsonl …
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
-COPY src src
+COPY requirements/image.txt requirements/
+# Nothing but what the lock has, by its hashes; then the source itself, from here.
 RUN python -m venv /opt/evenhand \
     && /opt/evenhand/bin/pip install --no-cache-dir --disable-pip-version-check \
-        ".[parquet,postgres,providers,serve,speed]"
+        --require-hashes -r requirements/image.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /opt/evenhand/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --no-index --no-deps --no-build-isolation .
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 evenhand \

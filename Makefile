@@ -103,6 +103,11 @@ lock: .venv/bin/uv ## Pin the requirements anew
 	$(LOCK) pyproject.toml requirements/build.in \
 	  --extra postgres --extra parquet --extra telemetry --extra plot --extra serve --extra speed \
 	  --group test -c requirements/test-all.txt -o requirements/test.txt
+	$(LOCK) pyproject.toml requirements/build.in -c requirements/test-all.txt \
+	  -o requirements/base.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra parquet --extra postgres \
+	  --extra providers --extra serve --extra speed -c requirements/test-all.txt \
+	  -o requirements/image.txt
 
 clean: ## Remove the environment and every cache in the tree
 	rm -rf .venv .artifacts examples/*/node_modules tests/*/node_modules .mypy_cache .ruff_cache \

@@ -110,6 +110,10 @@ class Served:
     def resident_mb(self) -> float:
         return _resident_mb(self.pid)
 
+    def peak_mb(self) -> float:
+        """The most that it held since it was started."""
+        return int(_text(Path(f"/proc/{self.pid}/status")).partition("VmHWM:")[2].split()[0]) / 1024
+
     def resident_with_children_mb(self) -> float:
         """And of the processes that compute its figures."""
         of_threads = Path(f"/proc/{self.pid}/task").glob("*/children")

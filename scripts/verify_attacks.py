@@ -27,7 +27,7 @@ from pathlib import Path
 
 from scripts.attacks import Attack, Due, Outcome
 
-TARGETS = ("answers", "uploads", "service", "outputs")
+TARGETS = ("answers", "judges", "uploads", "service", "outputs")
 # All processes of an attack together; the server has 200 MB of it, its attacker the rest.
 MOST_MB = 4000.0
 _LOOK_S = 0.25

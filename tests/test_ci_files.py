@@ -54,9 +54,21 @@ def test_every_expression_names_what_is_there() -> None:
             assert re.search(rf"\b{output}=", ids[step]), name
 
 
-def test_it_installs_the_source_of_its_own_ref() -> None:
+def test_it_installs_the_source_of_its_own_ref_and_nothing_without_a_hash() -> None:
     install = next(step["run"] for step in STEPS if "Install" in step.get("name", ""))
-    assert '"$GITHUB_ACTION_PATH${EXTRAS:+[$EXTRAS]}"' in install
+    locked, own = re.findall(r'"\$\{pip\[@\]\}" install (.*)', install)
+    assert locked == '--require-hashes -r "$GITHUB_ACTION_PATH/requirements/$lock.txt"'
+    assert own == '--no-index --no-deps --no-build-isolation "$GITHUB_ACTION_PATH"'
+    for name in re.findall(r"lock=(\w+)", install):
+        _has_all_hashes(name)
+
+
+def _has_all_hashes(name: str) -> None:
+    lock = (ROOT / f"requirements/{name}.txt").read_text("utf-8")
+    assert "://" not in lock
+    entries = re.split(r"(?m)^(?=\S)", lock)[1:]
+    assert len(entries) > 40
+    assert all(re.match(r"[\w.-]+==\S+", each) and "--hash=sha256:" in each for each in entries)
 
 
 @dataclass
@@ -316,6 +328,7 @@ def test_image_is_built_of_tagged_bases_and_keeps_no_cache() -> None:
             assert re.match(r"python:3\.\d+-slim\b", text)
         if "pip install" in text:
             assert "--no-cache-dir" in text
+            assert ("--require-hashes" in text) != ("--no-index --no-deps" in text)
         assert not re.search(r"(?i)key|secret|token|password", text)
 
 
@@ -327,10 +340,10 @@ def test_image_is_given_what_the_package_is_built_of_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     needed = {"pyproject.toml", "src", project["project"]["readme"]}
     needed |= set(project["project"]["license-files"])
+    _has_all_hashes("image")
+    needed.add("requirements/image.txt")
     assert needed == sent
     assert all(name in copied.split() for name in needed)
-    extras = re.findall(r'"\.\[([\w,]+)\]"', (ROOT / "Dockerfile").read_text("utf-8"))[0]
-    assert set(extras.split(",")) <= set(project["project"]["optional-dependencies"])
 
 
 def test_every_action_is_pinned_by_its_hash_with_its_version_beside_it() -> None:

@@ -1,6 +1,7 @@
 """Attacks on evenhand, each a function that tries one and reports what it measured.
 
-A module a target: `answers` (hostile completions), `uploads` (hostile data), `service` (hostile
+A module a target: `answers` (hostile completions), `judges` (hostile servers of
+judges), `uploads` (hostile data), `service` (hostile
 clients), `outputs` (what may reach a store, a terminal or a page). Each has `ATTACKS`, in the order
 in which docs/security.md lists them.
 """

@@ -54,7 +54,7 @@ def _serving(**options: Any) -> Iterator[Served]:
         yield served
 
 
-def _ask(
+def ask(
     port: int,
     method: str,
     path: str,
@@ -78,7 +78,7 @@ def _ask(
         connection.close()
 
 
-class _Watch:
+class Watch:
     """Whether anybody else is answered meanwhile, and how soon; asked by a process of its own, as
     the attacker's work would hold it up."""
 
@@ -87,7 +87,7 @@ class _Watch:
         self.seconds: list[float] = []
         self.failed = 0
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> Watch:
         context = multiprocessing.get_context("spawn")
         self._ours, theirs = context.Pipe()
         self._process = context.Process(target=_look, args=(self._port, theirs), daemon=True)
@@ -114,7 +114,7 @@ def _look(port: int, asked: Connection) -> None:
     asked.send(None)
     while not asked.poll(0.02):
         began = time.perf_counter()
-        status, _ = _ask(port, "GET", "/healthz", address=_WATCHER)
+        status, _ = ask(port, "GET", "/healthz", address=_WATCHER)
         seconds.append(time.perf_counter() - began)
         failed += status != 200
     asked.send((seconds, failed))
@@ -125,10 +125,8 @@ def _sent(requests: Sequence[tuple[str, bytes, dict[str, str]]]) -> Callable[[],
 
     def run() -> Outcome:
         with _serving() as served:
-            with _Watch(served.port) as watch, ThreadPoolExecutor(4) as pool:
-                answers = pool.map(
-                    lambda each: _ask(served.port, "POST", *each)[0], [*requests] * 3
-                )
+            with Watch(served.port) as watch, ThreadPoolExecutor(4) as pool:
+                answers = pool.map(lambda each: ask(served.port, "POST", *each)[0], [*requests] * 3)
                 statuses = Counter(answers)
             faults = sum(n for status, n in statuses.items() if status >= 500)
             alive = Due("the server", "runs" if served.running else "ended", "runs")
@@ -215,9 +213,9 @@ def _trailer() -> Outcome:
 def _numbers() -> Outcome:
     statuses: Counter[int] = Counter()
     with _serving() as served:
-        document = json.loads(_ask(served.port, "GET", "/openapi.json")[1])
+        document = json.loads(ask(served.port, "GET", "/openapi.json")[1])
         body = json.dumps({"pairs": [_pair(id=str(n), label="A") for n in range(4)]}).encode()
-        run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
+        run = json.loads(ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
         needed = {"/v1/rank": f"runs={run}&", "/v1/audits": f"run={run}&"}
         for path, methods in document["paths"].items():
             for parameter in methods.get("get", {}).get("parameters", ()):
@@ -226,7 +224,7 @@ def _numbers() -> Outcome:
                 for number in ("1e308", "-1e308", "nan", "inf", "1e-320", "9" * 400, "-1"):
                     query = f"{needed.get(path, '')}{parameter['name']}={number}"
                     address = f"{path.replace('{id}', run)}?{query}"
-                    statuses[_ask(served.port, "GET", address)[0]] += 1
+                    statuses[ask(served.port, "GET", address)[0]] += 1
     faults = sum(n for status, n in statuses.items() if status >= 500 or not status)
     checks = (AtMost("statuses of 500 and more, or none", faults, 0),)
     return Outcome(checks, f"statuses {_counted(statuses)}")
@@ -251,7 +249,7 @@ def _idle() -> Outcome:
     """4,300 connections that say nothing, of one address and of sixteen."""
     checks: list[AtMost] = []
     for addresses in (1, 16):
-        with _serving() as served, contextlib.ExitStack() as stack, _Watch(served.port) as watch:
+        with _serving() as served, contextlib.ExitStack() as stack, Watch(served.port) as watch:
             for number in range(4300):
                 with contextlib.suppress(OSError):
                     address = f"127.0.1.{number % addresses + 1}"
@@ -265,14 +263,14 @@ def _slow() -> Outcome:
     """1,500 requests whose bodies, or heads, never end."""
     head = b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with _serving() as served, contextlib.ExitStack() as stack:
-        with _Watch(served.port) as watch:
+        with Watch(served.port) as watch:
             for number in range(1500):
                 with contextlib.suppress(OSError):
                     connection = stack.enter_context(_socket(served.port))
                     length = b"Content-Length: 1000\r\n\r\n{" if number % 2 else b"X-Half"
                     connection.sendall(head + length)
                 time.sleep(_PACE_S)
-            status, _ = _ask(
+            status, _ = ask(
                 served.port, "POST", "/v1/compare", next(bodies()), _JSON, address=_HONEST
             )
         return Outcome((*watch.checks, Due("an honest comparison", status, 200)))
@@ -308,7 +306,7 @@ def _floods() -> Outcome:
 
     with _serving() as served:
         before = served.resident_mb()
-        with _Watch(served.port) as watch, ThreadPoolExecutor(5) as pool:
+        with Watch(served.port) as watch, ThreadPoolExecutor(5) as pool:
             most = max(pool.map(flood, floods * 2))
         grown = served.resident_mb() - before
         return Outcome(
@@ -324,7 +322,7 @@ def _proxied() -> Outcome:
     """One client behind a trusted proxy takes all it can get; another one comes after it."""
     limits = {"connections_per_address": 50}
     with _serving(limits=limits, top='trusted_proxies = ["127.0.0.2"]') as served:
-        with contextlib.ExitStack() as stack, _Watch(served.port) as watch:
+        with contextlib.ExitStack() as stack, Watch(served.port) as watch:
             for _ in range(1200):
                 with contextlib.suppress(OSError):
                     stack.enter_context(_socket(served.port)).sendall(
@@ -332,7 +330,7 @@ def _proxied() -> Outcome:
                         b"Content-Type: application/json\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n{"
                     )
                 time.sleep(_PACE_S)
-            status, _ = _ask(
+            status, _ = ask(
                 served.port,
                 "POST",
                 "/v1/compare",
@@ -347,9 +345,9 @@ def _unread_streams() -> Outcome:
     with _serving() as served:
         pairs = [_pair(id=str(n)) for n in range(500)]
         body = json.dumps({"pairs": pairs}).encode()
-        run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
+        run = json.loads(ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
         before = _memory(served.pid)
-        with contextlib.ExitStack() as stack, _Watch(served.port) as watch:
+        with contextlib.ExitStack() as stack, Watch(served.port) as watch:
             for number in range(200):
                 with contextlib.suppress(OSError):
                     connection = stack.enter_context(
@@ -361,7 +359,7 @@ def _unread_streams() -> Outcome:
             state = ""
             while state != "finished" and time.monotonic() < deadline:
                 time.sleep(0.5)
-                status = _ask(served.port, "GET", f"/v1/runs/{run}", address=_HONEST)[1]
+                status = ask(served.port, "GET", f"/v1/runs/{run}", address=_HONEST)[1]
                 state = json.loads(status or b"{}").get("state", "")
         grown = _memory(served.pid) - before
         began = time.perf_counter()
@@ -384,9 +382,9 @@ def _unseen() -> Outcome:
     with _serving() as served:
         pair = _pair(modelA=f"m{_UNSEEN}a", modelB="b", tags=[f"t{_UNSEEN}"], criteria=["c"])
         named = json.dumps({"pairs": [pair], "name": f"run {_UNSEEN}"}).encode()
-        refused, _ = _ask(served.port, "POST", "/v1/runs", named, _JSON)
+        refused, _ = ask(served.port, "POST", "/v1/runs", named, _JSON)
         body = json.dumps({"pairs": [pair]}).encode()
-        run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
+        run = json.loads(ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
         shown = []
         for tool, given in (
             ("runStatus", {"run": run, "waitS": 20}),
@@ -395,10 +393,10 @@ def _unseen() -> Outcome:
             ("pairwiseCompare", {_UNSEEN: 1}),
         ):
             message = _call(json.dumps(given).encode(), tool.encode())
-            answer = _ask(served.port, "POST", "/mcp", message, _MCP)[1].decode()
+            answer = ask(served.port, "POST", "/mcp", message, _MCP)[1].decode()
             data = next(line[6:] for line in answer.splitlines() if line.startswith("data: {"))
             shown += [each["text"] for each in json.loads(data)["result"]["content"]]
-        page = _ask(served.port, "GET", f"/runs/{run}", None, {"Accept": "text/html"})[1].decode()
+        page = ask(served.port, "GET", f"/runs/{run}", None, {"Accept": "text/html"})[1].decode()
         shown.append(page.partition("<title>")[2].partition("</title>")[0])
         hidden = sum(char in _UNSEEN for text in shown for char in text)
         checks = (AtMost("such characters", hidden, 0), Due("a run named by them", refused, 422))
@@ -548,7 +546,7 @@ def _all_at_once(workers: int) -> Callable[[], Outcome]:
                 ends = time.monotonic() + 15
                 with ThreadPoolExecutor(3) as pool:
                     while time.monotonic() < ends:
-                        list(pool.map(lambda each: _ask(served.port, "POST", *each), calls))
+                        list(pool.map(lambda each: ask(served.port, "POST", *each), calls))
                         for _ in range(300):
                             with contextlib.suppress(OSError):
                                 stack.enter_context(_socket(served.port)).sendall(b"GET /")
@@ -570,10 +568,8 @@ def _warm(port: int) -> None:
     """Whatever is loaded by the first request of its kind, in each worker, is there."""
     with ThreadPoolExecutor(8) as pool:
         for path, headers in (("/mcp", _MCP), ("/v1/rank", _JSON), ("/try", _FORM)):
-            list(pool.map(lambda _, p=path, h=headers: _ask(port, "POST", p, b"{}", h), range(16)))
-        list(
-            pool.map(lambda pair: _ask(port, "POST", "/v1/compare", pair, _JSON), _first(bodies()))
-        )
+            list(pool.map(lambda _, p=path, h=headers: ask(port, "POST", p, b"{}", h), range(16)))
+        list(pool.map(lambda pair: ask(port, "POST", "/v1/compare", pair, _JSON), _first(bodies())))
 
 
 def _first(pairs: Iterator[bytes], count: int = 64) -> list[bytes]:
@@ -605,19 +601,19 @@ def _without_database() -> Outcome:
         url = database.url("attacked")
         with _serving(store=url) as served:
             run = json.dumps({"pairs": [_pair(id=str(n)) for n in range(400)]}).encode()
-            assert _ask(served.port, "POST", "/v1/runs", run, _JSON)[0] == 202
+            assert ask(served.port, "POST", "/v1/runs", run, _JSON)[0] == 202
             statuses: Counter[int] = Counter()
-            with _Watch(served.port) as watch, _Honest(served.port, 20) as honest:
+            with Watch(served.port) as watch, _Honest(served.port, 20) as honest:
                 database.cut_connections("attacked")
                 database.run("ALTER DATABASE attacked ALLOW_CONNECTIONS false")
                 for _ in range(8):
-                    statuses[_ask(served.port, "GET", "/v1/runs", timeout_s=30)[0]] += 1
+                    statuses[ask(served.port, "GET", "/v1/runs", timeout_s=30)[0]] += 1
                     time.sleep(1)
                 database.run("ALTER DATABASE attacked ALLOW_CONNECTIONS true")
                 deadline = time.monotonic() + 40
                 back = 0
                 while back != 200 and time.monotonic() < deadline:
-                    back = _ask(served.port, "GET", "/v1/runs", timeout_s=30)[0]
+                    back = ask(served.port, "GET", "/v1/runs", timeout_s=30)[0]
                     time.sleep(0.2)
             return Outcome(
                 (
