@@ -267,8 +267,7 @@ def test_recorded_judges_are_calibrated_on_prompts_they_did_not_teach(
     )
     recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
     asked = ("run", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db")
-    asked += ("--protocol", "llmbar")
-    assert command(*asked, "--name", "recorded").code == 0
+    assert command(*asked, "--protocol", "llmbar", "--name", "recorded").code == 0
     ran = command(
         *("calibrate", "recorded", "--store", "store.db", "--save", "it.json"),
         *("--min-agreement", "0.8", "--json"),
