@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from command_line import Command
@@ -90,3 +91,10 @@ def test_a_jury_counts_them_in_rates_and_as_nobodys_vote(
     assert (report["counts"]["ties"], report["counts"]["unanimous"]) == (4, 0)
     assert report["between"][0]["pairs"] == 0
     assert "4 pairs have identical responses" in " ".join(command("jury", "r", *STORE).out.split())
+
+
+def test_a_dry_run_counts_no_call_for_them(command: Command) -> None:
+    write_lines(command.directory / "pairs.jsonl", rows(different=6, identical=4))
+    dry = ("run", "pairs.jsonl", *CRITERIA, *STORE, "--judge", "openai:gpt-4o", "--dry-run")
+    assert re.search(r"calls +at most about 12\b", command(*dry).out)
+    assert re.search(r"calls +at most about 20\b", command(*dry, "--ask-identical").out)

@@ -123,7 +123,10 @@ def _estimate_passes(
     pending: int, sample: Sequence[Pair], judge: Judge, config: JudgeConfig, *, price: Price | None
 ) -> Estimate:
     mode, model = config.mode_for(judge), model_of(judge)
-    passes = sum(len(pair.orders) for pair in sample) * config.samples_per_order
+    asked = [pair for pair in sample if not config.ties_by_rule(pair, judge.traits)]
+    if not asked:
+        return replace(NOTHING, pairs=pending)
+    passes = sum(len(pair.orders) for pair in asked) * config.samples_per_order
     questions = 1.0
     if mode == "letter":
         questions += sum(len(pair.criteria) for pair in sample) / len(sample)
@@ -132,7 +135,7 @@ def _estimate_passes(
         nothing = Range(0, 0)
         return Estimate(pending, calls, nothing, nothing, nothing if judge.traits.free else None)
     template = config.template_for(mode)
-    rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in sample]
+    rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in asked]
     each = _tokens(fmean(rendered))
     for kind in config.prepares(judge.traits):  # both orders are shown what was written
         each += ARTEFACT_TOKENS[kind].times(2 if kind == "analysis" else 1)
