@@ -247,7 +247,7 @@ def test_two_models_are_asked_judged_and_gated(runner: Runner, start_server: Sta
     runner.inputs["command"] = "ab prompts.jsonl --a openai:old --b openai:new -c accuracy"
     assert runner.run() == 0, runner.log
     assert runner.outputs["ruling"] == "pass"
-    assert "openai:new is better than openai:old" in runner.summary
+    assert "openai:new beats openai:old" in runner.summary
     runner.inputs["command"] += " --max-calls 10 --repeats 2 --store other.db"
     assert runner.run() == 5
     assert "::error::a cap stopped it" in runner.log

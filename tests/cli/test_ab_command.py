@@ -75,7 +75,7 @@ def test_from_prompts_to_the_sentence_and_the_next_command(
     ran = command(*by(server, *MODELS, "--name", "try"))
     assert ran.code == 0, ran.err
     assert asked(server) == {"old": 12, "new": 12, "judge": 22}  # one pair is of identical answers
-    assert "openai:new is better than openai:old" in ran.out
+    assert "openai:new beats openai:old" in ran.out
     assert "next  evenhand report try" in ran.err
     again = command(*by(server, *MODELS, "--name", "try"))
     assert again.code == 0
@@ -93,7 +93,7 @@ def test_json_tells_both_parts(command: Command, start_server: StartServer) -> N
     ]
     assert ran.json["generation"]["calls"] == 24
     assert (ran.json["run"]["winsB"], ran.json["run"]["ties"]) == (11, 1)
-    assert ran.json["conclusions"][0].startswith("openai:new is better than openai:old")
+    assert ran.json["conclusions"][0].startswith("openai:new beats openai:old")
 
 
 def test_temperature_is_left_to_the_server_unless_it_is_given(
@@ -424,7 +424,7 @@ def test_from_init_to_a_conclusion_by_the_commands_that_are_printed(
     _, program, *words = line.split()
     ran = command(*words, "--store", "store.db")
     assert (program, ran.code) == ("evenhand", 0), ran.err
-    assert "openai:gpt-5 is better than openai:gpt-5-mini" in ran.out
+    assert "openai:gpt-5 beats openai:gpt-5-mini" in ran.out
     assert len(server.requests) == 200
     [after] = [line for line in ran.err.splitlines() if line.startswith("next ")]
     assert command(*after.split()[2:], "--store", "store.db").code == 0

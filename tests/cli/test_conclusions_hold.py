@@ -62,7 +62,8 @@ def test_a_judge_that_takes_the_first_response_passes_no_gate(
     ran = gate(command, "first", "--min-win-rate", "0.45")
     assert ran.code == 6
     assert ran.out.startswith(
-        "No conclusion on new against old: the judge follows the position in 100 % of 300 pairs."
+        "No conclusion on new against old: in 100% of 300 pairs the verdict flipped when the order "
+        "was swapped, usually to one position."
     )
     assert "win rate 0.50 (0.00 to 1.00, 95 %)" in ran.out
     assert "next  take another judge" in ran.err
@@ -82,8 +83,9 @@ def test_a_clear_win_among_flips_is_still_a_win(command: Command, store: Store) 
     make_run(store, "clear", rows("I" * 60 + "B" * 200 + "A" * 40))
     ran = gate(command, "clear")
     assert ran.code == 0
-    assert ran.out.startswith("new is better than old: ")
-    assert "The judge changed its mind with the order in 20 % of 300 pairs" in ran.out
+    assert ran.out.startswith("new beats old: 77% win rate (95% CI ")
+    assert "; won 200, lost 40, tied 0, flipped 60)" in ran.out
+    assert "In 20% of 300 pairs the verdict flipped when the order was swapped" in ran.out
 
 
 def test_the_interval_holds_both_ways_of_counting(command: Command, store: Store) -> None:
@@ -154,7 +156,7 @@ def test_averaging_hides_no_flips(command: Command, start_server: StartServer) -
     assert (ran.json["winsB"], ran.json["inconsistent"]) == (60, 0)
     ruled = gate(command, "averaged")
     assert ruled.code == 6
-    assert "the judge follows the position in 100 % of 60 pairs" in ruled.out
+    assert "in 100% of 60 pairs the verdict flipped" in ruled.out
     assert "0 inconsistent and 60 averaged over a flip" in ruled.out
 
 
@@ -334,12 +336,12 @@ def test_a_report_opens_with_its_conclusion(command: Command, store: Store) -> N
     make_run(store, "good", rows("B" * 180 + "A" * 110 + "I" * 10))
     out = command("report", "good", "--smallest-effect", "0.02", *HERE).out
     told = " ".join(out.split())
-    assert "new is better than old: 62 % (" in told
+    assert "new beats old: 62% win rate (" in told
     assert "A difference of 2 points or more is shown." in told
-    assert "The judge changed its mind with the order in 3 % of 300 pairs" in told
+    assert "In 3% of 300 pairs the verdict flipped" in told
     make_run(store, "even", rows("B" * 3 + "A" * 3 + "T" * 600 + "AB" * 20))
     told = " ".join(command("report", "even", "--smallest-effect", "0.05", *HERE).out.split())
-    assert "No difference shown between new and old: new at 50 % (" in told
+    assert "new and old are not significantly different: new at 50% win rate (" in told
     assert "A difference of 5 points or more is ruled out." in told
 
 
@@ -404,7 +406,7 @@ def test_mostly_flips_decide_nothing(command: Command, store: Store) -> None:
     make_run(store, "noted", rows("B" * 40 + "I" * 39 + "T" * 20))
     ran = gate(command, "noted")
     assert ran.code == 0
-    assert "new is better than old" in ran.out
+    assert "new beats old" in ran.out
     # No leader, either.
     told = " ".join(command("rank", "flipped", *HERE).out.split())
     assert "No one is said to lead" in told
@@ -421,7 +423,7 @@ def test_a_gate_on_labels_is_not_vetoed_by_the_judge_that_they_correct(
     assert gate(command, "vetoed").code == 0
     ran = gate(command, "vetoed", "--corrected", "--labels-are", "random")
     assert ran.code == 0
-    assert "hardly better than a coin" not in ran.out
+    assert "coin flip" not in ran.out
     assert "people: 150 won, 50 lost, 0 tied" in ran.out
 
 
@@ -443,7 +445,7 @@ def test_run_ends_with_the_conclusion_and_the_next_command(command: Command) -> 
     write_lines(Path(command.directory) / "pairs.jsonl", lines)
     ran = command("run", "pairs.jsonl", "-j", "baseline:longer", "--name", "r", *HERE)
     assert ran.code == 0
-    assert "B is better than A: 100 % (" in ran.out
+    assert "B beats A: 100% win rate (" in ran.out
     assert ran.err.rstrip().endswith("next  evenhand report r")
 
 

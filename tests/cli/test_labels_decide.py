@@ -43,17 +43,23 @@ def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> 
     ran = command("gate", "whole", *HERE)
     assert ran.code == 1
     # Wilson's interval of 111 of 300 is 0.317 to 0.426.
-    assert ran.out.startswith("new is worse than old: 37 % (32 to 43) of 300 prompts.")
+    assert ran.out.startswith(
+        "new loses to old: 37% win rate (95% CI 32–43, 300 prompts, by labels)."
+    )
     assert "on all 300 pairs (111 won, 189 lost, 0 tied); the judge alone says 64 %" in ran.out
     assert "people: 111 won, 189 lost, 0 tied" in ran.out
-    assert "new is worse than old: 37 % (32 to 43)" in told(command("report", "whole", *HERE))
+    assert "new loses to old: 37% win rate (95% CI 32–43," in told(
+        command("report", "whole", *HERE)
+    )
     shown = command("report", "whole", "--json", *HERE).json["conclusions"][0]
     assert shown["claimed"]["estimator"] == "corrected"
     assert shown["claimed"]["rate"] == pytest.approx(0.37)
     assert shown["winRate"]["rate"] == pytest.approx(0.64)
     mirrored = command("gate", "whole", "--side", "A", *HERE)
     assert mirrored.code == 0
-    assert mirrored.out.startswith("old is better than new: 63 % (57 to 68) of 300 prompts.")
+    assert mirrored.out.startswith(
+        "old beats new: 63% win rate (95% CI 57–68, 300 prompts, by labels)."
+    )
 
 
 def test_a_judge_near_a_coin_does_not_veto_people(command: Command, store: Store) -> None:
@@ -97,7 +103,7 @@ def test_labels_that_agree_change_nothing_but_a_note(command: Command, store: St
     vote_on(store, run, {f"q{n}": "B" if n < 200 else "A" for n in range(180, 220)}, draw=None)
     assert command("gate", "agree", *HERE).code == 0
     told_of = told(command("report", "agree", *HERE))
-    assert "new is better than old: 67 %" in told_of
+    assert "new beats old: 67% win rate" in told_of
     assert "labels on 40 pairs correct nothing" in told_of
 
 
@@ -155,4 +161,4 @@ def test_a_benchmark_whose_sides_are_no_models_is_about_the_judge(
     # Where most pairs have no label, A and B are what the run is about.
     few = pairs((149, "B", "B"), (151, "B", None), model_a=None, model_b=None)
     make_run(store, "few", few)
-    assert "B is better than A" in told(command("report", "few", *HERE))
+    assert "B beats A" in told(command("report", "few", *HERE))

@@ -84,7 +84,7 @@ def test_a_claim_is_made_at_half_the_calls_and_says_in_which_orders(
     ran = judged(command, server, "--both-orders", "0")
     assert ran.json["calls"] == len(server.requests) == 60
     shown = command("report", "run", "--side", "A", *HERE)
-    assert "old is better than new: 67 %" in shown.out
+    assert "old beats new: 67% win rate" in shown.out
     told = " ".join(shown.out.split())
     assert "60 of 60 pairs were judged in one order, drawn at random." in told
     assert "no pair was read in both orders" in shown.out
@@ -135,8 +135,8 @@ def test_position_is_told_from_the_pairs_in_both_orders_alone(
     assert (claim["position"]["pairs"], claim["position"]["unread"]) == (len(twice), 0)
     assert claim["position"]["consistency"]["of"] == len(twice)
     assert claim["winRate"]["flips"] == flips
-    share = f"{100 * flips / len(twice):.0f} % of {len(twice)} pairs"
-    assert f"The judge changed its mind with the order in {share}" in claim["sentence"]
+    share = f"{100 * flips / len(twice):.0f}% of {len(twice)} pairs"
+    assert f"In {share} the verdict flipped" in claim["sentence"]
     ruled = command("gate", "run", "--max-inconsistent", "0.05", *HERE)
     assert f"in {flips} of {len(twice)} pairs, more than the 5 % allowed" in ruled.out
 

@@ -310,7 +310,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
     make_run(store, "good", rows("B" * 40 + "A" * 20))
     make_run(store, "bad", rows("B" * 20 + "A" * 40))
     make_run(store, "even", rows("B" * 30 + "A" * 30))
-    agreed = "of 60 prompts. Both orders agreed in all 60 pairs."
+    agreed = "tied 0). Both orders agreed in all 60 pairs."
     counts = "{} won, {} lost, 0 tied, 0 inconsistent, 0 invalid; "
     # Wilson's lower end of 40 of 60 is 0.5406: all errors on one side may be 4 % and no more.
     even = "holds for any judge better than a coin; if every error favoured {}, it would need 96 % "
@@ -319,7 +319,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
         (
             "good",
             0,
-            f"new is better than old: 67 % (54 to 77) {agreed}",
+            f"new beats old: 67% win rate (95% CI 54–77, 60 prompts; won 40, lost 20, {agreed}",
             "pass  new against old: win rate 0.67 (0.54 to 0.77, 95 %) is above 0.5; "
             + counts.format(40, 20)
             + even.format("new"),
@@ -327,7 +327,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
         (
             "bad",
             1,
-            f"new is worse than old: 33 % (23 to 46) {agreed}",
+            f"new loses to old: 33% win rate (95% CI 23–46, 60 prompts; won 20, lost 40, {agreed}",
             "fail  new against old: win rate 0.33 (0.23 to 0.46, 95 %) is below 0.5; "
             + counts.format(20, 40)
             + even.format("old"),
@@ -335,7 +335,8 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
         (
             "even",
             6,
-            f"No difference shown between new and old: new at 50 % (38 to 62) {agreed}",
+            "new and old are not significantly different: new at 50% win rate "
+            f"(95% CI 38–62, 60 prompts; won 30, lost 30, {agreed}",
             "undecided  new against old: win rate 0.50 (0.38 to 0.62, 95 %) "
             "is not significantly different from 0.5; "
             + counts.format(30, 30)
@@ -358,8 +359,8 @@ def test_gate_of_several_tells_each_and_the_whole(command: Command, store: Store
     ran = command("gate", "league", *HERE)
     assert ran.code == 1
     better, worse, first, second, whole = ran.out.splitlines()
-    assert better.startswith("new is better than old: ")
-    assert worse.startswith("third is worse than old: ")
+    assert better.startswith("new beats old: ")
+    assert worse.startswith("third loses to old: ")
     assert first.startswith("pass  new against old: ")
     assert second.startswith("fail  third against old: ")
     assert whole == "fail  all in all: 1 of 2 pass"

@@ -270,12 +270,12 @@ def test_a_judge_that_labels_show_to_be_a_coin_concludes_nothing(store: Store) -
         (centre - half, centre + half), abs=1e-3
     )
     assert found.sentence.startswith(
-        "No conclusion on new against old: by labels the judge is right in 49 % (41 to 57) of 150 "
-        "pairs that it decided, hardly better than a coin. Both orders agreed"
+        "No conclusion on new against old: the judge is right in 49% (95% CI 41–57) of 150 decided "
+        "pairs with labels; no evidence that it beats a coin flip. Both orders agreed"
     )
     (check,) = gate_run(store, "run").checks
     assert check.ruling == "undecided"
-    assert "is above 0.5; but by labels the judge is right in 49 % (41 to 57) of 150" in check.line
+    assert "is above 0.5; but the judge is right in 49% (95% CI 41–57) of 150" in check.line
 
 
 def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(store: Store) -> None:
@@ -284,10 +284,10 @@ def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(stor
     said = "B" * 20
     make_run(store, "run", labelled(said, "B" * 14 + "A" * 6))
     (found,) = conclude(store, "run").conclusions
-    assert found.sentence.startswith("new is better than old: 100 %")
+    assert found.sentence.startswith("new beats old: 100% win rate")
     assert found.sentence.endswith(
-        "By labels it is right in 70 % (48 to 85) of 20 pairs that it decided, so that it is "
-        "better than a coin is not shown."
+        "Note that the judge is right in 70% (95% CI 48–85) of 20 decided pairs with labels: no "
+        "evidence that it beats a coin flip."
     )
     (check,) = gate_run(store, "run").checks
     assert check.ruling == "pass"
@@ -363,7 +363,9 @@ def test_a_few_ties_among_winners_are_not_what_is_in_doubt(store: Store) -> None
     make_run(store, "one tie", rows_of("B" * 10 + "A" * 9 + "T"))
     (found,) = conclude(store, "one tie").conclusions
     assert found.win_rate.doubts == ()
-    assert found.sentence.startswith("No difference shown between B and A: B at 52 % (")
+    assert found.sentence.startswith(
+        "B and A are not significantly different: B at 52% win rate (95% CI "
+    )
     make_run(store, "ties", rows_of("T" * 10 + "B" * 9))
     (found,) = conclude(store, "ties").conclusions
     assert found.win_rate.doubts == ("ties",)

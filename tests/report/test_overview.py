@@ -121,7 +121,7 @@ def test_a_headline_as_markdown_has_no_markup_of_others(store: Store) -> None:
     (conclusion,) = conclude(store, "run").conclusions
     text = as_markdown(conclusion.messages, ["run a_b", "40 pairs\n# no heading"])
     first, *rest = text.splitlines()
-    assert first.startswith(r"**\*\<b\>new\* is better than A: 100 % (")
+    assert first.startswith(r"**\*\<b\>new\* beats A: 100% win rate (")
     assert rest == ["", r"- run a\_b", r"- 40 pairs \# no heading"]
     assert as_markdown("plain") == "**plain**\n"
     assert as_markdown(conclusion.messages, language="zh").startswith(r"**\*\<b\>new\* 优于 A：")

@@ -601,8 +601,8 @@ def test_nobody_leads_by_a_judge_that_labels_show_to_be_a_coin(store: Store) -> 
     assert (ranked.labels.right, ranked.labels.wrong) == (50, 50)
     # Wilson's interval for 50 of 100: 0.5 ± 1.96 / 2 / sqrt(100 + 1.96²), or 40.4 to 59.6
     assert [*sum_up_ranking(ranked)] == [
-        "No one is said to lead: by labels the judge is right in 50 % (40 to 60) of 100 pairs that "
-        "it decided, hardly better than a coin."
+        "No one is said to lead: the judge is right in 50% (95% CI 40–60) of 100 decided pairs "
+        "with labels, no evidence that it beats a coin flip."
     ]
 
 

@@ -144,7 +144,7 @@ def test_interval_decides_and_its_end_on_the_threshold_does_not(
             "from 0.5",
         ),
         # two digits would show a bound on the threshold that is not there
-        (0.5004, 0.6, "new against old: win rate 0.5502 (0.5004 to 0.6000, 95 %) is above 0.5"),
+        (0.5004, 0.6, "new against old: win rate 0.55 (0.5004 to 0.60, 95 %) is above 0.5"),
         (None, None, "new against old: not enough data: 1 valid pair"),
     ],
 )

@@ -441,6 +441,19 @@ Growing = Annotated[
         help="More rows will follow: intervals that hold however often you look.",
     ),
 ]
+Topic = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="COLUMN",
+        help="The tag column that holds a pair's topic: claims must hold beyond these topics. "
+        "Default: the only one, where its topics differ.",
+    ),
+]
+TheseTopics = Annotated[
+    bool,
+    typer.Option("--these-topics", help="Claim for these topics alone, though topics differ."),
+]
 SideOption = Annotated[
     Literal["A", "B"],
     typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
@@ -686,6 +699,8 @@ class Claiming:
     labels_are: LabelsAre = None
     smallest_effect: SmallestEffect = None
     growing: Growing = False
+    topic: Topic = None
+    these_topics: TheseTopics = False
 
     def limits(self, counting: Counting) -> ConclusionLimits:
         from evenhand.report.conclusions import ConclusionLimits
@@ -704,6 +719,8 @@ class Claiming:
             labels_are_random=self.labels_are is not None,
             smallest_effect=self.smallest_effect,
             growing=self.growing,
+            topic=self.topic,
+            these_topics=self.these_topics,
         )
 
 

@@ -17,14 +17,14 @@ from typing import Any
 from evenhand.data.columns import (
     OUTPUT_FIELDS,
     FieldValues,
+    RowShape,
     optional_text,
-    read_tags,
     reference_text,
     sendable,
     text_of_cluster,
     text_of_id,
 )
-from evenhand.data.records import kind_of
+from evenhand.data.records import Tag, kind_of
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -76,10 +76,10 @@ class AnswerRows:
             return self._of_turns(row, *_from_choices(row["choices"]))
         if isinstance(row.get("messages"), list):
             return self._of_turns(row, *_from_messages(row["messages"]))
-        _, values = self._plain.read(row)
+        shape, values = self._plain.read(row)
         return [
             replace(
-                _common(values),
+                _common(shape, values),
                 prompt=_text("prompt", values["prompt"]) if "prompt" in values else None,
                 response=_text("response", values["response"]),
             )
@@ -88,8 +88,8 @@ class AnswerRows:
     def _of_turns(
         self, row: Mapping[str, Any], prompts: Sequence[str], responses: Sequence[str]
     ) -> list[ModelAnswer]:
-        _, values = self._chat.read(row)
-        common = _common(values)
+        shape, values = self._chat.read(row)
+        common = _common(shape, values)
         if not responses:
             raise DataError(Message("data.no_answer"))
         own = values.get("prompt")
@@ -110,7 +110,7 @@ class AnswerRows:
 
 
 def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
-    _, values = fields.read({name: value for name, value in row.items() if name != "turns"})
+    shape, values = fields.read({name: value for name, value in row.items() if name != "turns"})
     identity = text_of_id(values.get("id"))
     if identity is None:
         raise DataError(Message("data.question_without_id"))
@@ -127,7 +127,7 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
         identity,
         prompts,
         tuple(_content("reference", reference_text(reference)) for reference in references),
-        read_tags(values.get("tags")),
+        shape.tags(values),
     )
 
 
@@ -138,7 +138,7 @@ def conversation(texts: Sequence[str], title: str) -> str:
     return "\n\n".join(f"[{title} {number}]\n{text}" for number, text in enumerate(texts, 1))
 
 
-def _common(values: Mapping[str, Any]) -> ModelAnswer:
+def _common(shape: RowShape, values: Mapping[str, Any]) -> ModelAnswer:
     return ModelAnswer(
         id=text_of_id(values.get("id")),
         prompt=None,
@@ -146,7 +146,7 @@ def _common(values: Mapping[str, Any]) -> ModelAnswer:
         model=optional_text("model", values.get("model")),
         context=optional_text("context", values.get("context")),
         reference=optional_text("reference", reference_text(values.get("reference"))),
-        tags=read_tags(values.get("tags")),
+        tags=shape.tags(values),
         cluster=text_of_cluster(values.get("cluster")),
     )
 
@@ -225,7 +225,7 @@ class Scratch:
                 one.response,
                 one.context,
                 one.reference,
-                json.dumps(one.tags) if one.tags else None,
+                _packed(one.tags) if one.tags else None,
                 one.cluster,
             )
         )
@@ -243,7 +243,7 @@ class Scratch:
                 question.id,
                 json.dumps(question.prompts),
                 json.dumps(question.references),
-                json.dumps(question.tags),
+                _packed(question.tags),
             ),
         )
         return added.rowcount == 1
@@ -279,8 +279,8 @@ class Scratch:
         ).fetchone()
         if row is None:
             return None
-        prompts, references, tags = (tuple(json.loads(text)) for text in row)
-        return PromptTurns(identity, prompts, references, tags)
+        prompts, references = (tuple(json.loads(text)) for text in row[:2])
+        return PromptTurns(identity, prompts, references, _unpacked(row[2]))
 
     def _flush(self) -> None:
         marks = ", ".join("?" * len(_COLUMNS.split(",")))
@@ -310,6 +310,15 @@ def scratch() -> Iterator[Scratch]:
             connection.close()
 
 
+def _packed(tags: tuple[str, ...]) -> str:
+    return json.dumps([(tag, tag.column if isinstance(tag, Tag) else None) for tag in tags])
+
+
+def _unpacked(text: str) -> tuple[str, ...]:
+    pairs = json.loads(text)
+    return tuple([tag if column is None else Tag(tag, column) for tag, column in pairs])
+
+
 def _mark(prompt: str) -> bytes:
     return hashlib.blake2b(prompt.encode(), digest_size=16).digest()
 
@@ -326,7 +335,7 @@ def _stored(row: tuple[Any, ...]) -> Stored:
         turns=turns,
         context=context,
         reference=reference,
-        tags=tuple(json.loads(tags)) if isinstance(tags, str) else (),
+        tags=_unpacked(tags) if isinstance(tags, str) else (),
         cluster=cluster,
     )
     return Stored(file, number, answer)

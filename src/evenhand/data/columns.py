@@ -11,7 +11,7 @@ from typing import Any
 
 from evenhand.contract import Winner
 from evenhand.contract.pair import number_as_text
-from evenhand.data.records import kind_of, shortened
+from evenhand.data.records import Tag, kind_of, shortened
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -187,6 +187,11 @@ class RowShape:
     numbered: bool
     preferred: bool
 
+    def tags(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        tags = read_tags(values.get("tags"))
+        column = next((column for field, column in self.single if field == "tags"), None)
+        return tags if column is None else tuple([Tag(tag, column) for tag in tags])
+
 
 class FieldValues:
     def __init__(
@@ -235,7 +240,7 @@ class FieldValues:
         """What several columns say together; they may not contradict each other."""
         given = [column for column in candidates if row[column] not in (None, "")]
         if gathered(field):
-            return [tag for column in given for tag in read_tags(row[column])]
+            return [Tag(tag, column) for column in given for tag in read_tags(row[column])]
         if not given:
             return row[candidates[0]]
         for column in given[1:]:

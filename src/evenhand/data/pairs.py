@@ -21,7 +21,6 @@ from evenhand.data.columns import (
     plain,
     read_label,
     read_meanings,
-    read_tags,
     reference_text,
     text_of_cluster,
     text_of_id,
@@ -86,7 +85,6 @@ class PairRows:
         )
         if shape.preferred:
             label = _preferred(label)
-        tags = values.get("tags")
         try:
             pair = self._pair(key, values)
         except InputError as error:
@@ -99,7 +97,7 @@ class PairRows:
             label,
             model_a,
             model_b,
-            read_tags(tags) if tags else (),
+            shape.tags(values),
             text_of_cluster(values.get("cluster")),
         )
 

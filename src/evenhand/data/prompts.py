@@ -11,7 +11,6 @@ from evenhand.data.columns import (
     Columns,
     FieldValues,
     optional_text,
-    read_tags,
     reference_text,
     sendable,
     text_of_cluster,
@@ -69,7 +68,7 @@ def read_prompts(source: Source, columns: Mapping[str, str]) -> Iterator[PromptR
 
 
 def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: int) -> PromptRow:
-    _, values = fields.read({n: v for n, v in row.items() if n not in _CONVERSATIONS})
+    shape, values = fields.read({n: v for n, v in row.items() if n not in _CONVERSATIONS})
     if isinstance(row.get("messages"), list):
         turns = tuple(_message(each) for each in row["messages"])
     elif isinstance(row.get("turns"), list):
@@ -91,7 +90,7 @@ def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: in
         number,
         optional_text("context", values.get("context")),
         optional_text("reference", reference_text(values.get("reference"))),
-        read_tags(values.get("tags")),
+        shape.tags(values),
         text_of_cluster(values.get("cluster")),
     )
 

@@ -54,6 +54,18 @@ def shortened(text: str, *, to: int = 40) -> str:
 Side: TypeAlias = Literal["A", "B"]
 
 
+class Tag(str):
+    """A tag that knows which column it was read from."""
+
+    __slots__ = ("column",)
+    column: str
+
+    def __new__(cls, name: str, column: str) -> Tag:
+        tag = str.__new__(cls, name)
+        tag.column = column
+        return tag
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One pair of a data set. `label` is what a person chose, in the pair's own labels.

@@ -5,8 +5,8 @@ A message is made where the fact is known and rendered where somebody reads it: 
 no command line are helped otherwise. Nothing reads a rendered sentence back.
 
 In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
-`{x:percent}` 58 %, `{names:or}` is "a, b or c", `{option:option}` and `{--max-tokens}` are an
-option as the reader knows it.
+`{x:percent}` 58 %, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{names:or}` is "a, b
+or c", `{option:option}` and `{--max-tokens}` are an option as the reader knows it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class Message(str):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        value = {"anyOf": [{"type": kind} for kind in ("string", "integer", "number")]}
+        # A message within it is an object, and a list of names an array.
+        kinds = ("string", "integer", "number", "object", "array")
+        value = {"anyOf": [{"type": kind} for kind in kinds]}
         values = {"type": "object", "title": "Values", "additionalProperties": value}
         return {
             "type": "object",
@@ -308,6 +310,11 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
         return percent_number(value)
     if spec == "percent":
         return f"{percent_number(value)} %"
+    if spec in _NUMBERS:
+        from evenhand.messages import numbers
+
+        text: str = getattr(numbers, _NUMBERS[spec])(value)
+        return text
     if spec == "option":
         return option(value, face)
     if "|" in spec:
@@ -316,6 +323,8 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
     return format(value, spec)
 
 
+# Of evenhand.messages.numbers, by the name of the format.
+_NUMBERS = {"share": "percent", "points": "points", "level": "level"}
 _LAST: dict[Language, dict[str, str]] = {
     "en": {"": ", ", "or": " or ", "and": " and "},
     "zh": {"": "、", "or": " 或 ", "and": " 和 "},

@@ -8,7 +8,7 @@ one that needs the options of a gate is listed in `GATE_REASONS` of `report/gate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence, render
@@ -20,6 +20,7 @@ from evenhand.stats.rates.position_bias import PositionBias
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import Conclusion
+    from evenhand.report.topics import Topics
 
 _BASELINES = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 
@@ -43,10 +44,22 @@ class ClaimedRate(Model):
     prompts: int | None
     reason: Sentence | None
     people: PeopleCounts | None = None  # of a corrected rate
+    matchups: int = 1  # of the run, whose intervals hold at `level` all together
+    topics: int | None = None  # the interval is over so many of them, and speaks for others
 
     @classmethod
     def of(cls, rate: SideRate) -> ClaimedRate:
         return cls.of_parts(rate)
+
+    def over(self, topics: Topics | None) -> ClaimedRate:
+        """By the interval over topics, where these matter and the claim is to hold for others."""
+        rate, low, high = self.rate, self.low, self.high
+        if topics is None or not topics.matter or topics.these:
+            return self
+        if rate is None or low is None or high is None:
+            return self
+        low, high = topics.over_topics(rate, low, high)
+        return self.model_copy(update={"low": low, "high": high, "topics": topics.topics})
 
     @property
     def excludes_half(self) -> bool:
@@ -256,7 +269,7 @@ def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Mess
     elif held is not None:
         yield held
     else:
-        yield claim_message(claimed, conclusion.names)
+        yield claim_message(conclusion)
         if limits.smallest_effect is not None and low is not None and high is not None:
             yield _effect(low, high, limits.smallest_effect)
 
@@ -316,22 +329,63 @@ def _accuracy(found: JudgeAccuracy) -> Iterator[Message]:
                 yield Message("benchmark.open", **values)
 
 
-def claim_message(claimed: ClaimedRate, names: tuple[str, str]) -> Message:
-    """Better, worse, or no difference shown; or why nothing can be said."""
-    called = {"model": names[0], "against": names[1]}
-    rate, low, high = claimed.rate, claimed.low, claimed.high
-    if rate is None or low is None or high is None:
+def claim_message(conclusion: Conclusion) -> Message:
+    """Better, worse, or not significantly different; or why nothing can be said."""
+    claimed, called = conclusion.claimed, _called(conclusion)
+    low = claimed.low
+    if claimed.rate is None or low is None:
         if claimed.n < FEWEST_PAIRS:
             return Message("no_conclusion.few_pairs", **called, n=claimed.n, needed=FEWEST_PAIRS)
         if claimed.prompts is not None and claimed.prompts < FEWEST_PROMPTS:
             few = {"n": claimed.prompts, "needed": FEWEST_PROMPTS}
             return Message("no_conclusion.few_prompts", **called, **few)
         return Message("no_conclusion.few", **called)
+    topics = conclusion.topics is not None and conclusion.topics.matter
     claim = "no_difference"
     if claimed.excludes_half:
-        claim = "better" if low > 0.5 else "worse"
+        claim = ("better" if low > 0.5 else "worse") + ("_here" if topics else "")
+    elif topics and conclusion.win_rate.shows_difference:
+        claim = "no_difference_beyond"
+    return Message(f"conclusion.{claim}", **called, **figures(conclusion))
+
+
+def figures(conclusion: Conclusion) -> dict[str, Any]:
+    """The rate, its interval and the counts behind it, for a sentence."""
+    claimed, counts = conclusion.claimed, conclusion.win_rate.counts
     prompts = claimed.n if claimed.prompts is None else claimed.prompts
-    return Message(f"conclusion.{claim}", **called, rate=rate, low=low, high=high, n=prompts)
+    won, lost = counts.wins_a, counts.wins_b
+    if conclusion.side == "B":
+        won, lost = lost, won
+    values: dict[str, Any] = {"wins": won, "losses": lost, "ties": counts.ties}
+    counted = Message("conclusion.counts", **values)
+    if counts.inconsistent:
+        counted = Message("conclusion.counts_flipped", **values, flipped=counts.inconsistent)
+    sample = Message("conclusion.sample", n=prompts, counts=counted)
+    if claimed.estimator != "judge":  # people's counts follow it
+        sample = Message("conclusion.sample_labels", n=prompts)
+    elif counts.valid != prompts:
+        pairs = counts.valid
+        sample = Message("conclusion.sample_pairs", n=prompts, pairs=pairs, counts=counted)
+    return {"rate": claimed.rate, "interval": _interval(conclusion), "sample": sample}
+
+
+def _interval(conclusion: Conclusion) -> Message:
+    claimed, topics = conclusion.claimed, conclusion.topics
+    several = claimed.matchups > 1
+    if claimed.always_valid:
+        code = "conclusion.interval_looks_matchups" if several else "conclusion.interval_looks"
+    else:
+        code = "conclusion.interval_matchups" if several else "conclusion.interval"
+    ends = {"low": claimed.low, "high": claimed.high}
+    values = {"level": claimed.level, "matchups": claimed.matchups}
+    if topics is None or not topics.matter or claimed.estimator != "judge":
+        return Message(code, **values, **ends)
+    own = conclusion.win_rate
+    if topics.these:
+        over = topics.over_topics(own.rate or 0.5, own.low or 0.0, own.high or 1.0)
+        ends = {"low": over[0], "high": over[1]}
+    within = Message(code, **values, low=own.low, high=own.high)
+    return Message("conclusion.with_topics", interval=within, topics=topics.topics, **ends)
 
 
 def _doubt(conclusion: Conclusion) -> Message:
@@ -404,6 +458,9 @@ def _steadiness(rate: SideRate, position: PositionBias, *, pairs: int) -> Messag
 
 
 def _position_alarm(position: PositionBias, side: Literal["first", "second"]) -> Message:
-    """It needs no labels: a judge that follows the position shows it in its two orders."""
-    values = position.lean.percents(side)
-    return Message(f"trust.position_alarm_{side}", n=position.pairs, p=position.p_value, **values)
+    """It needs no labels: a judge that follows the position shows it in its two orders. Counted
+    among the flipped pairs, so that it cannot be more than they are."""
+    leaning = position.first_preference
+    part = leaning.part if side == "first" else leaning.of - leaning.part
+    values = {"part": part, "of": leaning.of, "p": position.p_value}
+    return Message(f"trust.position_alarm_{side}", **values)

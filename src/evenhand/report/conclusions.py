@@ -26,6 +26,7 @@ from evenhand.report.families import (
 )
 from evenhand.report.labelled import LabelledRate, RunLabels, with_absent
 from evenhand.report.lookup import find_run
+from evenhand.report.topics import TopicColumn, Topics
 from evenhand.report.win_rates import (
     ConclusionLimits,
     LabelRecord,
@@ -98,6 +99,7 @@ class Conclusion(Model):
     win_rate: SideRate
     claimed: ClaimedRate
     holds: tuple[Hold, ...] = ()
+    topics: Topics | None = None
     decision: SequentialDecision | None
     account: Sentence | None
     by_criterion: tuple[GroupRate, ...]
@@ -318,12 +320,15 @@ class _Reader:
         people = RunLabels(
             self._store, self._run, columns, are_random=self._limits.labels_are_random
         )
+        column = TopicColumn.of(columns, self._run, self._limits)
         for matchup in met:
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
             known = self._circumstances(matchup, rows, labels)
             rate = side_rate(
                 matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
             )
+            level = wanted.level_of_each
+            topics = None if column is None else column.spread(matchup, level=level)
             position = measure_position(columns, matchup.rows, level=wanted.level)
             one_order, by_rule = rows.in_one_order(matchup), rows.by_rule(matchup)
             trust = trust_messages(
@@ -344,7 +349,8 @@ class _Reader:
                 pairs=matchup.pairs,
                 pending=matchup.pairs - matchup.rows.size,
                 win_rate=rate,
-                claimed=self._claimed(rate, labelled, matchup, known, wanted),
+                claimed=self._claimed(rate, labelled, matchup, known, wanted).over(topics),
+                topics=topics,
                 decision=decision,
                 account=account,
                 by_criterion=tuple(

@@ -11,9 +11,10 @@ from xml.etree import ElementTree as ET
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
-from evenhand.messages import Message, Sentence, chained
+from evenhand.messages import Message, Sentence, chained, render
+from evenhand.messages.numbers import decimal
 from evenhand.report.charts.labels import plain
-from evenhand.report.claims import EVERY_RULING, ClaimedRate, Hold, contradiction, settled
+from evenhand.report.claims import EVERY_RULING, ClaimedRate, Hold, contradiction, figures, settled
 from evenhand.report.conclusions import (
     Conclusion,
     ConclusionLimits,
@@ -30,8 +31,6 @@ from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
 
 Ruling = Literal["pass", "fail", "undecided"]
-
-_FEWEST_DIGITS, _MOST_DIGITS = 2, 6
 
 
 class GateCheck(Model):
@@ -353,7 +352,7 @@ class _Rule:
             doubts=() if conclusion.by_people else rate.doubts,
             holds=holds,
             break_even=even,
-            sentence=conclusion.sentence,
+            sentence=self._sentence(conclusion, ruling),
             line=chained(
                 [
                     why,
@@ -383,6 +382,24 @@ class _Rule:
         if self._options.assume_accuracy is not None:
             yield Message("gate.accuracy_assumed", assumed=self._options.assume_accuracy)
 
+    def _sentence(self, conclusion: Conclusion, ruling: Ruling) -> str:
+        """What is concluded; where that is nothing, and this threshold is ruled on all the same,
+        what the ruling says."""
+        first, *rest = conclusion.messages or (None,)
+        if self._required.kind != "overall":
+            return conclusion.sentence
+        if ruling == "undecided" or first is None or not first.code.startswith("no_conclusion."):
+            return conclusion.sentence
+        model, against = conclusion.names
+        claim = Message(
+            f"conclusion.{'above' if ruling == 'pass' else 'below'}",
+            model=model,
+            against=against,
+            threshold=self._required.rate,
+            **figures(conclusion),
+        )
+        return render([claim, *(each for each in rest if each is not None)])
+
     def _holds(self, conclusion: Conclusion) -> tuple[Hold, ...]:
         """Those that keep this gate from a ruling it could come to: a claim against one half is
         the matter of gates at one half alone."""
@@ -403,12 +420,14 @@ class _Rule:
         claimed, threshold = conclusion.claimed, self._required.rate
         if claimed.rate is None or claimed.low is None or claimed.high is None:
             return claimed.reason or Message("gate.not_enough_data")
-        digits = _digits(threshold, claimed.low, claimed.high)
-        bounds = {"low": f"{claimed.low:.{digits}f}", "high": f"{claimed.high:.{digits}f}"}
+        bounds = {
+            "low": decimal(claimed.low, threshold),
+            "high": decimal(claimed.high, threshold),
+        }
         kind = "always_valid" if claimed.always_valid else "interval"
         return Message(
             f"gate.{ruling}",
-            rate=f"{claimed.rate:.{digits}f}",
+            rate=decimal(claimed.rate, threshold),
             interval=Message(f"gate.{kind}", percent=100 * claimed.level, **bounds),
             threshold=threshold,
         )
@@ -464,18 +483,6 @@ def _ruling(low: float | None, high: float | None, required: Requirement) -> Rul
     if low > required.rate or (required.at_least and low == required.rate):
         return "pass"
     return "fail" if high < required.rate else "undecided"
-
-
-def _digits(threshold: float, *bounds: float) -> int:
-    """As many as it takes that what is printed compares as what is meant."""
-
-    def side(bound: float, limit: float) -> int:
-        return (bound > limit) - (bound < limit)
-
-    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
-        if all(side(round(each, digits), threshold) == side(each, threshold) for each in bounds):
-            return digits
-    return _MOST_DIGITS
 
 
 # A gate as JUnit XML, the form in which build servers show tests.

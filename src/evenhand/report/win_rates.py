@@ -272,6 +272,8 @@ class ConclusionLimits(Model):
     every interval holds for any number of looks. `allow_length` is the caller's word that longer
     answers may win by their length, `labels_are_random` that labels which do not say how their
     pairs were drawn are of a random draw; `require_labels` asks for a rate that labels correct.
+    `topic` names the column whose values are a sample of topics; `these_topics` is the caller's
+    word that a claim about these alone will do.
     """
 
     max_invalid: float | None = None
@@ -283,6 +285,8 @@ class ConclusionLimits(Model):
     require_labels: bool = False
     smallest_effect: float | None = None
     growing: bool = False
+    topic: str | None = None
+    these_topics: bool = False
 
     def checked(self) -> ConclusionLimits:
         for name in ("max_invalid", "max_skipped"):
@@ -310,6 +314,7 @@ class ConclusionLimits(Model):
 # What labels have to rule out before they say that a judge is hardly better than a coin; the second
 # where they do not show that it is better at all.
 _HARDLY_BETTER, _PERHAPS_BETTER = 0.55, 0.6
+_RUNS_NAMED = 3
 
 
 class LabelRecord(Model):
@@ -321,16 +326,23 @@ class LabelRecord(Model):
     wrong: int
     low: float
     high: float
+    other_runs: tuple[str, ...] = ()  # that all the labels are from, where none is of these runs
 
     @classmethod
     def of(
         cls, store: Store, judges: Iterable[JudgeRecord], runs: Iterable[RunRecord]
     ) -> LabelRecord | None:
         """Of all of them together, in these runs and in all that are at rest."""
+        runs = tuple(runs)
         ids = {judge.id for judge in judges}, {run.id for run in runs}
         right, wrong = store.right_and_wrong(*ids)
         ends = wilson_interval(right, right + wrong)
-        return None if ends is None else cls(right=right, wrong=wrong, low=ends[0], high=ends[1])
+        if ends is None:
+            return None
+        names = store.labelled_runs(*ids)
+        own = {run.name for run in runs}
+        others = () if own & set(names) else names
+        return cls(right=right, wrong=wrong, low=ends[0], high=ends[1], other_runs=others)
 
     @property
     def tells_apart(self) -> bool:
@@ -344,9 +356,20 @@ class LabelRecord(Model):
         return self.right + self.wrong >= FEWEST_DECIDED and self.high < bound
 
     @property
-    def values(self) -> dict[str, float]:
+    def values(self) -> dict[str, Message]:
+        """What they say of the judge, and what that means, for a sentence."""
         n = self.right + self.wrong
-        return {"n": n, "share": self.right / n, "low": self.low, "high": self.high}
+        where = Message("coin.of_this_run")
+        if self.other_runs:
+            where = Message("coin.of_other_runs", runs=self.other_runs[:_RUNS_NAMED])
+        shown = {"n": n, "share": self.right / n, "low": self.low, "high": self.high}
+        meaning = "far_worse" if self.high < 0.5 else "no_better"
+        if self.tells_apart:
+            meaning = "hardly_better"
+        return {
+            "record": Message("coin.record", where=where, **shown),
+            "meaning": Message(f"coin.{meaning}"),
+        }
 
     @property
     def is_open(self) -> bool:

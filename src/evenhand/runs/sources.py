@@ -39,7 +39,7 @@ from evenhand.messages import Message
 from evenhand.runs.options import BadRows
 from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
-from evenhand.store.records import UNPAIRED_ROWS, WITHOUT_PARTNER
+from evenhand.store.records import TAG_COLUMNS, UNPAIRED_ROWS, WITHOUT_PARTNER
 
 Prompts = Literal["all", "common"]
 
@@ -265,18 +265,28 @@ def take_in(
         taken = taken.and_then(file, batch, records=len(items))
         report(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
-            store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
+            noted = _tag_columns(store, run_id)
+            store.update_run(run_id, summary={**noted, _TAKEN_IN: asdict(taken)})
     stored = store.count_items(run_id)
     if stored == 0:
         raise DataError(Message("runs.nothing_to_judge", names=", ".join(sources.names)))
     repeated = taken.records - stored
-    summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
+    summary = _tag_columns(store, run_id)
+    if repeated > 0:
+        summary[REPEATED_ROWS] = repeated
     if unpaired:
         # Joined outputs are read whole each time, so that each is counted once.
         summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
         summary[UNPAIRED_ROWS] = unpaired_rows
     store.update_run(run_id, summary=summary)
     return True
+
+
+def _tag_columns(store: Store, run_id: int) -> dict[str, Any]:
+    """What the items that came in have noted in the summary."""
+    run = store.run_at(run_id)
+    known = None if run is None else run.summary.get(TAG_COLUMNS)
+    return {} if known is None else {TAG_COLUMNS: known}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,22 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from evenhand.contract import Criterion, Pair
 from evenhand.contract.pair import drawn_order
+from evenhand.data.records import Tag
 from evenhand.errors import DataError
 from evenhand.messages import Message, from_text, to_text
 from evenhand.store.database import Database
 from evenhand.store.deletion import FORGOTTEN
-from evenhand.store.records import NewItem, RunItem, SkippedRow
+from evenhand.store.records import TAG_COLUMNS, NewItem, RunItem, SkippedRow
 from evenhand.store.rows import (
     OF_ITEM,
     count_items,
     in_slices,
     insert_new,
     pair_of,
+    to_json,
     write_criteria,
 )
+from evenhand.store.runs import run_at, update_run
 from evenhand.store.schema import (
     escape,
     escape_or_none,
@@ -39,6 +42,7 @@ from evenhand.store.schema import (
 )
 
 _VERSION = b"pair 1;"
+_TOPICS_MAX = 1_000
 
 
 class IntakeStore(Database):
@@ -276,7 +280,27 @@ def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> i
         for tag in item.tags
     ]
     insert_new(connection, item_tags, _TAG_COLUMNS, tagged)
+    _note_tag_columns(connection, run_id, [item for item, _ in fresh.values()])
     return len(rows)
+
+
+def _note_tag_columns(connection: Connection, run_id: int, new: Sequence[NewItem]) -> None:
+    """Which column each tag is from, so that topics can be chosen by their column's name."""
+    given: dict[str, set[str]] = {}
+    for item in new:
+        for tag in item.tags:
+            if isinstance(tag, Tag):
+                given.setdefault(tag.column, set()).add(str(tag))
+    if not given:
+        return
+    run = run_at(connection, run_id)
+    summary = {} if run is None else dict(run.summary)
+    known = {column: set(tags) for column, tags in summary.get(TAG_COLUMNS, {}).items()}
+    merged = {column: known.get(column, set()) | tags for column, tags in (known | given).items()}
+    # A column with more values is no column of topics.
+    kept = {column: sorted(tags)[: _TOPICS_MAX + 1] for column, tags in merged.items()}
+    if kept != summary.get(TAG_COLUMNS):
+        update_run(connection, run_id, {"summary": to_json({**summary, TAG_COLUMNS: kept})})
 
 
 def _known_items(

@@ -183,6 +183,7 @@ class NewRun:
 WITHOUT_PARTNER = "withoutPartner"
 UNPAIRED_ROWS = "unpairedRows"
 ENVIRONMENTS = "environments"  # the versions of each command that judged, once each
+TAG_COLUMNS = "tagColumns"  # a column of the data, and the tags that it gave
 SERVED_MODELS = "servedModels"  # by a judge's key: what its answers say of themselves
 
 
@@ -222,6 +223,12 @@ class RunRecord:
         """Prompts that only one of two models answered, where outputs were joined. Each is also a
         skipped row, unless the run is on common prompts."""
         return tuple([WithoutPartner(**each) for each in self.summary.get(WITHOUT_PARTNER, ())])
+
+    @property
+    def tag_columns(self) -> dict[str, frozenset[str]]:
+        """The tags that each column gave; of runs made before 0.2 nobody knows."""
+        known = self.summary.get(TAG_COLUMNS, {})
+        return {column: frozenset(tags) for column, tags in known.items()}
 
     @property
     def unpaired_rows(self) -> int:

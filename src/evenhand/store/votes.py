@@ -141,6 +141,25 @@ class VoteStore(Database):
                     )
             return standings
 
+    def labelled_runs(
+        self, judge_ids: Collection[int], run_ids: Collection[int] = ()
+    ) -> tuple[str, ...]:
+        """The names of the runs that `right_and_wrong` has labelled pairs of."""
+        counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
+        voted = select(votes.c.pair_id).where(_IS_LABEL)
+        labelled = or_(items.c.label.in_(("A", "B")), items.c.pair_id.in_(voted))
+        query = (
+            select(runs.c.name)
+            .join_from(verdicts, items, of_its_item)
+            .join(runs, runs.c.id == verdicts.c.run_id)
+            .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
+            .where(labelled)
+            .group_by(runs.c.id, runs.c.name)
+            .order_by(runs.c.id)
+        )
+        with self._reading() as connection:
+            return tuple(connection.execute(query).scalars())
+
     def right_and_wrong(
         self, judge_ids: Collection[int], run_ids: Collection[int] = ()
     ) -> tuple[int, int]:

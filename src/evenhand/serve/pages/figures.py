@@ -205,6 +205,7 @@ def by_others(chosen: Conclusion, found: Conclusions) -> tuple[list[Conclusion],
 def claim_of(conclusion: Conclusion) -> str | None:
     """None where neither is said to be better."""
     code = conclusion.messages[0].code if conclusion.messages else ""
+    code = code.removesuffix("_here")
     return code if code in ("conclusion.better", "conclusion.worse") else None
 
 

@@ -178,7 +178,8 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
         ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
         values |= {name: percent_number(end or 0) for name, end in ends.items()}
-        said = [say(f"glance.{claim.removeprefix('conclusion.')}", **values)]
+        code = claim.removeprefix("conclusion.").removesuffix("_here").removesuffix("_beyond")
+        said = [say(f"glance.{code}", **values)]
         codes = " ".join(each.code for each in conclusion.messages)
         said += [say(f"glance.{each}") for each in _AGAINST if f"trust.{each}" in codes]
         return Markup(" · ").join(said)
