@@ -430,17 +430,19 @@ def start_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StartServer]:
         server.__exit__(None, None, None)
 
 
-@pytest.fixture(params=["aiohttp", "pyreqwest"])
+@pytest.fixture(params=["aiohttp", "httptools"])
 def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TransportName:
     """The one that a judge takes whose options name none, whatever is installed."""
     fallback: TransportName = request.param
-    if fallback == "pyreqwest" and importlib.util.find_spec("pyreqwest") is None:
-        missing("pyreqwest is not installed; install the extra speed")
+    if fallback == "httptools" and importlib.util.find_spec("httptools") is None:
+        missing("httptools is not installed; install the extra speed")
 
     def opened(
         endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
     ) -> Transport:
-        return open_transport(endpoint, headers, name=name or fallback)
+        # What httptools does not do, the default leaves to aiohttp.
+        taken = name or (None if endpoint.proxy else fallback)
+        return open_transport(endpoint, headers, name=taken)
 
     monkeypatch.setattr(openai, "open_transport", opened)
     return fallback

@@ -129,7 +129,7 @@ CHOSEN = JudgeConfig(
     seed=4,
     retry=RetryPolicy(attempts=1),
     repairs=0,
-    transport="pyreqwest",
+    transport="httptools",
     cache_dir=Path("mine"),
     protocol="llmbar",
     ask_identical=True,

@@ -176,7 +176,7 @@ def test_locale_of_the_environment_is_checked(directory: Path) -> None:
 
 def test_transport_of_the_environment_is_checked(directory: Path) -> None:
     assert load(directory, EVENHAND_TRANSPORT="aiohttp").transport == "aiohttp"
-    with pytest.raises(SettingsError, match="'x'; it takes aiohttp or pyreqwest"):
+    with pytest.raises(SettingsError, match="'x'; it takes aiohttp or httptools"):
         load(directory, EVENHAND_TRANSPORT="x")
 
 

@@ -30,7 +30,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("reasoned", "letter"),
     "reconcile": ("agreement", "average"),
     "confidence": ("stated", "logprobs"),
-    "transport": ("aiohttp", "pyreqwest"),
+    "transport": ("aiohttp", "httptools"),
     "on_inconsistent": ("keep", "rate"),
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0, "max_cost": 0.000001}
@@ -91,7 +91,7 @@ class Settings:
     gate: GateSettings = GateSettings()
     # Names of models, or parts of them, and their families: the later file's are added.
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    transport: Literal["aiohttp", "pyreqwest"] | None = None
+    transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
 

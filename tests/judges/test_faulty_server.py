@@ -227,7 +227,7 @@ async def test_a_huge_reply_is_cut_short(start_server: StartServer, told: bool) 
     size = MAX_REPLY_BYTES + 1
     server = start_server(in_turn(Reply(b" " * size)))
     if not told:
-        chunk = b"%x\r\n%s\r\n0\r\n\r\n" % (size, b" " * size)
+        chunk = b"%x\r\n%s\r\n" % (size, b" " * size)
         server = start_server(
             in_turn(RawBytes(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk))
         )

@@ -71,31 +71,37 @@ def kind(transport: Transport) -> str:
 
 
 def test_the_one_that_is_named_is_taken() -> None:
-    pytest.importorskip("pyreqwest")
+    pytest.importorskip("httptools")
     assert kind(opened(name="aiohttp")) == "AiohttpTransport"
-    assert kind(opened(name="pyreqwest")) == "PyreqwestTransport"
+    assert kind(opened(name="httptools")) == "HttptoolsTransport"
 
 
-def test_pyreqwest_is_taken_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyreqwest")
+def test_httptools_is_taken_where_none_is_named() -> None:
+    pytest.importorskip("httptools")
+    assert kind(opened("http://h/v1")) == kind(opened("https://h/v1")) == "HttptoolsTransport"
+
+
+def test_a_proxy_is_left_to_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httptools")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    assert kind(opened("http://h/v1")) == kind(opened("https://h/v1")) == "PyreqwestTransport"
+    assert kind(opened("http://h/v1")) == "AiohttpTransport"
+    assert kind(opened("https://h/v1")) == "HttptoolsTransport"
+    with pytest.raises(SettingsError, match="httptools, which goes by no proxy; set EVENHAND_TR"):
+        opened("http://h/v1", name="httptools")
 
 
-def test_without_the_extra_aiohttp_is_taken_and_pyreqwest_says_how_to_get_it(
+def test_without_the_extra_aiohttp_is_taken_and_httptools_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "evenhand.judges.pyreqwest_transport", raising=False)
-    for module in [name for name in sys.modules if name.partition(".")[0] == "pyreqwest"]:
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setitem(sys.modules, "pyreqwest", None)
+    monkeypatch.delitem(sys.modules, "evenhand.judges.httptools_transport", raising=False)
+    monkeypatch.setitem(sys.modules, "httptools", None)
     assert kind(opened()) == "AiohttpTransport"
-    with pytest.raises(MissingExtra, match=r"pyreqwest is not installed.*\[speed\]'"):
-        opened(name="pyreqwest")
+    with pytest.raises(MissingExtra, match=r"httptools is not installed.*\[speed\]'"):
+        opened(name="httptools")
 
 
 def test_a_transport_of_another_name_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, pyreqwest or none"):
+    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, httptools or none"):
         JudgeOptions(transport="curl")  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from evenhand.errors import InputError, SettingsError
 from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
 from evenhand.messages import Message
 
-TransportName = Literal["aiohttp", "pyreqwest"]
+TransportName = Literal["aiohttp", "httptools"]
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 

@@ -257,15 +257,15 @@ class Transport(Protocol):
 def open_transport(
     endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
 ) -> Transport:
-    """The one that is named; without a name pyreqwest, where it is installed."""
-    if name != "aiohttp":
+    """The one that is named; without a name httptools, where it is there and no proxy is."""
+    if name == "httptools" or (name is None and endpoint.proxy is None):
         try:
-            from evenhand.judges.pyreqwest_transport import PyreqwestTransport
+            from evenhand.judges.httptools_transport import HttptoolsTransport
         except ImportError:
             if name is not None:
-                raise MissingExtra("pyreqwest", "speed") from None
+                raise MissingExtra("httptools", "speed") from None
         else:
-            return PyreqwestTransport(endpoint, headers)
+            return HttptoolsTransport(endpoint, headers)
     from evenhand.judges.aiohttp_transport import AiohttpTransport
 
     return AiohttpTransport(endpoint, headers)
