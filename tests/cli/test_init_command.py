@@ -114,7 +114,7 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
     assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.05, 0.05)
     # What is commented out is what holds without it.
     shown = re.findall(r"^# (\w+ = \S+)", text, re.MULTILINE)
-    assert len(shown) == 17
+    assert len(shown) == 19
     tomllib.loads("\n".join(shown))
 
 

@@ -154,7 +154,7 @@ def test_one_model_with_two_system_prompts_is_two_sides(service: HttpService) ->
         ({"modelB": "command:id"}, "does not offer"),
         ({"modelA": "new"}, "both sides are new"),
         ({"modelA": ""}, "modelA is '', which this server does not offer"),
-        ({"templateA": "no place for it"}, "the template has no {{ prompt }}"),
+        ({"templateA": "no place for it"}, "the template of old has no {{ prompt }}"),
         ({"baseUrlA": "http://127.0.0.1:1"}, "baseUrlA"),
         ({"judge": "nobody"}, "does not offer"),
         ({"criteria": []}, "criteria"),

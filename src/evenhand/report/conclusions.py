@@ -693,7 +693,7 @@ def _longer_in_most(conclusion: Conclusion) -> Message | None:
 def _labels_beside(conclusion: Conclusion) -> Message | None:
     """Labels that correct nothing, and what they say."""
     own = conclusion.labelled
-    if own is None or own.people.rate is None or conclusion.by_people:
+    if own is None or own.people.rate is None or own.judge is None or conclusion.by_people:
         return None
     values = {"model": conclusion.names[0], "n": own.pairs, "people": own.people.rate}
     if own.corrected is not None:

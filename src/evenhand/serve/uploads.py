@@ -103,23 +103,27 @@ class Upload:
         self._file.seek(0)
         return self._file.read()
 
-    def unpack(self, limits: ReadLimits) -> None:
-        """Gzipped data becomes plain, so that a small file cannot be endless."""
+    def unpack(self, limits: ReadLimits, *, after_bytes: int = 0) -> None:
+        """Gzipped data becomes plain, so that a small file cannot be endless. Two files share the
+        limit: `after_bytes` is what the one before it became."""
         with _making_room():
             self._file.flush()
         self._file.seek(0)
         if self._file.read(2) == _GZIP:
-            self._become_plain(limits)
+            self._become_plain(limits, after_bytes)
         if self.other is not None:
-            self.other.unpack(limits)
+            plain_bytes = self._file.seek(0, io.SEEK_END)
+            self.other.unpack(limits, after_bytes=after_bytes + plain_bytes)
 
-    def _become_plain(self, limits: ReadLimits) -> None:
+    def _become_plain(self, limits: ReadLimits, after_bytes: int) -> None:
         packed_bytes = self._file.seek(0, io.SEEK_END)
         self._file.seek(0)
         with _making_room():
             plain = _temporary()  # takes the place of ours
         try:
             most = limits.unpacked_most(packed_bytes)
+            if limits.unpacked_bytes is not None:
+                most = min(most, limits.unpacked_bytes - after_bytes)
             _unpack(self._file, plain, most, packed_bytes, name=self.name)
             plain.seek(0)
             if plain.read(2) == _GZIP:
