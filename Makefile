@@ -66,6 +66,7 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_coverage
 	$(BIN)/python -m scripts.verify_conclusions
 	$(BIN)/python -m scripts.verify_conclusions --lengths
+	$(BIN)/python -m scripts.verify_conclusions --looks
 	$(BIN)/python -m scripts.verify_sequential
 	$(BIN)/python -m scripts.verify_planning
 	$(BIN)/python -m scripts.verify_ranking

@@ -1,7 +1,7 @@
 """Does a conclusion hold for the true preference, whatever the judge did not decide?
 
 python -m scripts.verify_conclusions [--replicates 2000] [--seed 0] [--quick] [--random-orders]
-    [--lengths] [--claims]
+    [--lengths] [--claims] [--looks]
 
 Judges of several kinds give their verdicts on pairs whose true preference is known; the win
 rate's interval is made from them by `evenhand.stats.rates.win_rate`. Printed are T1, the share
@@ -9,7 +9,8 @@ of gates that pass at the true rate (nominal 2.5 %), that of gates that fail the
 of the interval, and the power at other rates. Exits 1 where T1 is above 6 %, or where coverage
 is below 93 % with 30 % of the pairs decided by position. `--random-orders` leaves out the pairs
 that are all judged in both orders; `--lengths` is of judges that take length for merit, `--claims`
-of coin pairs, few winners, missing losses and guard rails (no cell above 5 %), and of nothing else.
+of coin pairs, few winners, missing losses and guard rails (no cell above 5 %), `--looks` of growing
+files, several matchups and topics, and of nothing else.
 Run by `make verify`; the last tables are in docs/statistics.md.
 """
 
@@ -24,7 +25,7 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scripts import simulated_claims, simulated_lengths
+from scripts import simulated_claims, simulated_lengths, simulated_looks
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
@@ -209,14 +210,17 @@ def main() -> int:
     options.add_argument("--random-orders", action="store_true")
     options.add_argument("--lengths", action="store_true")
     options.add_argument("--claims", action="store_true")
+    options.add_argument("--looks", action="store_true")
     chosen = options.parse_args()
     rng = np.random.default_rng(chosen.seed)
     print(f"{chosen.replicates} replicates a cell, seed {chosen.seed}\n")
-    if chosen.lengths:
-        sizes = {"replicates": chosen.replicates, "quick": chosen.quick}
-        return 0 if simulated_lengths.holds(rng, **sizes) else 1
-    print("T1 of a pass and of a fail: coins, few winners, missing losses, guard rails")
     sizes = {"replicates": chosen.replicates, "quick": chosen.quick}
+    if chosen.lengths:
+        return 0 if simulated_lengths.holds(rng, **sizes) else 1
+    if chosen.looks:
+        print("runs with a wrong pass, a wrong fail, either: growing files, matchups, topics")
+        return 0 if simulated_looks.holds(rng, **sizes) else 1
+    print("T1 of a pass and of a fail: coins, few winners, missing losses, guard rails")
     claims_hold = simulated_claims.holds(rng, **sizes)
     if chosen.claims:
         return 0 if claims_hold else 1
