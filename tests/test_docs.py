@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -221,3 +222,19 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
     catalogues = (root / "src" / "evenhand" / "messages").glob("*.toml")
     for path in (*pages, *catalogues):
         assert not re.search(r"pip install '?evenhand\b", path.read_text("utf-8")), path.name
+
+
+def test_pairs_of_the_sample_are_its_two_outputs() -> None:
+    sample = ROOT / "examples" / "sample"
+
+    def rows(name: str) -> dict[str, dict[str, str]]:
+        read = map(json.loads, (sample / name).read_text("utf-8").splitlines())
+        return {row["id"]: row for row in read}
+
+    old, new = rows("old.jsonl"), rows("new.jsonl")
+    for name in ("pairs.jsonl", "labelled.jsonl"):
+        pairs = rows(name)
+        assert pairs.keys() == old.keys()
+        for key, row in pairs.items():
+            assert row["response_a"] == old[key]["response"], key
+            assert row["response_b"] == new[key]["response"], key

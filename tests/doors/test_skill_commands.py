@@ -43,7 +43,7 @@ def outputs(name: str, right: range) -> list[dict[str, Any]]:
         {
             "id": str(n),
             "prompt": f"What is 7 times 8, for the {n}th time?",
-            "response": "It is 56." if n in right else f"It is 54, says {name}.",
+            "response": f"It is {56 if n in right else 54}, says {name}.",
             "model": name,
         }
         for n in range(1, 61)
