@@ -758,3 +758,21 @@ def test_run_until_decided_that_never_began_has_not_enough_data(store: Store) ->
     assert (found.win_rate.rate, found.win_rate.low) == (None, None)
     assert found.decision is not None
     assert found.decision.decided is None
+
+
+def test_labels_on_pairs_that_the_judge_left_unread_are_no_damage(store: Store) -> None:
+    """People's rate is known there, and the judge's on the same pairs is not."""
+    rows = [
+        *(replace(row, label="B") for row in rows_of("X" * 12, OLD_NEW, name="unread")),
+        *rows_of("B" * 12, OLD_NEW),
+    ]
+    make_run(store, "unread", rows)
+    found = conclude(store, "unread")
+    (own,) = found.conclusions
+    assert own.labelled is not None
+    assert (own.labelled.people.rate, own.labelled.judge) == (1.0, None)
+    assert not any(note.code == "report.labels_compared" for note in messages_of(found.notes))
+
+
+def messages_of(notes: Sequence[str]) -> list[Message]:
+    return [each for each in notes if isinstance(each, Message)]
