@@ -774,5 +774,19 @@ def test_labels_on_pairs_that_the_judge_left_unread_are_no_damage(store: Store) 
     assert not any(note.code == "report.labels_compared" for note in messages_of(found.notes))
 
 
+def test_note_on_how_prompts_weigh_names_sides_without_models(store: Store) -> None:
+    """Prompt 0 has five rows that A won, the others one each that B won: rows would be at 8/13."""
+    texts = [{"prompt": f"prompt {max(0, place - 4)}"} for place in range(13)]
+    rows = [
+        replace(row, pair={"response_a": f"one {place}", **texts[place]})
+        for place, row in enumerate(rows_of("AAAAA" + "B" * 8))
+    ]
+    make_run(store, "uneven", rows)
+    notes = messages_of(conclude(store, "uneven").notes)
+    (note,) = [each for each in notes if each.code == "report.prompts_weigh_the_same"]
+    assert note.startswith("B against A: ")
+    assert note.values["rate"] == pytest.approx(8 / 13)
+
+
 def messages_of(notes: Sequence[str]) -> list[Message]:
     return [each for each in notes if isinstance(each, Message)]

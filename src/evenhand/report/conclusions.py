@@ -668,12 +668,9 @@ def _notes(
         if own.rate is None or own.row_rate is None or own.always_valid:
             continue
         if abs(own.rate - own.row_rate) > _ESTIMANDS_DIFFER:
-            yield Message(
-                "report.prompts_weigh_the_same",
-                model=each.model,
-                against=each.against,
-                rate=own.row_rate,
-            )
+            model, against = each.names
+            values = {"model": model, "against": against, "rate": own.row_rate}
+            yield Message("report.prompts_weigh_the_same", **values)
 
 
 def _longer_in_most(conclusion: Conclusion) -> Message | None:
