@@ -89,6 +89,8 @@ _TABLES = (
     "disagrees=true&sort=length",
     "abstained=true",
     "abstained=false",
+    "byRule=true",
+    "byRule=false&sort=confidence",
     "judgesDiffer=true",
     "judgesDiffer=false",
     "noted=true&minConfidence=0.99",

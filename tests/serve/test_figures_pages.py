@@ -87,7 +87,7 @@ def test_the_list_of_runs_says_who_leads_and_how_often_orders_agree(
     assert (leads.code, labels.code) == ("ranking.leads_shared", "trust.labels_open")
     page = visitor.wait("/", lambda page: "may be as good" in page.text)
     told = re.sub("[\u2068\u2069]", "", page.by_id(f"run-{number_of(run)}-result").text).strip()
-    assert told == f"{render(leads)} · not shown to be better than a coin by labels"
+    assert told == f"{render(leads)} · by labels, no evidence that it beats a coin flip"
     # Of both judges and all comparisons: 60 pairs each, and no order changes a sum.
     assert "100 % 120 of 120" in page.by_id(f"run-{number_of(run)}-trust").text
 
