@@ -224,6 +224,7 @@ def main() -> int:
     claims_hold = simulated_claims.holds(rng, **sizes)
     if chosen.claims:
         return 0 if claims_hold else 1
+    rng = np.random.default_rng(chosen.seed)  # the same judges, whatever was drawn for the claims
     print("T1 of a pass and of a fail, and coverage, at the true rate")
     cells = []
     drawn = random_orders(quick=chosen.quick)
