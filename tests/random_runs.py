@@ -53,6 +53,7 @@ class _Judge:
     second: float  # how often the second does
     length: float  # how often the longer response wins
     tie: float
+    noise: float
     invalid: float
     pending: float
     averages: bool
@@ -69,7 +70,8 @@ def random_run(store: Store, seed: int) -> RandomRun:
         place=draw.choice((0.0, 0.0, 0.05, 0.2, 0.6 * some)),
         second=some * draw.choice((0.0, 0.0, 0.05, 0.3)),
         length=draw.choice((0.0, 0.0, 0.0, 0.6, 1.0)),
-        tie=draw.choice((0.0, 0.1, 0.4, 0.9)),
+        tie=draw.choice((0.0, 0.1, 0.4, 0.9, 0.95)),
+        noise=draw.choice((0.0, 0.05)),
         invalid=some * draw.choice((0.0, 0.01, 0.1, 0.3)),
         pending=some * draw.choice((0.0, 0.0, 0.1, 0.5)),
         averages=draw.random() < 0.15,
@@ -96,11 +98,12 @@ def random_run(store: Store, seed: int) -> RandomRun:
         )
     )
     repeats = draw.choice((1, 1, 1, 3))
-    labelled = draw.choice((0.0, 0.0, 0.3, 1.0))
+    labelled = draw.choice((0.0, 0.0, 0.3, 0.8, 1.0))
     right = draw.choice((0.2, 0.5, 0.7, 1.0))
     topics = draw.choice((0, 0, 2, 12))
     turned = draw.random() < 0.5
-    padded = draw.random() < 0.1  # the second model is always the longer one
+    longer = draw.choice((0.5, 0.5, 0.5, 0.75, 1.0))  # how often the second model is
+    people_favour_first = draw.random() < 0.2
     run = RandomRun(f"run {seed}", limits, prompts_repeat=repeats > 1, averaged=judge.averages)
     items: list[NewItem] = []
     verdicts: list[Settled | None] = []
@@ -110,9 +113,8 @@ def random_run(store: Store, seed: int) -> RandomRun:
         named = pair_of[0] is not None  # else A and B are all there is
         exchanged = named and turned and place >= len(models) and draw.random() < 0.5
         lengths = draw.randint(1, 30), draw.randint(1, 30)
-        if padded:
-            lengths = (min(lengths), max(lengths) + 1)
-            lengths = lengths[::-1] if exchanged else lengths
+        second_longer = (draw.random() < longer) != exchanged
+        lengths = (min(lengths), max(lengths)) if second_longer else (max(lengths), min(lengths))
         said, settled = _verdict(draw, judge, lengths, exchanged)
         kept = said if not exchanged else {"A": "B", "B": "A"}.get(said, said)
         run.said.setdefault(pair_of, Counter())[kept] += 1  # type: ignore[index]
@@ -121,7 +123,10 @@ def random_run(store: Store, seed: int) -> RandomRun:
             labels += 1
             label = draw.choice(("A", "B", "TIE"))
             if said in ("A", "B"):
-                label = said if draw.random() < right else _OTHER[said]
+                agreed = draw.random() < right
+                if people_favour_first:
+                    agreed = kept == "A" or draw.random() < 0.5
+                label = said if agreed else _OTHER[said]
         items.append(
             _item(
                 f"{seed}-{place}",
@@ -218,7 +223,7 @@ def _verdict(
         first, second = "A", "B"
     elif draw.random() < judge.second:
         first, second = "B", "A"
-    elif draw.random() < 0.05:
+    elif draw.random() < judge.noise:
         first, second = draw.choice((("A", "TIE"), ("TIE", "B"), ("A", "B")))
     if judge.orders != "both":
         outcome = Outcome.TIE if first == "TIE" else Outcome.WIN

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
@@ -52,8 +52,11 @@ _CLAIMS: tuple[tuple[str, Claim], ...] = (
 _RULED = {"better": "pass", "worse": "fail", "none": "undecided"}
 _MIRRORED = {"better": "worse", "worse": "better", "pass": "fail", "fail": "pass"}
 _THRESHOLDS = (0.3, 0.45, 0.55, 0.7)
-_QUICK, _ALL = range(120, 180), range(500)
-_PAGES = (8, 13, 46, 56, 146, 165)
+_ALL = range(500)
+# Some as they come, and some with what is rare: topics, and claims that chance, length or people
+# hold back.
+_QUICK = (*range(46, 98), 113, 121, 144, 174, 198, 281, 443, 464)
+_PAGES = (8, 9, 48, 57, 64, 281)
 
 
 def claim_of(sentence: str) -> Claim:
@@ -287,7 +290,7 @@ class Faces:
                 assert claim in ("worse", "accuracy")
 
 
-def check_runs(folder: Path, seeds: range) -> Counter[str]:
+def check_runs(folder: Path, seeds: Sequence[int]) -> Counter[str]:
     store, claims = opened(folder), Counter[str]()
     try:
         for seed in seeds:
