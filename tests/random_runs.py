@@ -77,8 +77,7 @@ def random_run(store: Store, seed: int) -> RandomRun:
         averages=draw.random() < 0.15,
         orders=draw.choice(("both", "both", "both", "both", "one", "drawn")),
     )
-    # Without `require_labels`: where labels are missing the gate is undecided and says so in its
-    # line, and the sentence still claims what the judge shows.
+    # `require_labels` has a test of its own (tests/cli/test_labels_decide.py).
     limits = ConclusionLimits(
         max_invalid=draw.choice((None, None, None, 0.05)),
         max_skipped=draw.choice((None, None, None, 0.02)),

@@ -127,6 +127,7 @@ def test_labels_are_required_where_the_caller_says_so(command: Command, store: S
     assert "labels are required (--corrected), and correct nothing here: no pair has a label" in (
         ran.out
     )
+    assert " beats " not in ran.out
     refused = command("gate", "none", "--corrected", "--ties", "wins", *HERE)
     assert refused.code == 2
 

@@ -158,9 +158,14 @@ def _labels_are_missing(conclusion: Conclusion, limits: ConclusionLimits) -> Hol
     """The caller asks for people's rate, and there is none."""
     if not limits.require_labels or conclusion.by_people:
         return None
-    line = Message("gate.labels_required", reason=missing_labels(conclusion.labelled))
-    remedy = Message("gate.remedy_labels")
-    return Hold(code="labels_required", blocks=EVERY_RULING, line=line, remedy=remedy)
+    reason = missing_labels(conclusion.labelled)
+    return Hold(
+        code="labels_required",
+        blocks=EVERY_RULING,
+        sentence=Message("no_conclusion.labels_required", **_called(conclusion), reason=reason),
+        line=Message("gate.labels_required", reason=reason),
+        remedy=Message("gate.remedy_labels"),
+    )
 
 
 def _people_say_otherwise(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
