@@ -266,8 +266,9 @@ def test_recorded_judges_are_calibrated_on_prompts_they_did_not_teach(
         "".join(file.read_text("utf-8") for file in files), "utf-8"
     )
     recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
-    asked = ("run", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db")
-    assert command(*asked, "--protocol", "llmbar", "--name", "recorded").code == 0
+    replayed = ("--judge", f"replay:{recordings}", "--protocol", "llmbar")
+    asked = ("run", "all.jsonl", *replayed, "--store", "store.db")
+    assert command(*asked, "--name", "recorded").code == 0
     ran = command(
         *("calibrate", "recorded", "--store", "store.db", "--save", "it.json"),
         *("--min-agreement", "0.8", "--json"),

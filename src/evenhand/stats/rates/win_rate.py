@@ -74,6 +74,9 @@ _NAMED = ([WIN_A, _DRAWN_A], [WIN_B, _DRAWN_B])
 _LEFT_OUT = float("nan")
 
 
+_AT_HALF = 1e-9  # a rate of one half, whatever rounding leaves of it
+
+
 class WorstCase(Model):
     """What pairs without a verdict could have made of it: all lost by A, or all won by A.
 
@@ -244,7 +247,7 @@ def win_rate(
         missing=int(table.totals[INVALID]) + known.absent + known.pending,
         doubts=ends.doubts if ends else (),
         sign_test=None if always_valid or table is not plain else _sign_test(plain),
-        sign_flip=ends.sign_flip(mirrored=rate < 0.5) if ends and rate is not None else None,
+        sign_flip=ends.sign_flip(rate) if ends and rate is not None else None,
         worst_case=_worst_case(plain, known, own, level=level, always_valid=always_valid),
         ties=ties,
         level=level,
@@ -443,8 +446,14 @@ class _Ends:
         self.method: Method = tested.method if tested else self._method()
         self.doubts = tuple(self._doubts)
 
-    def sign_flip(self, *, mirrored: bool) -> SignFlipTest:
-        """Of the rows as the lower end counts them; where `mirrored`, the upper one."""
+    def sign_flip(self, rate: float) -> SignFlipTest:
+        """Of the rows as the end on the claim's side counts them. At one half neither side has a
+        claim, and the weaker test is the same for both."""
+        ways = (False, True) if abs(rate - 0.5) < _AT_HALF else (rate < 0.5,)
+        tests = [self._sign_flip(mirrored=mirrored) for mirrored in ways]
+        return max(tests, key=lambda test: (test.p_value, test.decisive))
+
+    def _sign_flip(self, *, mirrored: bool) -> SignFlipTest:
         fill, counting = self._fill(), _Counting(self._ties, mirrored=mirrored)
         scores = counting.scores(flip=self._worst, unknown=fill, as_averaged=False)
         test = sign_flip_test(*self._differences(scores, fill))
