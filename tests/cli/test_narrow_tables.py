@@ -73,3 +73,20 @@ def test_no_table_is_cut_at_80_columns(command: Command) -> None:
         assert not re.search(r"(?<![0-9a-f])…", shown), (words, shown)
         # Bars are drawn in tables alone: a line that has one is a row.
         assert all(len(line) <= 80 for line in shown.splitlines() if "━" in line), (words, shown)
+
+
+def test_a_ruling_wraps_between_words_on_a_terminal_and_is_a_line_in_a_log(
+    command: Command,
+) -> None:
+    models = {"model_a": "shorter", "model_b": "longer"}
+    write_lines(command.directory / "pairs.jsonl", [{**row, **models} for row in sums(12)])
+    run = ("run", "pairs.jsonl", *CRITERIA, "--judge", "baseline:longer", "--name", "r")
+    assert command(*run, "--store", "s.db").code == 0
+    gate = ("gate", "r", "--store", "s.db")
+    logged = command(*gate)
+    code, raw = on_a_terminal(command.directory, *gate, columns=80)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", raw.decode()).splitlines()
+    assert code == logged.code
+    assert max(map(len, logged.out.splitlines())) > 80
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()) == " ".join((logged.out + logged.err).split())

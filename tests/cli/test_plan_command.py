@@ -294,3 +294,19 @@ def test_a_plan_like_a_run_without_requests_names_none(command: Command) -> None
     ran = command("plan", "--like", "free", "--win-rate", "0.7", "--store", "s.db")
     assert ran.code == 0, ran.err
     assert "requests" not in ran.out  # it was "about 0 requests"
+
+
+def test_a_plan_like_a_run_of_ties_names_the_run_and_no_option_that_was_not_given(
+    command: Command,
+) -> None:
+    same = [{**row, "responseB": row["responseA"]} for row in sums(6)]  # ties by rule
+    write_lines(command.directory / "pairs.jsonl", same)
+    judge = ("--judge", "baseline:longer", "--name", "tied", "--store", "s.db")
+    assert command("run", "pairs.jsonl", *CRITERIA, *judge).code == 0
+    like = ("plan", "--win-rate", "0.7", "--like", "tied", "--store", "s.db")
+    for given in ((), ("--inconsistent-share", "0.1")):
+        ran = command(*like, *given)
+        assert ran.code == 2
+        assert "run 'tied' has no pair with a winner (100 % ties, 0 % inconsistent)" in ran.err
+        assert "--tie-share is" not in ran.err
+    assert command(*like, "--tie-share", "0.2").code == 0

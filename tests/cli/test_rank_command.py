@@ -301,7 +301,9 @@ def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path
     told = json.loads(ran.out)
     assert [row["model"] for row in told["ranking"]["models"]] == ["long", "short"]
     assert told["ranking"]["undefeated"] == ["long"]
-    assert told["notes"] == ["baseline:longer: a yardstick, no judge"]
+    assert told["notes"] == [
+        "baseline:longer: a baseline that ignores the content, not a real judge"
+    ]
 
 
 def test_a_long_leaderboard_begins_with_who_leads(command: Command) -> None:

@@ -87,7 +87,7 @@ def test_the_coin_is_fair_and_changes_with_the_seed_the_prompt_and_the_sample() 
 def test_a_baseline_says_that_it_is_no_judge_and_needs_no_prompt() -> None:
     judge = open_judge("baseline:random:7")
     assert judge.name == "baseline:random:7"
-    assert judge.traits.caveat == "a yardstick, no judge"
+    assert judge.traits.caveat == "a baseline that ignores the content, not a real judge"
     assert (judge.traits.needs_prompt, judge.traits.modes) == (False, ("reasoned",))
     assert judge.traits.free
     assert ask("longer", a_pair("a", "bb")).flags == ("baseline",)

@@ -256,3 +256,11 @@ def test_every_kind_of_silence_has_its_name(text: str, kind: str) -> None:
     assert one.kind == kind
     assert one.raw == text
     assert one.reason
+
+
+def test_a_long_last_line_is_quoted_by_its_end() -> None:
+    text = "To begin with, " + "both have merits and " * 8 + "that is how it closes."
+    reason = str(unread(text).reason)
+    assert "it ends '…" in reason
+    assert reason.endswith("that is how it closes.'")
+    assert "To begin with" not in reason

@@ -322,7 +322,7 @@ def show_generation(out: Console, summary: AbSummary) -> None:
 
     made, err = summary.generation, session.err()
     for note in summary.notes:
-        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+        session.print_line(err, Text(f"note  {one_line(note)}"))
     every = ("answered", "truncated", "refused", "empty", "failed", "missing", "pending")
     kinds = [
         kind for kind in every if kind == "answered" or any(getattr(s, kind) for s in made.sides)
@@ -348,7 +348,7 @@ def show_why_unjudged(err: Console, summary: AbSummary) -> None:
 
     unjudged = summary.run is None and summary.stopped_by is not None
     if summary.error is not None and (unjudged or summary.stopped_by is None):
-        err.print(Text(f"error  {one_line(summary.error.message)}"), soft_wrap=True)
+        session.print_line(err, Text(f"error  {one_line(summary.error.message)}"))
     if summary.run is None and summary.stopped_by is not None:
         why = "a model failed" if summary.stopped_by == "judge" else WHY_STOPPED[summary.stopped_by]
-        err.print(Text(f"stopped: {why}; the same command goes on"), soft_wrap=True)
+        session.print_line(err, Text(f"stopped: {why}; the same command goes on"))

@@ -430,11 +430,11 @@ def end_without_labels(
     console = session.out()
     for line in findings.lines:
         style = "bold red" if findings.place_alarm else ""
-        console.print(Text(line, style), soft_wrap=True)
+        session.print_line(console, Text(line, style))
     show_rule(console, found.figures)
     for check in findings.checks:
         console.print(Text(check.line))
-    console.print(Text(f"note  {found.note}", style="dim"), soft_wrap=True)
+    session.print_line(console, Text(f"note  {found.note}", style="dim"))
     raise typer.Exit(_CODES[findings.ruling])
 
 
@@ -482,20 +482,20 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
         for each in audit.disagreements:
             said = each.verdict if each.outcome in ("win", "tie") else each.outcome
             console.print(Text(f"  {one_line(each.id)}  label {each.label}, judge {said}"))
-        console.print(_look(audit.run), soft_wrap=True)
+        session.print_line(console, _look(audit.run))
     if audit.rule is not None:
         console.print()
         show_rule(console, audit.rule)
     for check in findings.checks:
         console.print(Text(check.line))
     for note in audit.notes:
-        console.print(Text(f"note  {one_line(note)}", style="dim"), soft_wrap=True)
+        session.print_line(console, Text(f"note  {one_line(note)}", style="dim"))
 
 
 def _look(run: str | None) -> Text:
     from rich.text import Text
 
-    return Text(f"  evenhand show {one_line(run or 'RUN')} ID tells a pair whole", "dim")
+    return Text(f"  evenhand show {one_line(run or 'RUN')} ID shows a pair in full", "dim")
 
 
 def show_rule(console: Console, figures: RuleFigures) -> None:
@@ -506,7 +506,7 @@ def show_rule(console: Console, figures: RuleFigures) -> None:
         head += f" ({figures.pairs:,} pairs in {len(figures.by_repetition)} repetitions)"
     console.print(Text(head, "bold"))
     if not figures.figures:
-        console.print(Text(f"  {Message('trust.no_pair_in_both_orders')}"), soft_wrap=True)
+        session.print_line(console, Text(f"  {Message('trust.no_pair_in_both_orders')}"))
     for name, figure in figures.figures.items():
         console.print(Text(f"  {name} {figure:.2f}"))
     for each in figures.by_repetition:

@@ -247,7 +247,7 @@ def show_failure(console: Console, failure: Failure, *, kept: bool = True) -> No
     from rich.text import Text
 
     message = one_line(failure.error.message)
-    console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
+    session.print_line(console, Text.assemble(("error  ", "bold red"), message))
     ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
     if ballots and kept:
         said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)

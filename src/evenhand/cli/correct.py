@@ -129,7 +129,7 @@ def show_corrections(console: Console, report: Corrections) -> None:
     console.print(Text(one_line(f"run {report.run}, judged by {report.judge}"), "bold"))
     labelled = f"{number(report.labelled)} of {counted(report.pairs, 'pair')} labelled"
     people = f" by {counted(report.people, 'person', 'people')}" if report.people else ""
-    console.print(Text(f"{labelled}{people}; {_DRAWN[report.drawn]}"), soft_wrap=True)
+    session.print_line(console, Text(f"{labelled}{people}; {_DRAWN[report.drawn]}"))
     for left in report.left_out:
         labels = f"{counted(left.labels, 'label')} on {counted(left.pairs, 'pair')}"
         lead = Text("left out ", "dim")
@@ -160,7 +160,7 @@ def _show_correction(console: Console, report: Corrections, own: Correction) -> 
             f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "
             f"labels are worth {own.gain:.1f} times as many of people alone"
         )
-        console.print(Text(line), soft_wrap=True)
+        session.print_line(console, Text(line))
     if own.judge_unread:
         unread = counted(own.judge_unread, "pair")
         console.print(Text(f"{unread} without a verdict of the judge: half in the prediction"))
@@ -189,7 +189,7 @@ def show_draw(console: Console, drawn: PairDraw, *, output: Path | None) -> None
         if len(drawn.pairs) > _LISTED_AT_MOST:
             left = number(len(drawn.pairs) - _LISTED_AT_MOST)
             console.print(Text(f"  and {left} more", "dim"))
-        console.print(Text("--output FILE writes them, to be labelled", "dim"), soft_wrap=True)
+        session.print_line(console, Text("--output FILE writes them, to be labelled", "dim"))
     else:
         where, run = one_line(str(output)), one_line(drawn.run)
         lines = (

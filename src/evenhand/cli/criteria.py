@@ -142,9 +142,8 @@ def show_suggestion(console: Console, found: CriteriaSuggestion) -> None:
     tried = ""
     if found.run is not None:
         tried = f"; tried on {counted(found.labels, 'labelled pair')} in run {found.run}"
-    console.print(
-        Text(one_line(f"criteria by {found.judge} from {shown}{tried}"), "bold"), soft_wrap=True
-    )
+    head = one_line(f"criteria by {found.judge} from {shown}{tried}")
+    session.print_line(console, Text(head, "bold"))
     console.print()
     for each in found.criteria:
         described = f"{each.name}: {each.description}" if each.description else each.name

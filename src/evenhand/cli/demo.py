@@ -118,7 +118,7 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
         settled = await _judge_all(embedded, pairs, "the embedded model judges")
     except EvenhandError as error:
         left_out = Text.assemble(("left out  ", "yellow"), one_line(error.message), "\n")
-        console.print(left_out, soft_wrap=True)
+        session.print_line(console, left_out)
         return
     for pair, result in zip(pairs, settled, strict=True):
         console.print(

@@ -268,15 +268,15 @@ def show_gate(console: Console, ruled: GateReport) -> None:
     several = len({check.judge for check in ruled.checks}) > 1
     for judge, sentence in dict.fromkeys((each.judge, each.sentence) for each in ruled.checks):
         by = f"{judge}: " if several else ""
-        console.print(Text(one_line(f"{by}{sentence}")), soft_wrap=True)
+        session.print_line(console, Text(one_line(f"{by}{sentence}")))
     lines = [(check.ruling, check.line) for check in ruled.checks]
     for ruling, line in lines or [(ruled.ruling, ruled.reason or "")]:
         # A line of a log stays a line.
         shown = Text.assemble((ruling, _STYLE[ruling]), f"  {one_line(line)}")
-        console.print(shown, soft_wrap=True)
+        session.print_line(console, shown)
     if ruled.ruling == "undecided":
         for remedy in dict.fromkeys(_remedies(ruled)):
-            session.err().print(Text(f"next  {remedy}"), soft_wrap=True)
+            session.print_line(session.err(), Text(f"next  {remedy}"))
     if len(lines) > 1:
         passed = sum(ruling == "pass" for ruling, _ in lines)
         whole = f"  all in all: {passed} of {len(lines)} pass"

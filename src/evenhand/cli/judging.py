@@ -239,7 +239,7 @@ def show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
         return
     ranks = len(sentences) > len(summary.judges)  # more than two models met
     for sentence in () if ranks else sentences:
-        session.out().print(Text(one_line(sentence), "bold"), soft_wrap=True)
+        session.print_line(session.out(), Text(one_line(sentence), "bold"))
     show_next("rank" if ranks else "report", summary.run)
 
 

@@ -149,22 +149,22 @@ def show_jury(console: Console, report: JuryReport) -> None:
     judges = counted(len(report.judges), "judge")
     head = f"jury of {judges}, run {' and '.join(report.runs)}"
     console.print(Text(one_line(head), "bold"))
-    console.print(Text(one_line(report.rule)), soft_wrap=True)
+    session.print_line(console, Text(one_line(report.rule)))
     if report.chosen_by_labels:
         line = "chosen by labels from one judge, plurality, majority and learned weights"
-        console.print(Text(line), soft_wrap=True)
+        session.print_line(console, Text(line))
     counts = report.counts
     # Where one judge decides, nobody disagrees with it but itself.
     hung, short = (
         ("hung", "too few votes") if report.member is None else ("inconsistent", "no vote")
     )
-    console.print(
+    session.print_line(
+        console,
         Text(
             f"{counted(report.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
             f"{number(counts.wins_b)}, ties {number(counts.ties)}, {hung} {number(counts.hung)}, "
             f"{short} {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
         ),
-        soft_wrap=True,
     )
     if report.dissent is not None:
         console.print(Text(f"against the verdict: {100 * report.dissent:.1f} % of the votes"))
@@ -188,7 +188,7 @@ def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
         line = (
             "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
         )
-        console.print(Text(line, "dim"), soft_wrap=True)
+        session.print_line(console, Text(line, "dim"))
 
 
 def _show_accuracy(console: Console, report: JuryReport) -> None:
@@ -201,7 +201,7 @@ def _show_accuracy(console: Console, report: JuryReport) -> None:
     labels = counted(report.labels, "labelled pair")
     line = f"by {labels}; what is learned or chosen, on prompts that had no part in it"
     console.print()
-    console.print(Text(line, "bold"), soft_wrap=True)
+    session.print_line(console, Text(line, "bold"))
     left = ("rule", "right")
     table = table_of("rule", "decided", "right", "undecided as half", "less best judge", left=left)
     for rule in report.accuracy:
@@ -239,7 +239,7 @@ def _show_gain(console: Console, report: JuryReport) -> None:
             shown = f"{_percent(free.value)} ({ends}); {report.label_free.error}"
         lines.append(f"right if judges erred independently, undecided as half: {shown}")
     for line in lines:
-        console.print(Text(one_line(line)), soft_wrap=True)
+        session.print_line(console, Text(one_line(line)))
 
 
 def _named(rule: RuleAccuracy) -> str:
@@ -294,7 +294,7 @@ def _show_judges(console: Console, report: JuryReport) -> None:
     if worth:
         level = percent(report.level)
         line = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
-        console.print(Text(line, "dim"), soft_wrap=True)
+        session.print_line(console, Text(line, "dim"))
     for each in report.judges:
         if each.redundant and each.finding:
             console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evenhand.judges.prices import Price
     from evenhand.report.planning import Amount, CallCost, LikeRun, PairPlans
     from evenhand.runs import JudgePlan
-    from evenhand.stats.stopping.planning import PairPlan
+    from evenhand.stats.stopping.planning import PairPlan, StudyDesign
 
 
 PlannedFiles = Annotated[
@@ -231,6 +231,8 @@ def plan(
         samples=first_given(samples or load_settings().samples, known and known.samples, 1),
         judges=first_given(judges or named, known and known.judges, 1),
     )
+    if known is not None and None in (tie_share, inconsistent_share):
+        _check_winners(known, shape)
     certainty = Certainty(alpha=alpha, power=power)
     from evenhand.report.planning import plan_for_pairs, plan_for_win_rates
 
@@ -294,6 +296,18 @@ def _orders(
     if drawn is not None or no_swap:
         return 1
     return 2 if known is None or chosen == "both" else known.orders
+
+
+def _check_winners(known: LikeRun, shape: StudyDesign) -> None:
+    """Names the run, and not an option that was not given, where its shares leave no winner."""
+    ties, inconsistent = known.tie_share, known.inconsistent_share or 0.0
+    least = 1 - 1e-9  # shares are rounded
+    if min(ties + inconsistent, shape.tie_share + shape.inconsistent_share) >= least:
+        raise InputError(
+            Message(
+                "plan.like_without_winners", run=known.run, ties=ties, inconsistent=inconsistent
+            )
+        )
 
 
 def _like(name: str, address: str | None, price: Price | None) -> LikeRun:

@@ -242,7 +242,7 @@ def show_probes(out: Console, report: ProbeReport, *, details: bool) -> None:
 
     err = session.err()
     for note in report.notes:
-        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+        session.print_line(err, Text(f"note  {one_line(note)}"))
     out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
     out.print(Text(render(sum_up_habits(report.overall, report.probes)), "bold"))
     out.print()
@@ -256,13 +256,13 @@ def show_probes(out: Console, report: ProbeReport, *, details: bool) -> None:
     show_facts(out, _closing(report, details=details), width=8)
     if report.ruling is not None:
         ruled = Text.assemble((report.ruling, _RULING_STYLE[report.ruling]))
-        out.print(ruled.append(f"  {report.ruling_reason}", ""), soft_wrap=True)
+        session.print_line(out, ruled.append(f"  {report.ruling_reason}", ""))
     if report.error is not None:
-        err.print(Text(f"error  {one_line(report.error.message)}"), soft_wrap=True)
+        session.print_line(err, Text(f"error  {one_line(report.error.message)}"))
     if report.stopped_by is not None:
         why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
         line = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
-        err.print(Text(line), soft_wrap=True)
+        session.print_line(err, Text(line))
 
 
 def _show_habits(console: Console, report: ProbeReport) -> None:

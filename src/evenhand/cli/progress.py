@@ -147,7 +147,7 @@ class ProgressLog(Observer):
         self._tenths = 10 * done // max(1, total)
         for judge in self._judges:
             if judge.traits.caveat:
-                self.say(f"note: {judge.name}: {judge.traits.caveat}")
+                self.say(f"note  {judge.name}: {judge.traits.caveat}")
         if done == total:
             all_of_it = "its 1 pair is" if total == 1 else f"all {self._amount(total)} are"
             self.say(f"run {run}: {all_of_it} judged already; nothing to do")
@@ -239,7 +239,7 @@ class ProgressDisplay(ProgressLog):
     def say(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(one_line(text)), soft_wrap=True)
+        session.print_line(self._console, Text(one_line(text)))
 
     def progress(self, progress: Progress) -> None:
         if self._live is None:
@@ -287,7 +287,7 @@ def _grouped(progress: Progress) -> list[str]:
         pace.append(f"{dollars(progress.cost_usd)} spent")
     if progress.reused:
         pace.append(f"{counted(progress.reused, 'pass', 'passes')} reused")
-    if progress.trouble is not None:
+    if progress.trouble is not None and not progress.stopping:
         pace.append(one_line(progress.trouble))
     elif progress.paused_s > 1:
         pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
@@ -337,7 +337,7 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
     from rich.text import Text
 
     for note in summary.notes:
-        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+        session.print_line(err, Text(f"note  {one_line(note)}"))
     out.print(Text(f"run {one_line(summary.run)}", style="bold"))
     counts = ("A wins", "B wins", "ties", "inconsistent", "invalid", "pending")
     table = table_of("judge", *counts, left=("judge",))
@@ -358,7 +358,7 @@ def show_errors(err: Console, summary: RunSummary) -> None:
     from rich.text import Text
 
     for line in _closing(summary):
-        err.print(Text(line), soft_wrap=True)
+        session.print_line(err, Text(line))
 
 
 def _spent(summary: RunSummary) -> str:

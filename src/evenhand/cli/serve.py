@@ -152,13 +152,13 @@ def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
 
     console = session.err()
     for caveat in caveats:
-        console.print(Text.assemble(("note  ", "yellow"), one_line(caveat)), soft_wrap=True)
+        session.print_line(console, Text.assemble(("note  ", "yellow"), one_line(caveat)))
     if not config.judges:
         said = "no judge is offered, so nothing can be compared; give --judge or --config"
-        console.print(Text.assemble(("note  ", "yellow"), said), soft_wrap=True)
+        session.print_line(console, Text.assemble(("note  ", "yellow"), said))
     names = ", ".join(one_line(offer.name) for offer in config.judges) or "none"
     count = len(config.tokens)
     tokens = f"{count} token{'s' * (count > 1)}" if count else "no token needed"
     line = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
-    console.print(Text(line), soft_wrap=True)
+    session.print_line(console, Text(line))
     session.write_text(address)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
     from rich.console import Console
+    from rich.text import Text
 
     from evenhand.judges import Judge
     from evenhand.store import Store
@@ -86,11 +87,18 @@ def err() -> Console:
     return Console(file=file, highlight=False)
 
 
+def print_line(console: Console, text: Text) -> None:
+    """Prose of one line: wrapped between words on a terminal, and in a log or a pipe still a line.
+
+    What is there to be pasted is printed with `soft_wrap` instead, which breaks nothing."""
+    console.print(text, soft_wrap=not console.file.isatty())
+
+
 def note(text: str) -> None:
     """A line on standard error."""
     from rich.text import Text
 
-    err().print(Text.assemble(("note  ", "yellow"), one_line(text)), soft_wrap=True)
+    print_line(err(), Text.assemble(("note  ", "yellow"), one_line(text)))
 
 
 def present(report: R, show: Callable[[Console, R], None], *, as_json: bool) -> None:
@@ -211,7 +219,7 @@ async def opened(judge: Judge, *, quiet: bool = False) -> AsyncIterator[Judge]:
         from evenhand.cli.terminal import one_line
 
         note = f"{one_line(judge.name)}: {judge.traits.caveat}"
-        err().print(Text.assemble(("note  ", "yellow"), note), soft_wrap=True)
+        print_line(err(), Text.assemble(("note  ", "yellow"), note))
     try:
         yield judge
     finally:

@@ -102,7 +102,7 @@ def try_choices(
 def show_trial(console: Console, trial: PreparationTrial) -> None:
     from rich.text import Text
 
-    console.print(Text(one_line(trial.sentence), "bold"), soft_wrap=True)
+    session.print_line(console, Text(one_line(trial.sentence), "bold"))
     console.print()
     table = table_of(
         "prepare", "right, %", "gain, points", "better/worse", "calls", left=("prepare",)

@@ -242,13 +242,13 @@ def show_imported(console: Console, votes: ImportedVotes) -> None:
     from rich.text import Text
 
     people = "1 person" if votes.people == 1 else f"{number(votes.people)} people"
-    console.print(
+    session.print_line(
+        console,
         Text(
             f"{counted(votes.votes, 'vote')} by {people} on {counted(votes.pairs, 'pair')} of run "
             f"{one_line(votes.run)}: {number(votes.new)} new, {number(votes.replaced)} replaced, "
             f"{number(votes.unchanged)} unchanged"
         ),
-        soft_wrap=True,
     )
     show_notes(console, _notes(votes))
 

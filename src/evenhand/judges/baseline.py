@@ -1,4 +1,4 @@
-"""Judges that read nothing: yardsticks that any real judge must beat."""
+"""Judges that read nothing: baselines that any real judge must beat."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read_seed(seed: str) -> int:
 
 @cache
 def _traits() -> Traits:
-    caveat = Message("judges.yardstick_judge")
+    caveat = Message("judges.content_blind")
     return Traits(modes=("reasoned",), needs_prompt=False, caveat=caveat, free=True)
 
 

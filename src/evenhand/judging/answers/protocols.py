@@ -13,6 +13,7 @@ from evenhand.judging.answers.results import (
     ParsedVerdict,
     ParseFailure,
     shown,
+    shown_end,
 )
 from evenhand.judging.answers.sentences import Claim, claims, concluded
 from evenhand.judging.answers.vocabulary import calls_by_number, letter
@@ -181,7 +182,7 @@ def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
     if verdict == "none":
         return ParseFailure(
             "no_verdict",
-            Message("unread.none_called_better", last_line=shown(last_line(text))),
+            Message("unread.none_called_better", last_line=shown_end(last_line(text))),
         )
     if verdict == "split":
         return _split(made)
@@ -289,7 +290,7 @@ def read_conclusion(text: str, protocol: AnswerProtocol) -> ParsedVerdict | Pars
         return _split(made)
     if verdict == "none":
         return ParseFailure(
-            "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(text)))
+            "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(text)))
         )
     winner, claim = verdict
     if disowned(text[claim.start : claim.end + 400], claim.end - claim.start, winner):

@@ -53,6 +53,7 @@ from evenhand.judging.answers.results import (
     QuotedFrom,
     Statement,
     shown,
+    shown_end,
 )
 from evenhand.judging.answers.sentences import claims, sentences
 from evenhand.judging.answers.terse import few_words, read_short
@@ -250,7 +251,7 @@ def _stated(
     if not (set_aside or marked.rejected) and (protocol or few_words(text)):
         return _in_prose(text.strip(), protocol)
     return ParseFailure(
-        "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(text)))
+        "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(text)))
     )
 
 
@@ -292,7 +293,7 @@ def _closing_sentence(body: str, protocol: AnswerProtocol) -> ParsedVerdict | Pa
     whole = body.endswith(_ENDED) or (closes and not body[closes[-1].end :].strip(_DECORATION))
     if not closes or not whole or len({claim.winner for claim in made}) > 1:
         return ParseFailure(
-            "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(body)))
+            "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(body)))
         )
     return read_conclusion(body, protocol)
 

@@ -93,3 +93,9 @@ def shown(text: str, limit: int = 60) -> str:
     """A short, one-line form of a text for a reason."""
     line = " ".join(_FILLED.sub("…", text[: 4 * limit]).split())
     return repr(line if len(line) <= limit else line[: limit - 1] + "…")
+
+
+def shown_end(text: str, limit: int = 60) -> str:
+    """As `shown`, of how a text ends."""
+    line = " ".join(_FILLED.sub("…", text[-4 * limit :]).split())
+    return repr(line if len(line) <= limit else "…" + line[1 - limit :])
