@@ -299,7 +299,7 @@ def test_a_plan_like_a_run_without_requests_names_none(command: Command) -> None
 def test_a_plan_like_a_run_of_ties_names_the_run_and_no_option_that_was_not_given(
     command: Command,
 ) -> None:
-    same = [{**row, "responseB": row["responseA"]} for row in sums(6)]  # ties by rule
+    same = [{**row, "response_b": row["response_a"]} for row in sums(6)]  # ties by rule
     write_lines(command.directory / "pairs.jsonl", same)
     judge = ("--judge", "baseline:longer", "--name", "tied", "--store", "s.db")
     assert command("run", "pairs.jsonl", *CRITERIA, *judge).code == 0

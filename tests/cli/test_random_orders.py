@@ -195,7 +195,7 @@ def test_a_plan_like_a_run_with_random_orders_goes_by_its_pairs_in_both(
     judged(command, start_server(takes_the_first), "--both-orders", "0.2")
     # Of a judge that always takes the first, all pairs in both orders are inconsistent.
     refused = command("plan", "--like", "run", *HERE)
-    assert "--inconsistent-share is 1.0" in refused.err
+    assert "run 'run' has no pair with a winner (0 % ties, 100 % inconsistent)" in refused.err
     like = command("plan", "--like", "run", "--inconsistent-share", "0.1", "--json", *HERE).json
     assert (like["shape"]["bothOrders"], like["shape"]["orders"]) == (0.2, 1)
     judged(command, start_server(adds_up), "--both-orders", "0", name="once")

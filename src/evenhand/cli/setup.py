@@ -71,7 +71,7 @@ def _show(checks: list[SetupCheck]) -> None:
     for name, check in zip(names, checks, strict=True):
         gap = " " * (width - cell_len(name) + 1)
         line = Text.assemble(_MARK[check.state], " ", name, gap, one_line(check.found))
-        session.print_line(console, line)
+        console.print(line, soft_wrap=True)
 
 
 # `evenhand models`: the embedded model, fetched, located and served.
