@@ -29,6 +29,7 @@ from evenhand.stats.always_valid import always_valid_interval
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
 from evenhand.store import Store, open_store
+from judged_runs import judged_run
 from parts import examples
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
@@ -790,3 +791,9 @@ def test_note_on_how_prompts_weigh_names_sides_without_models(store: Store) -> N
 
 def messages_of(notes: Sequence[str]) -> list[Message]:
     return [each for each in notes if isinstance(each, Message)]
+
+
+def test_a_judge_without_a_verdict_is_not_called_wrong(store: Store) -> None:
+    judged_run(store, "r", {"judge": "X" * 12}, labels="AB" * 6)
+    (only,) = conclude(store, "r").conclusions
+    assert only.sentence.startswith("No conclusion on B against A: 0 valid pairs")

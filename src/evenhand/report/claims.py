@@ -262,8 +262,10 @@ def _called(conclusion: Conclusion) -> dict[str, str]:
 def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
     """What is claimed, from how many prompts and how sure; or what speaks against it. Of a labelled
     benchmark: how often the judge is right."""
-    if conclusion.accuracy is not None and conclusion.accuracy.accuracy.value is not None:
-        yield from _accuracy(conclusion.accuracy)
+    accuracy = conclusion.accuracy
+    judged = conclusion.win_rate.counts.valid > 0
+    if judged and accuracy is not None and accuracy.accuracy.value is not None:
+        yield from _accuracy(accuracy)
         return
     claimed, rate = conclusion.claimed, conclusion.win_rate
     low, high = claimed.low, claimed.high
