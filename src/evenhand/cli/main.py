@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -103,6 +104,8 @@ def _run() -> int:
 
 
 def _interrupted(of_pair: bool) -> Interrupted:
+    # Another Ctrl-C would only break off the interpreter's own end, with a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return Interrupted(
         Message("command.interrupted_before_verdict" if of_pair else "command.interrupted")
     )
