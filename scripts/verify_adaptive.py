@@ -261,7 +261,8 @@ class Ranges:
             right = True
             for row in ranking.models:
                 place = int(row.model)
-                assert row.rank_low is not None and row.rank_high is not None  # noqa: PT018
+                assert row.rank_low is not None
+                assert row.rank_high is not None
                 right &= row.rank_low <= 1 + better[place]
                 right &= row.rank_high >= len(names) - worse[place]
                 widths.append(row.rank_high - row.rank_low)
