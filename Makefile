@@ -67,6 +67,8 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m scripts.verify_conclusions
 	$(BIN)/python -m scripts.verify_conclusions --lengths
 	$(BIN)/python -m scripts.verify_conclusions --looks
+	$(BIN)/python -m scripts.verify_conclusions --labels
+	$(BIN)/python -m scripts.verify_conclusions --changes
 	$(BIN)/python -m scripts.verify_sequential
 	$(BIN)/python -m scripts.verify_planning
 	$(BIN)/python -m scripts.verify_ranking
@@ -88,7 +90,7 @@ readings: .venv/.test-all ## Read every recorded completion and count the misrea
 	$(BIN)/python scripts/readings.py
 
 figures: .venv/.test-all ## The published figures, by their authors' rules and by ours
-	$(BIN)/python scripts/published_figures.py
+	$(BIN)/python -m scripts.published_figures
 
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --no-header
@@ -99,10 +101,10 @@ lock: .venv/bin/uv ## Pin the requirements anew
 	  -o requirements/demo.txt
 	$(LOCK) --upgrade pyproject.toml requirements/build.in \
 	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
-	  --extra tools --extra plot --extra serve --extra speed --extra ray --group test-all \
+	  --extra tools --extra serve --extra speed --extra ray --group test-all \
 	  -c requirements/demo.txt -o requirements/test-all.txt
 	$(LOCK) pyproject.toml requirements/build.in \
-	  --extra postgres --extra parquet --extra telemetry --extra plot --extra serve --extra speed \
+	  --extra postgres --extra parquet --extra telemetry --extra serve --extra speed \
 	  --group test -c requirements/test-all.txt -o requirements/test.txt
 	$(LOCK) pyproject.toml requirements/build.in -c requirements/test-all.txt \
 	  -o requirements/base.txt

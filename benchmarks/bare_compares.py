@@ -40,7 +40,6 @@ async def judged(judge: OpenAIJudge, count: int, *, in_flight: int) -> float:
 
 async def work(url: str, in_flight: int) -> None:
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
     async with OpenAIJudge("bench", JudgeOptions(base_url=url)) as judge:
         print("ready", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -24,6 +24,7 @@ _STEERING = (
     "LANGCHAIN_",
     "BRAINTRUST_",
     "OTEL_",
+    "PYTHONDONTWRITEBYTECODE",  # every start would compile every module anew
 )
 
 

@@ -18,6 +18,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult
 from evenhand.judging.explanation import VerdictContext, explain, notes_on
 from evenhand.judging.reconciliation import decide
+from evenhand.options import JudgingOptions
 from evenhand.prompts import Prompt, Template, built_in_template
 
 WORDS = "the quick brown fox explains why Response A answers what Response B leaves open " * 3
@@ -134,7 +135,7 @@ def main() -> None:
         print(f"  {name:<28} {taken:8.1f}")
 
 
-CONTEXT = VerdictContext("echo", None, "en", "reasoned", "agreement", None, "stated")
+CONTEXT = VerdictContext("echo", None, "reasoned", "agreement", None, JudgingOptions())
 
 
 def _read_swapped(pair: Pair) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from sqlalchemy import Boolean
 
+from evenhand.contract import Pair
+from evenhand.judging.explanation import is_noted
 from evenhand.store import NewJudge, NewRun, open_store
 from evenhand.store.intake import prompt_key
 from evenhand.store.schema import metadata
@@ -52,8 +54,8 @@ VALUES (?, ?, 1, ?, ?, ?, ?)
 """
 _ITEMS = """
 INSERT INTO items (run_id, number, key, pair_id, swap_positions, row, label, source, model_a,
-                   model_b, tags, prompt_key, length_a, length_b)
-VALUES (?, ?, ?, ?, 1, ?, ?, 'outputs.jsonl', ?, ?, ?, ?, ?, ?)
+                   model_b, tags, prompt_key, length_a, length_b, noted)
+VALUES (?, ?, ?, ?, 1, ?, ?, 'outputs.jsonl', ?, ?, ?, ?, ?, ?, ?)
 """
 _FLAGS = "INSERT INTO pair_flags (run_id, number, flagged_at, comment) VALUES (?, ?, 0, 'odd')"
 _ITEM_TAGS = "INSERT INTO item_tags (run_id, tag, number) VALUES (?, ?, ?)"
@@ -188,6 +190,7 @@ class _Rows:
             yield (
                 *(self._run_id, number, f"pair-{number}", number, number, label, *models),
                 *(json.dumps(some, ensure_ascii=False), prompt_key(prompt, None), len(a), len(b)),
+                is_noted(Pair.model_construct(prompt="", response_a=a, response_b=b, criteria=())),
             )
 
     def _verdicts(

@@ -1,6 +1,6 @@
 """Published figures of recorded judges: the authors' rules on the authors' readings, to the digit.
 
-    python scripts/published_figures.py [DATA_DIR]
+    python -m scripts.published_figures [DATA_DIR]
 
 Beside each figure stands what the same aggregation gives on our own reading of the same texts.
 The two are never mixed.
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
-from evenhand.contract import Winner
+from scripts.published_rules import RuleName, apply_rule, as_recorded
+
+from evenhand.contract import AnswerProtocol, Winner
 from evenhand.judges.replay import Recording, ReplayJudge
-from evenhand.judging.answers.results import AnswerProtocol
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import PassBallot
-from evenhand.trust.published_rules import RuleName, apply_rule, as_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -69,7 +69,7 @@ def compare(
     theirs = apply_rule(rule, recordings, truth)
     reader = partial(as_we_read, protocol=PROTOCOLS.get(rule))
     ours = apply_rule(rule, recordings, truth, reader=reader)
-    return theirs.figures, ours.figures
+    return theirs, ours
 
 
 JUDGEBENCH = "judgebench_gpt4o"
@@ -117,7 +117,7 @@ def figures(data: Path) -> Iterator[Figure]:
         for what, figure in zip(
             ("accuracy", "rightInBothOrders", "inconsistent"), published, strict=False
         ):
-            yield Figure(f"{name}, {what} %", figure, f"{theirs[what]:.2f}", f"{ours[what]:.2f}")
+            yield Figure(f"{name}, {what}%", figure, f"{theirs[what]:.2f}", f"{ours[what]:.2f}")
     for judge, subsets in LLMBAR:
         for subset, figure in subsets:
             truth = labels(data, f"llmbar_{subset}")

@@ -17,8 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from evenhand.contract import Unread
-from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
+from evenhand.contract import PROTOCOLS, AnswerProtocol, Unread
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import PassBallot
 

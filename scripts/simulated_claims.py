@@ -151,7 +151,7 @@ def _missing_at_random(rng: np.random.Generator, claim: Claim) -> tuple[WinRate,
 
 
 def holds(rng: np.random.Generator, *, replicates: int, quick: bool) -> bool:
-    """Prints T1 of a pass and of a fail; False where a cell is above 5 %."""
+    """Prints T1 of a pass and of a fail; False where a cell is above 5%."""
     worst = 0.0
     for claim in claims(quick=quick):
         times = min(replicates, 200) if claim.pairs > 1000 else replicates

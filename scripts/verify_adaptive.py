@@ -207,7 +207,7 @@ def _bias(name: str, truth: Truth, course: Course) -> None:
     print(
         f"  {name} after {course.calls[-1]:,} calls: strengths' error {np.std(mean - true):.3f}"
         f" (root mean square), slope of true on estimated gaps {slope:.3f},"
-        f" 95 % intervals of gaps cover {covered:.1%}"
+        f" 95% intervals of gaps cover {covered:.1%}"
     )
 
 

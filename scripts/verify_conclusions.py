@@ -1,16 +1,17 @@
 """Does a conclusion hold for the true preference, whatever the judge did not decide?
 
 python -m scripts.verify_conclusions [--replicates 2000] [--seed 0] [--quick] [--random-orders]
-    [--lengths] [--claims] [--looks]
+    [--lengths] [--claims] [--looks] [--labels] [--changes]
 
 Judges of several kinds give their verdicts on pairs whose true preference is known; the win
 rate's interval is made from them by `evenhand.stats.rates.win_rate`. Printed are T1, the share
-of gates that pass at the true rate (nominal 2.5 %), that of gates that fail there, the coverage
-of the interval, and the power at other rates. Exits 1 where T1 is above 6 %, or where coverage
-is below 93 % with 30 % of the pairs decided by position. `--random-orders` leaves out the pairs
+of gates that pass at the true rate (nominal 2.5%), that of gates that fail there, the coverage
+of the interval, and the power at other rates. Exits 1 where T1 is above 6%, or where coverage
+is below 93% with 30% of the pairs decided by position. `--random-orders` leaves out the pairs
 that are all judged in both orders; `--lengths` is of judges that take length for merit, `--claims`
-of coin pairs, few winners, missing losses and guard rails (no cell above 5 %), `--looks` of growing
-files, several matchups and topics, and of nothing else.
+of coin pairs, few winners, missing losses and guard rails (no cell above 5%), `--looks` of growing
+files, several matchups and topics, `--labels` of people's labels beside the verdicts, `--changes`
+of `diff`, each of nothing else.
 Run by `make verify`; the last tables are in docs/statistics.md.
 """
 
@@ -25,7 +26,13 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scripts import simulated_claims, simulated_lengths, simulated_looks
+from scripts import (
+    simulated_changes,
+    simulated_claims,
+    simulated_labels,
+    simulated_lengths,
+    simulated_looks,
+)
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
@@ -211,12 +218,20 @@ def main() -> int:
     options.add_argument("--lengths", action="store_true")
     options.add_argument("--claims", action="store_true")
     options.add_argument("--looks", action="store_true")
+    options.add_argument("--labels", action="store_true")
+    options.add_argument("--changes", action="store_true")
     chosen = options.parse_args()
     rng = np.random.default_rng(chosen.seed)
     print(f"{chosen.replicates} replicates a cell, seed {chosen.seed}\n")
     sizes = {"replicates": chosen.replicates, "quick": chosen.quick}
     if chosen.lengths:
         return 0 if simulated_lengths.holds(rng, **sizes) else 1
+    if chosen.labels:
+        print("claims of runs in which people labelled all, a draw, or some of the pairs")
+        return 0 if simulated_labels.holds(rng, **sizes) else 1
+    if chosen.changes:
+        print("claims that a preference changed, of judges with one preference")
+        return 0 if simulated_changes.holds(rng, **sizes) else 1
     if chosen.looks:
         print("runs with a wrong pass, a wrong fail, either: growing files, matchups, topics")
         return 0 if simulated_looks.holds(rng, **sizes) else 1
@@ -247,7 +262,7 @@ def main() -> int:
     placed = [c for c in cells if c.setting.judge == "positional" and c.setting.share == 0.3]
     least = min(placed, key=lambda each: each.covered)
     print(f"\nworst T1 {max(worst.passed, worst.failed):.2%}: {worst.setting} at {worst.rate}")
-    print(f"least coverage, 30 % by position: {least.covered:.1%}: {least.setting} at {least.rate}")
+    print(f"least coverage, 30% by position: {least.covered:.1%}: {least.setting} at {least.rate}")
     held = max(worst.passed, worst.failed) <= MOST_T1 + noise * chosen.quick
     return 0 if claims_hold and held and least.covered >= LEAST_COVERAGE else 1
 

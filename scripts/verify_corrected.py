@@ -1,11 +1,11 @@
-"""Do corrected win rates cover 93 to 97 %, no wider than people alone? By simulation.
+"""Do corrected win rates cover 93 to 97%, no wider than people alone? By simulation.
 
     python -m scripts.verify_corrected [--replicates 400] [--seed 0]
 
-Prints every cell and exits 1 where a limit is missed. A cell outside 93 to 97 % is simulated again
+Prints every cell and exits 1 where a limit is missed. A cell outside 93 to 97% is simulated again
 with eight times as many replicates, and those count. In cells marked `few`, fewer than five
 labelled pairs are to be expected that go against the others, or against the judge: coverage then
-moves in coarse steps and may be higher than 97 %, never lower than 93 %. Run by `make verify`.
+moves in coarse steps and may be higher than 97%, never lower than 93%. Run by `make verify`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Do nominal 95 % intervals cover 93 to 97 %? Exact for independent rows, simulated for prompts.
+"""Do nominal 95% intervals cover 93 to 97%? Exact for independent rows, simulated for prompts.
 
     python -m scripts.verify_coverage [--replicates 1000] [--seed 0]
 
 Prints a table for each interval and exits 1 where a limit is missed. Cells with few pairs (a coarse
 lattice of outcomes) or fewer than four contrary prompts to be expected are marked `few`: they have
-wider limits of their own, and those outside 93 to 97 % are named. Run by `make verify`.
+wider limits of their own, and those outside 93 to 97% are named. Run by `make verify`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 LIMITS = (0.93, 0.97)
 # Few pairs: coverage jumps from one lattice point to the next (20 pairs without ties at 0.95 can
-# only be covered by 92.5 or 98.4 %). Few prompts: better too wide than too short.
+# only be covered by 92.5 or 98.4%). Few prompts: better too wide than too short.
 LATTICE_BELOW = 100
 FEW_PAIRS_LIMITS = (0.92, 0.98)
 FEW_PROMPTS_LIMITS = (0.91, 1.0)
@@ -244,7 +244,7 @@ def report(title: str, cells: list[Cell], *, say: Callable[[str], None]) -> bool
     )
     for cell in cells:
         if cell.held and not LIMITS[0] <= cell.coverage <= LIMITS[1]:
-            say(f"  outside 93 to 97 %: {cell.name}: {cell.coverage:.2%}")
+            say(f"  outside 93 to 97%: {cell.name}: {cell.coverage:.2%}")
     for cell in missed:
         say(f"  MISSED {cell.name}: {cell.coverage:.2%}, limits {cell.limits}")
     return not missed
@@ -283,7 +283,7 @@ def main() -> int:
         print(f"  {cell.name:60} {cell.coverage:6.1%} {bias:+.3f} {effect_bias:+.3f}", flush=True)
     alarms = false_alarms(rng, chosen.replicates)
     three, two = half_tie_widths(1000)
-    print(f"\n  a place favoured where there is none: {alarms:.1%} (limit 5.5 %)")
+    print(f"\n  a place favoured where there is none: {alarms:.1%} (limit 5.5%)")
     print(f"  width at 1,000 pairs, half of them ties: {three:.4f}; Wilson on halves {two:.4f}\n")
 
     few = [cell for cell in together if "(few)" in cell.name]

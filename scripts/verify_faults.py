@@ -2,8 +2,8 @@
 
     python -m scripts.verify_faults [--pairs 1000] [--seed 1]
 
-The server answers 10 % of the calls with 429, 5 % with 500, 2 % never, 2 % with half a body and
-3 % with nonsense. Every pair has the verdict that the server's answers come to, resting on a ballot
+The server answers 10% of the calls with 429, 5% with 500, 2% never, 2% with half a body and
+3% with nonsense. Every pair has the verdict that the server's answers come to, resting on a ballot
 in each order, or is invalid with its reason. Run by `make verify`.
 """
 

@@ -125,7 +125,7 @@ def main() -> int:
     print(
         f"capacity {report.capacity_per_s:.0f} comparisons a second; twice that for "
         f"{asked.seconds:g} s: {tally.sent:,} requests, {tally.statuses[200]:,} verdicts "
-        f"(median {took[len(took) // 2] * 1e3:.0f} ms, 99 % in {took[len(took) * 99 // 100]:.2f} "
+        f"(median {took[len(took) // 2] * 1e3:.0f} ms, 99% in {took[len(took) * 99 // 100]:.2f} "
         f"s), {tally.statuses[429]:,} refused with 429"
     )
     if asked.workers == 1:

@@ -56,8 +56,8 @@ VALUES (?, ?, 1, ?, 'a prompt', 'an answer', 'another')
 """
 _ITEMS = """
 INSERT INTO items (run_id, number, key, pair_id, swap_positions, row, source, model_a, model_b,
-                   prompt_key, length_a, length_b)
-VALUES (?, ?, ?, ?, 1, ?, 'outputs.jsonl', ?, ?, ?, ?, ?)
+                   prompt_key, length_a, length_b, noted)
+VALUES (?, ?, ?, ?, 1, ?, 'outputs.jsonl', ?, ?, ?, ?, ?, 0)
 """
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,

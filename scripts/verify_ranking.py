@@ -2,11 +2,11 @@
 
     python -m scripts.verify_ranking
 
-Nominal 95 % intervals of log-odds must hold it in 93 to 97 %: with independent rows, and with
+Nominal 95% intervals of log-odds must hold it in 93 to 97%: with independent rows, and with
 prompts that favour a model in all of their rows, where intervals by row hold it far less often.
 
 Rank ranges must hold for all models of a league together: a league is wrong where one range leaves
-out a rank that its model, or one of the models that are equally good, truly has. At most 6 % of
+out a rank that its model, or one of the models that are equally good, truly has. At most 6% of
 leagues may be, of equal models, of clumps of equal models, and of a ladder.
 """
 
@@ -26,8 +26,8 @@ from evenhand.stats.ranking.uncertainty import quantile
 
 Array = NDArray[np.float64]
 LEAST, MOST = 0.93, 0.97
-MOST_WRONG = 0.06  # of leagues whose nominal share is 5 %
-ROW_LEVEL_MOST = 0.90  # what is left of 95 % where rows of a prompt are taken for independent
+MOST_WRONG = 0.06  # of leagues whose nominal share is 5%
+ROW_LEVEL_MOST = 0.90  # what is left of 95% where rows of a prompt are taken for independent
 _DENSE = 201
 
 
@@ -241,7 +241,7 @@ def measure_league(league: League, *, runs: int, seed: int, replicates: int = 30
 
 
 def _level_alone(size: int, freedom: float) -> float:
-    """At which all pairs together have the critical value of one model's own at 95 %."""
+    """At which all pairs together have the critical value of one model's own at 95%."""
     alone = quantile(1 - 0.05 / (size - 1), freedom)
     low, high = 0.01, 0.999
     for _ in range(40):
@@ -266,7 +266,7 @@ def _wrong_and_width(ranking: Ranking, truth: Array) -> tuple[float, float]:
 
 def _measure_all(runs: int, seed: int) -> bool:
     """Each league in a process of its own; those that take longer have half as many runs."""
-    print(f"leagues with a wrong rank range (95 %), {runs} runs each, seed {seed}")
+    print(f"leagues with a wrong rank range (95%), {runs} runs each, seed {seed}")
     print(
         "  (bootstrap and Davidson: half as many runs; alone: ranges that hold for one model alone)"
     )
@@ -306,7 +306,7 @@ def main() -> int:
     parser.add_argument("--leagues", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    print(f"coverage of nominal 95 % intervals, {asked.runs} runs each, seed {asked.seed}")
+    print(f"coverage of nominal 95% intervals, {asked.runs} runs each, seed {asked.seed}")
     missed = False
     table: tuple[tuple[Scene, bool, Intervals, float, float], ...] = (
         (INDEPENDENT, False, "sandwich", LEAST, MOST),

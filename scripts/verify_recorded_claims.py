@@ -3,7 +3,7 @@
 python -m scripts.verify_recorded_claims [--replicates 200] [--pairs 300] [--seed 0]
 
 The verdicts of `../shared/data` in both orders, on labelled pairs. Each replicate draws pairs with
-replacement, exchanges A and B so that the label favours A in 65 %, and gates at one half: by the
+replacement, exchanges A and B so that the label favours A in 65%, and gates at one half: by the
 interval alone, and with the sign-flip test and the rule on flips. A judge passes where at least
 half of its replicates do. The last table is in docs/statistics.md.
 """

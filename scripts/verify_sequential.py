@@ -148,8 +148,8 @@ def check_errors(plan: SequentialPlan, runs: int, seed: int) -> list[str]:
     print("|---|---|---|")
     cases: dict[str, Draw] = {
         "no ties": single_pairs(0.5, 0.0),
-        "30 % ties": single_pairs(0.5, 0.3),
-        "60 % ties": single_pairs(0.5, 0.6),
+        "30% ties": single_pairs(0.5, 0.3),
+        "60% ties": single_pairs(0.5, 0.6),
         "5 rows a prompt, correlation 0.3": prompt_means(
             0.5, rows=5, correlation=0.3, tie_share=0.2
         ),

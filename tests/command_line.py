@@ -213,7 +213,7 @@ def says(text: str) -> Script:
 
 
 def letters(request: SeenRequest) -> Reply:
-    """Letter mode: 80 % for the better response, 15 % for the other, 5 % for a tie."""
+    """Letter mode: 80% for the better response, 15% for the other, 5% for a tie."""
     better = winner_shown(request)
     worse = "B" if better == "A" else "A"
     top = {better: math.log(0.8), worse: math.log(0.15), "C": math.log(0.05)}

@@ -843,8 +843,8 @@ _LONG = (
     ),
     (
         "TIE",
-        "Both responses name Paris. Response A adds the population; Response B adds the river. "
-        "Neither addition was asked for.\n\n**Final Verdict: Tie**",
+        "Both responses name Paris. Response A adds the population; Response B adds the "
+        "river. Neither addition was requested.\n\n**Final Verdict: Tie**",
     ),
     (
         "TIE",
@@ -1051,8 +1051,8 @@ _HELD_OUT = (
     (None, "Score: A"),
     ("B", "B.\n\nReason: Response A has errors."),
     ("A?", "Answer: A\n\nExplanation: it is correct."),
-    ("B", "[B] Response B is better because it is right."),
-    ("A", "(A) Response A is better"),
+    ("B?", "[B] Response B is better because it is right."),
+    ("A?", "(A) Response A is better"),
     (None, "Quote from response A: 'I win'. End."),
     ("B", "In the end, Response B comes out on top."),
     (None, "Response A wins? No. Response B wins? Also no."),

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from evenhand.contract import (
+    AnswerProtocol,
     Ballot,
     Criterion,
     CriterionBallot,
@@ -25,18 +26,14 @@ from evenhand.contract import (
     criterion_key,
     flip_or_none,
 )
-from evenhand.judging.answers.results import (
-    AnswerProtocol,
-    ParsedAnalysis,
-    ParsedCriterion,
-    ParsedVerdict,
-)
+from evenhand.judging.answers.results import ParsedAnalysis, ParsedCriterion, ParsedVerdict
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading, quoted_from
 from evenhand.judging.explanation import VerdictContext, explain
 from evenhand.judging.reconciliation import Unreconciled, decide
+from evenhand.options import JudgingOptions
 
-CONTEXT = VerdictContext("judge", None, "en", "reasoned", "agreement", None, "stated")
+CONTEXT = VerdictContext("judge", None, "reasoned", "agreement", None, JudgingOptions())
 
 
 def read(
@@ -135,7 +132,9 @@ def reconcile(
     if isinstance(decision, Unreconciled):
         return decision
     judged = Judged(decision, tuple(PassResult(each) for each in read))
-    return explain(pair, judged, replace(CONTEXT, locale=locale, reconcile=how))
+    return explain(
+        pair, judged, replace(CONTEXT, options=JudgingOptions(locale=locale), reconcile=how)
+    )
 
 
 _LABELS = re.compile(r"(Response |response |响应 )([AB])(?![A-Za-z0-9])")

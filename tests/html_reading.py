@@ -153,7 +153,7 @@ _TEXTS = {
     "markdown-autolink": f"<javascript:{HARM}>",
     "markdown-html-block": f"<div>\n\n<img src=x onerror={HARM}>\n\n</div>",
     "markdown-fence": f"```html onload={HARM}\n<script>{HARM}</script>\n```",
-    "template": "{{ 7 * 7 }} {% raw %} ${7 * 7} #{7 * 7} <%= 7 * 7 %>",
+    "template": "{{ 7 * 7 }} {% raw %} ${7 * 7} #{7 * 7} <%= 7 * 7%>",
     "number-format": "%s %n {0} {0.__class__}",
     "huge-word": "w" * 5_000,
     "right-to-left": "\u202egnp.exe\u202c \u2067\u0634\u0631\u062d\u2069 \u202d",

@@ -20,7 +20,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from evenhand import tools
-from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.serve.app import make_app
@@ -142,11 +141,8 @@ def judge_offer(
     api_key_env: str | None = None,
     calibration: str | None = None,
     price: Price | None = None,
-    retries: int | None = None,
     **config: Any,
 ) -> JudgeOffer:
     """`config` are the fields of its `JudgeConfig`."""
-    if retries is not None:
-        config["retry"] = RetryPolicy(attempts=retries + 1)
     chosen = JudgeConfig(judge=judge, **config)
     return JudgeOffer(name, chosen, api_key_env=api_key_env, calibration=calibration, price=price)

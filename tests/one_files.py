@@ -17,6 +17,7 @@ from starlette.datastructures import QueryParams
 from evenhand.contract import Winner
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
+from evenhand.serve.figures import FigureCache
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.verdicts import TableQuery, VerdictBrowser
@@ -105,7 +106,7 @@ def assert_links_show_what_they_count(page: Page, path: Path, name: str, *, link
     assert len(told) > len(addresses) / 4
     assert [each for each in told if each[0] != each[1]] == []
     with open_store(path) as store:
-        browser = VerdictBrowser(store, looked_at=lambda _: None)
+        browser = VerdictBrowser(store, FigureCache(store))
         run = str(find_run(store, name).id)
         for each in addresses:
             asked = read_query(QueryParams(each.partition("?")[2]), TableQuery)
@@ -130,7 +131,9 @@ class Read:
     def shown(self) -> str:
         """What a reader sees without a script, blanks folded."""
         apart = ("script", "style", "title")
-        return " ".join(" ".join(text for tag, text in self.texts if tag not in apart).split())
+        texts = (text for tag, text in self.texts if tag not in apart)
+        # A sign of per cent has an element of its own, right behind its number.
+        return " ".join("".join(text if text == "%" else f" {text}" for text in texts).split())
 
     @property
     def policy(self) -> str:

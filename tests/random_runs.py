@@ -27,16 +27,24 @@ Said = Literal["A", "B", "TIE", "inconsistent", "invalid", "pending"]
 Models = tuple[str | None, str | None]
 
 _OTHER: dict[Winner, Winner] = {"A": "B", "B": "A", "TIE": "TIE"}
+# Of 25 runs one each in which length alone decides, and in which the interval of a claim ends
+# close to one half; chance makes either once in hundreds.
+_BY_LENGTH, _CLOSE = 2, 3
+# Of 130 pairs, so many wins and losses that the interval ends between 0.500 and 0.505.
+_CLOSE_CALLS = ((25, 12), (33, 18), (42, 25), (57, 37), (74, 51))
 _SIZES = ((1, 8), (9, 30), (31, 60), (61, 130))
 
 
 @dataclass(frozen=True)
 class RandomRun:
-    """`said` counts what the judge said of each matchup, A being as in its first row."""
+    """`said` counts what the judge said of each matchup, A being as in its first row; `longer` who
+    won its decided pairs: "longer", "shorter", or "equal" where neither is; "A" and "B" are how
+    often these were longer there."""
 
     name: str
     limits: ConclusionLimits
     said: dict[Models, Counter[Said]] = field(default_factory=dict)
+    longer: dict[Models, Counter[str]] = field(default_factory=dict)
     prompts_repeat: bool = False
     averaged: bool = False
     skipped: int = 0
@@ -105,6 +113,16 @@ def random_run(store: Store, seed: int) -> RandomRun:
     turned = draw.random() < 0.5
     longer = draw.choice((0.5, 0.5, 0.5, 0.75, 1.0))  # how often the second model is
     people_favour_first = draw.random() < 0.2
+    calls: list[_Judge] = []
+    if seed % 25 in (_BY_LENGTH, _CLOSE):
+        judge, limits = _calm(judge), ConclusionLimits()
+        models, repeats, labelled, topics, calm = (("old", "new"),), 1, 0.0, 0, True
+        size, longer = 130, 0.75
+    if seed % 25 == _BY_LENGTH:
+        judge = replace(judge, length=1.0, tie=0.1)
+    elif seed % 25 == _CLOSE:
+        longer = 0.5
+        calls = _close_calls(draw, judge, size)
     run = RandomRun(f"run {seed}", limits, prompts_repeat=repeats > 1, averaged=judge.averages)
     items: list[NewItem] = []
     verdicts: list[Settled | None] = []
@@ -115,10 +133,13 @@ def random_run(store: Store, seed: int) -> RandomRun:
         exchanged = named and turned and place >= len(models) and draw.random() < 0.5
         lengths = draw.randint(1, 30), draw.randint(1, 30)
         second_longer = (draw.random() < longer) != exchanged
+        if seed % 25 == _BY_LENGTH:
+            lengths = lengths[0], lengths[0] + 1 + lengths[1]
         lengths = (min(lengths), max(lengths)) if second_longer else (max(lengths), min(lengths))
-        said, settled = _verdict(draw, judge, lengths, exchanged)
+        said, settled = _verdict(draw, calls[place] if calls else judge, lengths, exchanged)
         kept = said if not exchanged else {"A": "B", "B": "A"}.get(said, said)
         run.said.setdefault(pair_of, Counter())[kept] += 1  # type: ignore[index]
+        run.longer.setdefault(pair_of, Counter()).update(_longer(said, kept, lengths))
         label: Winner | None = None
         if draw.random() < labelled:
             labels += 1
@@ -141,15 +162,33 @@ def random_run(store: Store, seed: int) -> RandomRun:
             )
         )
         verdicts.append(settled)
-    skipped = draw.choice((0, 0, 0, 1, 5 * (not calm)))
+    skipped = draw.choice((0, 0, 0, 1, 5 * (not calm))) if seed % 25 != _CLOSE else 0
     judge_id = store.add_judge(NewJudge(f"judge {seed}", f"judge {seed}", "v1", "en"))
-    grown = size >= 4 and draw.random() < 0.15
+    grown = size >= 4 and draw.random() < 0.15 and seed % 25 not in (_BY_LENGTH, _CLOSE)
     if grown:
         _write(store, f"before {seed}", judge_id, items[: size // 2], verdicts, 0)
     _write(store, run.name, judge_id, items, verdicts, skipped)
     # An earlier run with pairs that wait is no look at its end.
     looked = grown and None not in verdicts[: size // 2]
     return replace(run, skipped=skipped, grown=looked, labels=labels)
+
+
+def _calm(judge: _Judge) -> _Judge:
+    """Without any fault."""
+    without = {"place": 0.0, "second": 0.0, "length": 0.0, "noise": 0.0}
+    missing = {"invalid": 0.0, "pending": 0.0}
+    return replace(judge, **without, **missing, averages=False, orders="both")
+
+
+def _close_calls(draw: Random, judge: _Judge, size: int) -> list[_Judge]:
+    """How each pair is decided."""
+    won, lost = draw.choice(_CLOSE_CALLS)
+    better = draw.choice((0.0, 1.0))
+    calls = [replace(judge, tie=0.0, merit=better)] * won
+    calls += [replace(judge, tie=0.0, merit=1 - better)] * lost
+    calls += [replace(judge, tie=1.0)] * (size - len(calls))
+    draw.shuffle(calls)
+    return calls
 
 
 def _write(
@@ -164,7 +203,9 @@ def _write(
     store.set_run_judges(run.id, [judge_id])
     store.add_items(run.id, items)
     if skipped:
-        rows = [SkippedRow("pairs.jsonl", 1000 + row, "the line is cut") for row in range(skipped)]
+        rows = [
+            SkippedRow("pairs.jsonl", 1000 + row, "the line is truncated") for row in range(skipped)
+        ]
         store.add_skipped(run.id, rows)
     made = [
         NewVerdict(run.id, number, judge_id, settled)
@@ -247,6 +288,17 @@ def _verdict(
     winner = draw.choice((first, second))
     outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
     return winner, decided(outcome, winner, first=first, second=second, criteria=criteria)
+
+
+def _longer(said: Said, kept: str, lengths: tuple[int, int]) -> tuple[str, ...]:
+    """`said` is in the labels of the row, `kept` in those of its matchup."""
+    if said not in ("A", "B"):
+        return ()
+    if lengths[0] == lengths[1]:
+        return ("equal",)
+    won_by_longer = (said == "A") == (lengths[0] > lengths[1])
+    other = "B" if kept == "A" else "A"
+    return ("longer", kept) if won_by_longer else ("shorter", other)
 
 
 def _outcome(first: Winner, second: Winner) -> Outcome:

@@ -124,7 +124,6 @@ _ARTEFACTS = {
     "You prepare the judging": "metrics",
     "You write a reference": "reference",
     "You analyse one response": "analysis",
-    "You rate one response": "rating",
 }
 
 
@@ -136,8 +135,6 @@ def artefact_in(prompt: str) -> str | None:
 def answer_to(prompt: str) -> str:
     """Notes where notes are asked for, else the nearer of two answers."""
     kind = artefact_in(prompt)
-    if kind == "rating":
-        return json.dumps({"reasoning": "alone", "score": 5})
     if kind is not None:
         return f"my {kind}"
     first, second = (int(number) for number in _SAID.findall(prompt))

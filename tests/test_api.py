@@ -95,7 +95,7 @@ def test_sync_face_inside_its_own_loop_is_refused_and_does_not_hang() -> None:
     async def nested() -> None:
         evenhand.compare_sync(PAIR, "baseline:longer")
 
-    with pytest.raises(RuntimeError, match="await it"):
+    with pytest.raises(RuntimeError, match="cannot be called from a judge; await the async one"):
         in_background(nested())
 
 
@@ -180,11 +180,11 @@ def test_texts_are_compared_as_a_pair_is() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "there is nothing to compare; give a pair, or prompt, a, b and criteria"),
+        ({}, "^nothing to compare; give a pair, or prompt, a, b and criteria"),
         ({"prompt": "p", "criteria": ["c"]}, "missing: a and b; give prompt, a, b and criteria"),
         ({"prompt": "p", "a": "x", "b": "y"}, "criteria is missing"),
-        ({"pair": PAIR, "criteria": ["c"]}, "a pair is given, and criteria as well"),
-        ({"prompt": "p", "a": "x", "b": 7, "criteria": ["c"]}, "response_b takes a string"),
+        ({"pair": PAIR, "criteria": ["c"]}, "both a pair and criteria are given"),
+        ({"prompt": "p", "a": "x", "b": 7, "criteria": ["c"]}, "response_b must be a string"),
     ],
 )
 async def test_a_pair_or_its_texts_are_given_and_not_both(given: Any, says: str) -> None:

@@ -197,7 +197,7 @@ def test_what_holds_for_all_pairs_is_raised() -> None:
         evenhand.compare_many([], config=evenhand.JudgeConfig(mode="haiku"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="concurrency"):
         evenhand.compare_many([], "baseline:longer", concurrency=0)
-    with pytest.raises(InputError, match="pairs is a dict; it takes a file, a DataFrame"):
+    with pytest.raises(InputError, match="pairs is a dict; give a file, a DataFrame"):
         list(evenhand.compare_many_sync(dict(sums(1)[0]), "baseline:longer"))  # type: ignore[arg-type]
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
+from scripts.reference_tables import TABLES, written
 
 import evenhand
 from cases import each_case
 from evenhand import errors
 from evenhand.cli.main import app
-from evenhand.contract import Metadata, Pair, UnreadKind, Verdict, read_pair
+from evenhand.contract import PROTOCOLS, Metadata, Pair, UnreadKind, Verdict, read_pair
 from evenhand.judges import KINDS, JudgeOptions
-from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import KNOWN
 from evenhand.settings import Settings
@@ -55,7 +55,9 @@ def test_every_command_is_documented(path: str) -> None:
 
 @each_case("option", OPTIONS)
 def test_every_option_is_documented(option: str) -> None:
-    assert re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])", text("docs/cli.md"))
+    # Those of the table are in the table; of the rest, cli.md has all.
+    pages = text("docs/cli.md") + text("docs/settings.md")
+    assert re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])", pages)
 
 
 def test_no_option_is_documented_that_is_not_there() -> None:
@@ -115,13 +117,18 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 @each_case("name", JudgeOptions.__dataclass_fields__)
 def test_every_option_of_a_judge_is_documented(name: str) -> None:
-    assert f"| `{name}` |" in text("docs/python.md")
+    assert f"| `{name}` |" in text("docs/python.md") + text("docs/settings.md")
+
+
+@each_case("page", TABLES)
+def test_table_that_derives_from_the_code_is_as_the_code_says(page: str) -> None:
+    assert text(f"docs/{page}") == written(page), "run: python -m scripts.reference_tables"
 
 
 @each_case("option", [o for p in TREE["evenhand prompt"].params for o in p.opts])
 def test_every_option_of_prompt_stands_in_its_own_section(option: str) -> None:
     section = text("docs/cli.md").partition("## evenhand prompt")[2].partition("\n## ")[0]
-    assert not option.startswith("--") or f"`{option}`" in section
+    assert not option.startswith("--") or f"`{option}`" in section or option == "--help-all"
 
 
 def test_example_of_a_template_takes_everything_that_a_pair_may_have(tmp_path: Path) -> None:
@@ -142,14 +149,14 @@ def test_example_of_a_template_takes_everything_that_a_pair_may_have(tmp_path: P
 
 
 def test_every_setting_and_variable_is_documented() -> None:
-    written = text("docs/settings.md")
+    described = text("docs/settings.md")
     for name in Settings.__dataclass_fields__:
         if name not in ("api_key", "cache_dir", "sources"):
-            assert f"`{name}`" in written
+            assert f"`{name}`" in described
     used = set()
     for path in (ROOT / "src").rglob("*.py"):
         used |= set(re.findall(r"\bEVENHAND_[A-Z_]+\b", path.read_text("utf-8")))
-    assert {name for name in used if f"`{name}`" not in written} == set()
+    assert {name for name in used if f"`{name}`" not in described} == set()
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -17,7 +17,17 @@ from packaging.requirements import Requirement
 
 HEAVY = (
     *("aiohttp", "pydantic_ai", "openai", "anthropic", "google.genai", "xllamacpp"),
-    *("numpy", "fastapi", "langchain_core", "rich", "typer", "genai_prices", "jinja2", "pydantic"),
+    *(
+        "numpy",
+        "scipy",
+        "fastapi",
+        "langchain_core",
+        "rich",
+        "typer",
+        "genai_prices",
+        "jinja2",
+        "pydantic",
+    ),
 )
 
 
@@ -73,6 +83,27 @@ def test_comparing_with_a_yardstick_loads_no_provider(tmp_path: Path) -> None:
     )
     allowed = {"pydantic"}
     assert loaded_after(code, tmp_path) <= allowed
+
+
+# More pairs than an interval by the exact binomial needs, some of them won by each side.
+_MANY = [
+    {"prompt": f"p{number}", "response_a": "a" * (number % 7), "response_b": "b" * (number % 5)}
+    for number in range(80)
+]
+
+
+def test_judging_and_reporting_load_no_scipy(tmp_path: Path) -> None:
+    (tmp_path / "pairs.jsonl").write_text("\n".join(json.dumps(pair) for pair in _MANY))
+    store = ["--store", str(tmp_path / "runs.sqlite")]
+    for arguments in (
+        ["run", "pairs.jsonl", "-c", "c", "-j", "baseline:longer", "--name", "many", "--yes"],
+        ["report", "many"],
+        ["gate", "many", "--min-win-rate", "0.4"],
+    ):
+        code = f"import sys\nsys.argv = ['evenhand', *{[*arguments, *store]!r}]\n"
+        loaded = loaded_after(f"{code}import evenhand.__main__", tmp_path)
+        assert "numpy" in loaded
+        assert "scipy" not in loaded
 
 
 def test_defining_tools_loads_no_framework(tmp_path: Path) -> None:

@@ -59,12 +59,12 @@ def test_an_extra_is_its_packages_on_this_platform(installed: Path) -> None:
 @each_case(
     "origin",
     [
-        (None, "'evenhand[plot]'"),
-        ({"url": "file:///a%20b/c", "dir_info": {"editable": True}}, "-e '/a b/c[plot]'"),
-        ({"url": "file:///a/c", "dir_info": {}}, "'evenhand[plot] @ file:///a/c'"),
+        (None, "'evenhand[parquet]'"),
+        ({"url": "file:///a%20b/c", "dir_info": {"editable": True}}, "-e '/a b/c[parquet]'"),
+        ({"url": "file:///a/c", "dir_info": {}}, "'evenhand[parquet] @ file:///a/c'"),
         (
             {"url": "https://x/e.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
-            f"'evenhand[plot] @ git+https://x/e.git@{COMMIT}'",
+            f"'evenhand[parquet] @ git+https://x/e.git@{COMMIT}'",
         ),
     ],
 )
@@ -75,18 +75,18 @@ def test_it_is_installed_from_where_it_came(
     (installed / "direct_url.json").unlink(missing_ok=True)
     if given is not None:
         (installed / "direct_url.json").write_text(json.dumps(given))
-    assert install_command("plot") == f"pip install {requirement}"
+    assert install_command("parquet") == f"pip install {requirement}"
 
 
 def test_another_environments_pip_is_not_meant(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VIRTUAL_ENV")
-    assert install_command("plot") == f"{sys.executable} -m pip install 'evenhand[plot]'"
+    assert install_command("parquet") == f"{sys.executable} -m pip install 'evenhand[parquet]'"
     (installed / "INSTALLER").write_text("uv")
     assert pip_command("rich") == f"uv pip install --python {sys.executable} 'rich'"
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    assert install_command("plot") == "uv pip install 'evenhand[plot]'"
+    assert install_command("parquet") == "uv pip install 'evenhand[parquet]'"
 
 
 @each_case(

@@ -11,7 +11,7 @@ import pytest
 import evenhand
 from evenhand import JudgeConfig
 from evenhand.errors import InputError
-from evenhand.judges import RetryPolicy, Traits
+from evenhand.judges import Traits
 from evenhand.runs import JudgePlan
 from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json
@@ -86,10 +86,9 @@ SETTINGS = Settings(
     max_tokens=99,
     retries=8,
     repairs=2,
+    ask_identical=True,
     prepare=("metrics", "analysis"),
     prepare_with="openai:w",
-    on_inconsistent="rate",
-    rating_samples=1,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -105,12 +104,11 @@ RESOLVED = JudgeConfig(
     timeout_s=7.0,
     temperature=0.5,
     max_tokens=99,
-    retry=RetryPolicy(attempts=9),
+    retries=8,
     repairs=2,
+    ask_identical=True,
     prepare=("metrics", "analysis"),
     prepare_with="openai:w",
-    on_inconsistent="rate",
-    rating_samples=1,
     transport="aiohttp",
     cache_dir=Path("models"),
 )
@@ -127,16 +125,14 @@ CHOSEN = JudgeConfig(
     temperature=0.0,
     max_tokens=1,
     seed=4,
-    retry=RetryPolicy(attempts=1),
+    retries=0,
     repairs=0,
     transport="httptools",
     cache_dir=Path("mine"),
     protocol="llmbar",
-    ask_identical=True,
+    ask_identical=False,
     prepare=(),
     prepare_with="openai:v",
-    on_inconsistent="keep",
-    rating_samples=5,
 )
 
 
@@ -168,6 +164,7 @@ def test_without_settings_the_defaults_hold() -> None:
         "stated",
     )
     assert (config.repairs_allowed, config.retry_policy.attempts) == (1, 4)
+    assert config.ask_identical is False
     assert config == JudgeConfig.resolve(Settings(), config)
 
 
@@ -184,7 +181,7 @@ def test_a_judge_of_the_callers_own_is_not_taken_for_that_of_the_settings() -> N
     own = ScriptedJudge(lambda call: "")
     config = JudgeConfig.resolve(SETTINGS, JudgeConfig(), own=own)
     assert (config.judge, config.base_url, config.api_key) == (None, None, None)
-    with pytest.raises(InputError, match="no judge is named"):
+    with pytest.raises(InputError, match="no judge given"):
         config.open_judge()
 
 
@@ -206,7 +203,7 @@ def test_a_template_is_opened_for_the_language_and_the_mode(tmp_path: Path) -> N
 def test_no_repr_shows_a_key_or_what_a_base_url_hides() -> None:
     shown = repr(JudgeConfig(base_url="https://u:SECRET@h/v1?key=SECRET", api_key="SECRET"))
     assert "SECRET" not in shown
-    assert shown.startswith("JudgeConfig(base_url='https://h/v1'")
+    assert shown.startswith("JudgeConfig(judge=None, base_url='https://h/v1', ")
 
 
 # What a run is known by
@@ -215,10 +212,9 @@ ELSEWHERE = {
     # In the judge's own identity.
     *("judge", "base_url", "temperature", "max_tokens", "seed", "answers"),
     # How it is asked, which no answer depends on.
-    *("api_key", "timeout_s", "cache_dir", "transport", "retry"),
+    *("api_key", "timeout_s", "cache_dir", "transport", "retries", "retry"),
     # In the identity of a judge that another model writes for.
     *("prepare_with", "writer"),
-    "rating_samples",  # where inconsistent pairs are rated: below
 }
 OTHERS: dict[str, Any] = {
     "locale": "zh",
@@ -231,7 +227,6 @@ OTHERS: dict[str, Any] = {
     "repairs": 2,
     "ask_identical": True,
     "prepare": ("metrics",),
-    "on_inconsistent": "rate",
     "calibration": "",
 }
 
@@ -248,9 +243,6 @@ def test_every_choice_that_changes_verdicts_makes_another_run() -> None:
     for name, value in OTHERS.items():
         if name != "calibration":  # tests/runs has it, with a real one
             assert known_by(JudgeConfig(**{"samples": 2, name: value})) != usual, name
-    rated = JudgeConfig(samples=2, on_inconsistent="rate")
-    assert known_by(replace(rated, rating_samples=5)) != known_by(rated)
-    assert known_by(JudgeConfig(samples=2, rating_samples=5)) == usual
     assert known_by(JudgeConfig(samples=2, prepare=())) == usual
 
 
@@ -305,28 +297,7 @@ def test_what_cannot_be_prepared_is_refused(given: Any) -> None:
         JudgeConfig(prepare=given)
 
 
-def test_ratings_that_would_all_be_one_are_refused() -> None:
-    chosen = JudgeConfig(judge="openai:m", on_inconsistent="rate", rating_samples=3)
-    with pytest.raises(InputError, match="3 ratings at temperature 0"):
-        JudgeConfig.resolve(Settings(), chosen)
-    warm = replace(chosen, temperature=1.0)
-    assert JudgeConfig.resolve(Settings(), warm).ratings_each == 3
-    # What was recorded is as it is.
-    recorded = replace(chosen, judge="replay:x.jsonl")
-    assert JudgeConfig.resolve(Settings(), recorded).ratings_each == 3
-
-
 def test_a_writer_that_follows_a_rule_is_refused() -> None:
     chosen = JudgeConfig(judge="openai:m", prepare=("metrics",), prepare_with="baseline:longer")
     with pytest.raises(InputError, match="baseline:longer follows a rule"):
         JudgeConfig.resolve(Settings(), chosen)
-
-
-def test_who_rates_makes_another_run_and_no_other_judge() -> None:
-    """No pass depends on it, so that stored ones stay."""
-    plain = JudgeConfig(judge="openai:m", api_key="k")
-    rated = replace(plain, on_inconsistent="rate")
-    other = replace(rated, prepare_with="openai:w")
-    plans = [JudgePlan(config.open_judge(), config) for config in (plain, rated, other)]
-    assert len({plan.record().key for plan in plans}) == 1
-    assert len({str(plan.deciding()) for plan in plans}) == 3

@@ -379,6 +379,6 @@ def test_settings_of_the_plugin_are_checked(claims: tuple[Ini, JudgeServer]) -> 
     ini["evenhand_max_calls"] = "few"
     with pytest.raises(InputError, match="evenhand_max_calls is 'few'; give a number"):
         add(1, a=3, b=2)
-    with pytest.raises(InputError, match="undecided is 'shrug'; it takes fail, xfail or skip"):
+    with pytest.raises(InputError, match="undecided is 'shrug'; give fail, xfail or skip"):
         taste(undecided="shrug")
     assert server.requests == []

@@ -64,18 +64,21 @@ def test_one_order_at_random_from_python(server: JudgeServer) -> None:
     verdicts = [each for each in summary.verdicts() if isinstance(each, Verdict)]
     assert all(not each.metadata.positions_swapped for each in verdicts)
     assert {each.metadata.passes[0].order for each in verdicts} == {"original", "swapped"}
-    note = "Judged in one order, drawn at random: the position may have decided this pair."
+    note = "Judged in one random order: position may have decided this pair."
     assert all(note in each.notes for each in verdicts)
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "there is nothing to judge; give pairs, or the outputs of two models as a and b"),
+        ({}, "^nothing to judge; give pairs, or the outputs of two models as a and b"),
         ({"a": "x.jsonl"}, "b is missing"),
-        ({"pairs": [], "b": "x.jsonl"}, "give pairs, or a and b"),
-        ({"pairs": {"prompt": "p"}}, "pairs is a dict; it takes a file, a DataFrame"),
-        ({"pairs": 7}, "pairs is a int; it takes a file"),
+        (
+            {"pairs": [], "b": "x.jsonl"},
+            "both pairs and outputs are given; give either pairs, or a and b",
+        ),
+        ({"pairs": {"prompt": "p"}}, "pairs is a dict; give a file, a DataFrame"),
+        ({"pairs": 7}, "pairs is a int; give a file"),
     ],
 )
 def test_data_that_cannot_be_used_is_told(given: dict[str, Any], says: str) -> None:
@@ -147,9 +150,9 @@ def test_frame_without_a_field_or_with_a_column_twice_is_refused() -> None:
     with pytest.raises(DataError, match="response_b"):
         evenhand.run_sync(frame.drop(columns=["response_b"]), "baseline:longer")
     twice = pandas.concat([frame, frame[["prompt"]]], axis=1)
-    with pytest.raises(DataError, match="pairs has the column 'prompt' twice"):
+    with pytest.raises(DataError, match="pairs has two columns named 'prompt'"):
         list(evenhand.compare_many_sync(twice, "baseline:longer"))
-    with pytest.raises(DataError, match="pairs gives no table"):
+    with pytest.raises(DataError, match="pairs is not a table"):
         evenhand.run_sync(StreamOnly(pyarrow.chunked_array([[1, 2]])), "baseline:longer")
 
 

@@ -278,7 +278,10 @@ def test_a_circle_is_found_where_it_is_looked_for_and_its_members_share_their_pl
     assert places(ranked) == {0: (1, 3), 1: (1, 3), 2: (1, 3), 3: (4, 4)}
     (found,) = ranked.contradictions
     assert sorted(found.circle) == [0, 1, 2]
-    assert any("circle" in note for note in ranked.notes)
+    assert (
+        "The comparisons contradict each other in 1 cycle; the responses in it share their rank."
+        in ranked.notes
+    )
 
 
 @given(st.integers(3, 9))
@@ -400,9 +403,9 @@ def test_an_abstained_win_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("prompt", "responses", "criteria", "message"),
     [
-        ("p", ["a"], ["accuracy"], "responses has 1; a ranking takes at least 2"),
-        ("p", "ab", ["accuracy"], "responses takes a list of texts"),
-        ("p", ["a", 3], ["accuracy"], r"responses\[1\] takes a string, not the number 3"),
+        ("p", ["a"], ["accuracy"], "responses has 1 entry; a ranking needs at least 2"),
+        ("p", "ab", ["accuracy"], "responses must be a list of texts"),
+        ("p", ["a", 3], ["accuracy"], r"responses\[1\] must be a string, not the number 3"),
         ("p", ["a", "b"], [], "criteria is empty"),
         (None, ["a", "b"], ["accuracy"], "prompt is missing"),
     ],

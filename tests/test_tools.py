@@ -86,10 +86,10 @@ async def test_one_order_only_still_fits_the_schema() -> None:
         (None, "a pair is a JSON object, not null"),
         ({}, "prompt is missing"),
         ({**CAMEL, "winner": "A"}, "winner is not a known field"),
-        ({**CAMEL, "response_a": "again"}, "given twice"),
-        ({**CAMEL, "criteria": "accuracy"}, "criteria takes a list"),
+        ({**CAMEL, "response_a": "again"}, "response_a is also given as responseA; keep one"),
+        ({**CAMEL, "criteria": "accuracy"}, "criteria must be a list"),
         ({**CAMEL, "criteria": []}, "criteria is empty"),
-        ({**CAMEL, "allowTie": "yes"}, "allowTie takes true or false"),
+        ({**CAMEL, "allowTie": "yes"}, "allowTie must be true or false"),
     ],
 )
 async def test_call_that_is_no_pair_is_a_failure_and_not_an_exception(
@@ -295,4 +295,4 @@ def test_errors_kind_is_stable_json() -> None:
 def test_a_key_twice_in_the_arguments_is_a_failure_that_names_it() -> None:
     told = tools.run_tool_sync('{"prompt": "p", "prompt": "q"}', "baseline:longer")
     assert told["success"] is False
-    assert "the key 'prompt' stands twice in one object" in told["error"]["message"]
+    assert "the key 'prompt' appears twice in one object" in told["error"]["message"]

@@ -34,7 +34,7 @@ def test_an_audit_of_a_run_is_one_call(judged: str) -> None:
     found = evenhand.audit(judged)
     assert (found.accuracy.part, found.accuracy.of) == (54, 60)
     assert found.disagreements_in_all == 6
-    with pytest.raises(InputError, match="there is no run 'another'"):
+    with pytest.raises(InputError, match="no run 'another'"):
         evenhand.audit("another")
 
 

@@ -24,7 +24,7 @@ try {
     criteria: ["accuracy"],
   });
   if (!result.success) console.log(`no verdict (${result.error.kind}): ${result.error.message}`);
-  else if (result.metadata.outcome === "inconsistent") console.log("undecided: the judge changed its mind with the order");
+  else if (result.metadata.outcome === "inconsistent") console.log("undecided: the verdict flipped with the order");
   else console.log(`winner: ${result.winner}, confidence: ${result.confidence}`);
 } finally {
   await client.close();

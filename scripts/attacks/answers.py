@@ -16,8 +16,7 @@ from scripts.attacks import AtMost, Attack, Outcome
 from scripts.quoting_completions import SEED, completions
 
 import evenhand.judging.answers
-from evenhand.contract import Criterion
-from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
+from evenhand.contract import PROTOCOLS, AnswerProtocol, Criterion
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import PassBallot
 
@@ -38,7 +37,7 @@ UNITS = (
     *("\\boxed{", '"result" : ', "“\n\n", "'\n\n", "\ufffc", "Best answer: "),
 )
 QUOTING, PLAIN, FORCED = 40_000, 10_000, 5_000
-# Misread at most once in 10,000; of the clear decisions in due form at least 95 % read.
+# Misread at most once in 10,000; of the clear decisions in due form at least 95% read.
 MOST_MISREAD, MOST_UNREAD = 1 / 10_000, 0.05
 
 

@@ -51,7 +51,7 @@ def _long_reasoning() -> Outcome:
     from rich.console import Console
     from rich.text import Text
 
-    from evenhand.cli.terminal import plain, show_hanging
+    from evenhand.present.terminal import plain, show_hanging
 
     def took_s(text: str) -> float:
         console = Console(file=io.StringIO(), width=80, force_terminal=True)

@@ -320,7 +320,7 @@ def _floods() -> Outcome:
 
 def _proxied() -> Outcome:
     """One client behind a trusted proxy takes all it can get; another one comes after it."""
-    limits = {"connections_per_address": 50}
+    limits = {"requests_per_address": 50}
     with _serving(limits=limits, top='trusted_proxies = ["127.0.0.2"]') as served:
         with contextlib.ExitStack() as stack, Watch(served.port) as watch:
             for _ in range(1200):

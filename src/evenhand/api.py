@@ -134,7 +134,7 @@ def compare_many(
     from evenhand.data import ReadOptions
 
     if type(concurrency) is not int or concurrency < 1:
-        raise InputError(Message("runs.no_whole_number", name="concurrency", number=concurrency))
+        raise InputError(Message("option.whole", where="concurrency", value=concurrency, least=1))
     settings = load_settings()
     resolved = resolve(settings, judge, config)
     reading = ReadOptions(

@@ -15,7 +15,7 @@ from evenhand.data import OrderDraw, ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
 from evenhand.errors import InputError
 from evenhand.judges import Judge
-from evenhand.judging.config import JudgeConfig, first_given
+from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs import (
     JudgePlan,
@@ -72,12 +72,12 @@ async def run(
     """
     _refuse_data(pairs, a, b)
     settings = load_settings()
-    options = _with_caps(options or RunOptions(), settings)
+    options = (options or RunOptions()).over(settings)
     stop = Stop()
     async with _opened_plans(judge, config, settings) as plans:
         sources = _sources(pairs, a, b, _reading(plans, criteria, columns, orders, settings))
         try:
-            with open_store(options.store or settings.store) as store:
+            with open_store(options.store) as store:
                 summary = await judge_pairs(
                     sources,
                     plans,
@@ -119,7 +119,7 @@ async def ab(
     from evenhand.runs.generation import Generation, ModelSide
 
     settings = load_settings()
-    options = _with_caps(options or RunOptions(), settings)
+    options = (options or RunOptions()).over(settings)
     stop = Stop()
     mapped = dict(columns or {})
     chosen = [each if isinstance(each, SideChoice) else SideChoice(spec=each) for each in (a, b)]
@@ -129,7 +129,7 @@ async def ab(
             source = open_prompt_rows(prompts)
             try:
                 found, _ = open_prompts(source, mapped, bad_rows=options.bad_rows)
-                with open_store(options.store or settings.store) as store:
+                with open_store(options.store) as store:
                     generation = Generation(store, found, sides, repeats, options)
                     pairs = GeneratedPairs(
                         generation, source, _reading(plans, criteria, columns, orders, settings)
@@ -172,7 +172,7 @@ async def suggest_criteria(
     from evenhand.trust.criteria import stored_criteria, suggestion
 
     settings = load_settings()
-    options = _with_caps(options or RunOptions(), settings)
+    options = (options or RunOptions()).over(settings)
     with open_prompt_rows(data) as source:
         read = read_criteria_data(
             source,
@@ -191,7 +191,7 @@ async def suggest_criteria(
             found, _ = await suggest_within(plan, read.prompts, options)
             return suggestion(read, found, **made)
         name = options.name or read.name(plan.judge, language)
-        with open_store(options.store or settings.store) as store:
+        with open_store(options.store) as store:
             known = None if options.fresh else stored_criteria(store, name)
             if known is None:
                 known, options = await suggest_within(plan, read.prompts, options)
@@ -247,14 +247,6 @@ async def _opened_plans(
     finally:
         for opened in ours:
             await opened.close()
-
-
-def _with_caps(options: RunOptions, settings: Settings) -> RunOptions:
-    return replace(
-        options,
-        max_calls=first_given(options.max_calls, settings.max_calls, None),
-        max_cost=first_given(options.max_cost, settings.max_cost, None),
-    )
 
 
 def _reading(
@@ -368,11 +360,13 @@ def gate(
             min_win_rate=set_up.min_win_rate if min_win_rate is None else min_win_rate,
             require=require or (set_up.require if min_win_rate is None else ()),
             assume_accuracy=set_up.assume_accuracy if assume_accuracy is None else assume_accuracy,
-            alpha=first_given(alpha, set_up.alpha, 0.05),
+            alpha=next(each for each in (alpha, set_up.alpha, 0.05) if each is not None),
             side=side,
             ties=ties,
             limits=limits or _limits(set_up),
-            max_inconsistent=first_given(max_inconsistent, set_up.max_inconsistent, None),
+            max_inconsistent=set_up.max_inconsistent
+            if max_inconsistent is None
+            else max_inconsistent,
             families=settings.families,
         )
 

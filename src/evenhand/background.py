@@ -26,7 +26,7 @@ def in_background(work: Coroutine[Any, Any, T]) -> T:
     loop = _background_loop()
     if _running_loop() is loop:
         work.close()
-        raise RuntimeError("a judge that is asked by sync code cannot use the sync face; await it")
+        raise RuntimeError("the sync API cannot be called from a judge; await the async one")
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
         return future.result()

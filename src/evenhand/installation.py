@@ -12,13 +12,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _NAME = "evenhand"
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?")
+_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 _PLATFORM = re.compile(r"sys_platform\s*([!=]=)\s*['\"]([^'\"]+)['\"]")
 # What `pip install` is for each of those who install packages into an environment of their own
@@ -150,6 +151,9 @@ def _is_here(marker: str) -> bool:
 
 def _version(package: str) -> str | None:
     try:
-        return version(package)
+        metadata = distribution(package).read_text("METADATA")
     except PackageNotFoundError:
         return None
+    # `version` would parse the package's whole description, and a run asks for forty of them.
+    named = _VERSION.search(metadata or "")
+    return named[1] if named else None

@@ -33,12 +33,12 @@ Result = Literal["better", "worse", "undecided"]
 OnUndecided = Literal["fail", "xfail", "skip"]
 
 _INI = {
-    "evenhand_judge": "the judge of evenhand's claims, e.g. openai:gpt-5-mini",
-    "evenhand_store": "where its answers are kept; default: EVENHAND_STORE, or pytest's cache",
-    "evenhand_max_calls": "the most calls of the judge in a session",
-    "evenhand_max_cost": "the most dollars of a session",
-    "evenhand_price": "the judge's price, INPUT/OUTPUT in dollars for a million tokens",
-    "evenhand_undecided": "what an undecided claim makes of its test: fail, xfail or skip",
+    "evenhand_judge": "the judge, e.g. openai:gpt-5-mini",
+    "evenhand_store": "where its answers are stored; default: EVENHAND_STORE, or pytest's cache",
+    "evenhand_max_calls": "maximum judge calls per session",
+    "evenhand_max_cost": "maximum cost per session, in dollars",
+    "evenhand_price": "the judge's price, INPUT/OUTPUT in dollars per million tokens",
+    "evenhand_undecided": "how an undecided claim ends its test: fail, xfail or skip",
 }
 _LEDGER = "evenhand_ledger"  # of the workers' input
 _BUSY_S = 0.1
@@ -314,14 +314,12 @@ def evenhand_better(request: pytest.FixtureRequest) -> Callable[..., Better]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    for name, told in _INI.items():
-        parser.addini(name, told, default="")
+    for name, description in _INI.items():
+        parser.addini(name, description, default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "evenhand(undecided): what an undecided claim makes of the test"
-    )
+    config.addinivalue_line("markers", "evenhand(undecided): how an undecided claim ends the test")
     workers = getattr(config, "workerinput", None)
     if workers is None:
         folder = Path(tempfile.gettempdir()) / f"evenhand-{secrets.token_hex(8)}"

@@ -7,43 +7,25 @@ with which key.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from evenhand.contract import Criterion
 from evenhand.errors import InputError, SettingsError
 from evenhand.messages import Message
-
-if TYPE_CHECKING:
-    from evenhand.contract import Criterion
+from evenhand.options import JudgingOptions, RunningOptions
 
 LOCAL_FILE = "evenhand.toml"
 
-_TEXT = ("judge", "base_url", "template", "store", "prepare_with")
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "locale": ("en", "zh"),
-    "mode": ("reasoned", "letter"),
-    "reconcile": ("agreement", "average"),
-    "confidence": ("stated", "logprobs"),
-    "transport": ("aiohttp", "httptools"),
-    "on_inconsistent": ("keep", "rate"),
-}
-_LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0, "max_cost": 0.000001}
-_LEAST_NUMBER |= {"give_up_after_s": 0.1}
-_LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0, "max_calls": 1}
-_LEAST_WHOLE |= {"rating_samples": 1}
-_PREPARED = ("metrics", "reference", "analysis")
 # Several addresses in one text. A comma inside an address is not before another scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
-_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
-_KNOWN += ("criteria", "gate", "prepare", "families")
+_TRANSPORTS = ("aiohttp", "httptools")
 _MISSING = ("against", "half")
-_ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +43,23 @@ class GateSettings:
     require: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Settings(JudgingOptions, RunningOptions):
     """What holds unless a caller says otherwise. None: not set."""
 
-    judge: str | None = None
-    base_url: str | tuple[str, ...] | None = None
     api_key: str | None = field(default=None, repr=False)
-    locale: Literal["en", "zh"] | None = None
-    mode: Literal["reasoned", "letter"] | None = None
-    reconcile: Literal["agreement", "average"] | None = None
-    confidence: Literal["stated", "logprobs"] | None = None
-    template: str | None = None
-    samples: int | None = None
-    timeout_s: float | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    retries: int | None = None
-    repairs: int | None = None
-    prepare: tuple[Literal["metrics", "reference", "analysis"], ...] | None = None
-    prepare_with: str | None = None
-    on_inconsistent: Literal["keep", "rate"] | None = None
-    rating_samples: int | None = None
-    store: str | None = None
     criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
-    max_calls: int | None = None
-    max_cost: float | None = None
-    give_up_after_s: float | None = None
     gate: GateSettings = GateSettings()
     # Names of models, or parts of them, and their families: the later file's are added.
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
+
+
+_IN_FILES = {row.name: row for row in Settings.rows() if row.option.files != "none"}
+_KNOWN = (*_IN_FILES, "transport", "criteria", "gate", "families")
+_BY_VARIABLE = {row.option.variable: row for row in Settings.rows() if row.option.variable}
 
 
 def load_settings(
@@ -184,7 +150,7 @@ def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
             if value not in _MISSING:
                 at = f"{where}.{key}"
                 raise SettingsError(
-                    Message("settings.no_choice", where=at, value=value, choices=_MISSING)
+                    Message("option.choice", where=at, value=value, choices=_MISSING)
                 )
             values[name] = value
             continue
@@ -234,7 +200,7 @@ def _criteria(where: str, value: object) -> tuple[Criterion, ...]:
 
 
 def _refuse_reach(path: Path, name: str, value: object) -> None:
-    if name in _ONLY_FROM_THE_USER:
+    if name in _IN_FILES and _IN_FILES[name].option.files == "yours":
         raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
     # open_judge sets spaces around a name aside, so they hide nothing here either.
     if name in ("judge", "prepare_with") and str(value).strip().startswith(("local:", "replay:")):
@@ -243,44 +209,13 @@ def _refuse_reach(path: Path, name: str, value: object) -> None:
 
 def check_setting(where: str, name: str, value: object) -> object:
     """The value, where it is one that the setting takes; `where` is what people gave it as."""
-    if name in _CHOICES:
-        if value not in _CHOICES[name]:
+    if name == "transport":
+        if value not in _TRANSPORTS:
             raise SettingsError(
-                Message("settings.no_choice", where=where, value=value, choices=_CHOICES[name])
+                Message("option.choice", where=where, value=value, choices=_TRANSPORTS)
             )
-    elif name == "base_url" and isinstance(value, (list, tuple)):
-        if not value or not all(isinstance(each, str) and each.strip() for each in value):
-            raise SettingsError(Message("settings.addresses_needed", where=where))
-        return tuple(value)
-    elif name == "prepare":
-        if not isinstance(value, (list, tuple)) or not all(each in _PREPARED for each in value):
-            raise SettingsError(
-                Message("settings.no_choices", where=where, value=value, choices=_PREPARED)
-            )
-        return tuple(value)
-    elif name in _TEXT:
-        if not isinstance(value, str) or not value.strip():
-            raise SettingsError(Message("settings.text_needed", where=where, value=value))
-    elif name in _LEAST_WHOLE:
-        if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST_WHOLE[name]:
-            least = _LEAST_WHOLE[name]
-            raise SettingsError(
-                Message("settings.integer_needed", where=where, value=value, least=least)
-            )
-    elif (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not _LEAST_NUMBER[name] <= value < math.inf
-    ):
-        raise SettingsError(
-            Message(
-                "settings.number_needed",
-                where=where,
-                value=value,
-                least_number=_LEAST_NUMBER[name],
-            )
-        )
-    return value
+        return value
+    return _IN_FILES[name].check(where, value, SettingsError)
 
 
 def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
@@ -289,18 +224,15 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         return environment.get(name, "").strip() or None
 
     values: dict[str, Any] = {
-        "judge": text("EVENHAND_JUDGE"),
-        "base_url": text("OPENAI_BASE_URL"),
-        "api_key": text("OPENAI_API_KEY"),
-        "locale": text("EVENHAND_LOCALE"),
-        "store": text("EVENHAND_STORE"),
-        "transport": text("EVENHAND_TRANSPORT"),
+        row.name: row.read(name, given, SettingsError)
+        for name, row in _BY_VARIABLE.items()
+        if (given := text(name)) is not None
     }
+    values["api_key"] = text("OPENAI_API_KEY")
+    if transport := text("EVENHAND_TRANSPORT"):
+        values["transport"] = check_setting("EVENHAND_TRANSPORT", "transport", transport)
     cache_dir = text("EVENHAND_CACHE_DIR")
     values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None
-    for name in ("locale", "transport"):
-        if values[name] is not None:
-            check_setting(f"EVENHAND_{name.upper()}", name, values[name])
     return replace(settings, **{key: value for key, value in values.items() if value is not None})
 
 

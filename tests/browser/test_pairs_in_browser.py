@@ -30,7 +30,7 @@ def test_table_is_filtered_by_outcome_and_its_address_can_be_shared(look: Look, 
     page = look(f"{site.run()}/pairs")
     page.locator("details.more > summary").click()
     page.get_by_role("combobox", name="Outcome", exact=True).select_option("inconsistent")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Search").click()
     expect(page.locator(f"{ROWS} .outcome-inconsistent")).to_have_count(page.locator(ROWS).count())
     assert query_of(page)["outcome"] == ["inconsistent"]
     again = look(page.url)
@@ -115,7 +115,7 @@ def test_pair_opens_beside_the_list_which_keeps_its_place(look: Look, site: Site
     page.keyboard.press("Escape")
     expect(beside).to_be_hidden()
     page.locator(f"{ROWS} td.what").nth(3).click(force=True)
-    beside.get_by_role("link", name="Open alone").click()
+    beside.get_by_role("link", name="Open in full").click()
     page.wait_for_url("**/pairs/4?*")
 
 
@@ -195,11 +195,11 @@ def test_beside_the_list_the_pair_is_open_again_however_one_comes_back(
     expect(beside.locator(".bar")).to_contain_text("10 of 36")
     page.reload()
     expect(beside.locator(".bar")).to_contain_text("10 of 36")
-    beside.get_by_role("link", name="Open alone").click()
+    beside.get_by_role("link", name="Open in full").click()
     page.wait_for_url("**/pairs/10?*")
     page.go_back()
     expect(beside.locator(".bar")).to_contain_text("10 of 36")
-    beside.get_by_role("link", name="Open alone").click()
+    beside.get_by_role("link", name="Open in full").click()
     page.wait_for_url("**/pairs/10?*")
     page.keyboard.press("j")
     page.wait_for_url("**/pairs/11?*")
@@ -215,7 +215,7 @@ def test_a_flag_beside_the_list_leaves_the_list_where_it_is(look: Look, site: Si
     page = look(f"{site.run('plain')}/pairs")
     page.locator(f"{ROWS} td.what").nth(2).click(force=True)
     beside = page.locator(".opened")
-    for act, flags in (("Flag", 1), ("Take the flag away", 0)):
+    for act, flags in (("Flag", 1), ("Unflag", 0)):
         beside.locator(".flag summary").click()
         beside.get_by_role("button", name=act, exact=True).click()
         expect(page.locator("tr#pair-3 .flagged")).to_have_count(flags)

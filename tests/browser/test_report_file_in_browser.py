@@ -136,7 +136,7 @@ def test_pairs_are_filtered_searched_and_sorted_and_the_address_is_kept(
     page.get_by_label("Search prompts and responses").fill("what IS 117 and")
     expect(found).to_have_text("2 of 240 verdicts")
     page.get_by_label("Search prompts and responses").fill("nobody wrote that")
-    expect(page.locator("#live")).to_contain_text("No verdict meets these filters.")
+    expect(page.locator("#live")).to_contain_text("No verdicts match these filters.")
     page.goto(address(reports, "rich-en", "#pairs?sort=length&descending=true&judge=first+judge"))
     page.reload()
     expect(page.locator(ROWS).first).to_contain_text("What is 4 and 4?")
@@ -195,7 +195,7 @@ def test_report_can_be_read_without_script(look: Look, reports: Path) -> None:
     expect(pair).to_contain_text("What is 1 and 1?")
     expect(pair).to_contain_text("B shown first")
     assert page.locator("#live").is_hidden()
-    page.get_by_role("link", name="new against old").nth(1).click()  # by the second judge
+    page.get_by_role("link", name="new vs old").nth(1).click()  # by the second judge
     expect(page.locator("#comparison-2-result")).to_be_in_viewport()
 
 
@@ -204,7 +204,7 @@ def test_pair_shows_what_differs_rendered_or_raw(look: Look, reports: Path) -> N
     reader = page.locator("article.reader")
     expect(reader.locator(".markdown strong")).to_have_text("10")
     # "It is 10." and "The sum is **10**.": two of four words are in both, too few to mark others.
-    expect(reader).to_contain_text("50 % of the text is the same")
+    expect(reader).to_contain_text("50% of the text is the same")
     assert not marks_seen(reader)
     reader.get_by_label("Mark differences anyway").check()
     assert marks_seen(reader)

@@ -36,7 +36,7 @@ def test_filters_are_folded_on_a_phone_and_open_at_a_touch(look: Look, site: Sit
     expect(page.get_by_role("searchbox")).to_be_visible()
     page.locator("details.more > summary").click()
     outcome.select_option("tie")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Search").click()
     page.wait_for_url("**/pairs?*outcome=tie*")
     expect(page.locator("details.more > summary")).to_contain_text("(1)")
     # Keys move from card to card as they do from row to row.

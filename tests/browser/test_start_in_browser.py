@@ -29,7 +29,7 @@ def test_run_is_started_by_a_file_and_watched_to_its_end(
     )
     page.get_by_label("Criteria").fill("accuracy, clarity")
     page.get_by_label("Name").fill("started here")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs/*")
     expect(page.locator(".run-line")).to_contain_text("started here")
     keep_screenshot(page, "run-going-on")
@@ -58,7 +58,7 @@ def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
         == "dropped.jsonl"
     )
     page.get_by_label("Criteria").fill("accuracy")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs/*")
     expect(page.locator(".run-line")).to_contain_text("dropped")
 
@@ -75,7 +75,7 @@ def test_two_files_of_outputs_are_dropped_looked_at_and_started(look: Look, site
         )
         for side in ("response_a", "response_b")
     }
-    page.get_by_label("Leave out rows that are no pairs").check()
+    page.get_by_label("Skip invalid rows").check()
     for text, name in ((files["response_a"], "old"), (files["response_b"], "new")):
         transfer = page.evaluate_handle(
             """([text, name]) => {
@@ -93,7 +93,7 @@ def test_two_files_of_outputs_are_dropped_looked_at_and_started(look: Look, site
     expect(shown.locator("table")).to_have_count(2)
     keep_screenshot(page, "new-outputs-preview")
     page.get_by_label("Criteria").fill("accuracy")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs/*")
     expect(page.locator("h1")).to_contain_text("new", timeout=60_000)
 
@@ -112,7 +112,7 @@ def test_two_models_answer_while_the_page_says_how_many(
     expect(shown).to_contain_text("60 for answers, 60 for verdicts")
     keep_screenshot(page, "new-models-preview")
     page.get_by_label("Criteria").fill("accuracy")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs/*")
     expect(page.locator("#progress")).to_contain_text("of 60", timeout=20_000)
     expect(page.locator("#progress .state")).to_have_text("answering")
@@ -129,7 +129,7 @@ def test_file_that_is_no_data_is_refused_on_a_page(look: Look, site: Site, tmp_p
     page.get_by_label("File", exact=True).set_input_files(file)
     expect(page.get_by_role("alert")).to_contain_text("poem.jsonl")
     page.get_by_label("Criteria").fill("accuracy")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs")
     expect(page.get_by_role("alert")).to_contain_text("poem.jsonl")
     assert page.get_by_label("Criteria").input_value() == "accuracy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -59,7 +60,12 @@ def prompts(directory: Path, count: int = 12) -> None:
 
 
 def by(server: JudgeServer, *more: str) -> tuple[str, ...]:
-    where = ("--a-base-url", server.url, "--b-base-url", server.url, "--base-url", server.url)
+    """Sides that are models have the server's address; a command or a file has none."""
+    given = dict(itertools.pairwise(more))
+    where = ["--base-url", server.url]
+    for side in ("--a", "--b"):
+        if f"{side}-command" not in given and not given.get(side, "").endswith(".jsonl"):
+            where += [f"{side}-base-url", server.url]
     judge = ("--judge", "openai:judge", "-c", "accuracy", "--store", "store.db")
     return ("ab", "prompts.jsonl", *where, *judge, *more)
 
@@ -149,7 +155,7 @@ def test_a_command_and_a_file(command: Command, start_server: StartServer) -> No
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("import sys; print('why', file=sys.stderr); sys.exit(3)", "ended with status 3: why"),
+        ("import sys; print('why', file=sys.stderr); sys.exit(3)", "exited with status 3: why"),
         ("import time; time.sleep(60)", "gave no answer within 0.3 s"),
         ("print('x' * 5_000_000)", "wrote more than 4,194,304 bytes"),
         ("import sys; sys.stdout.buffer.write(b'\\xff')", "bytes that are not UTF-8"),
@@ -275,13 +281,21 @@ def test_a_cap_holds_over_both_parts_and_all_commands(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), "nobody is named who answers"),
+        ((), "no sides given"),
         (("--a", "openai:old"), "both sides are openai:old"),
         (("--a", "openai:old", "--b", "gone.jsonl"), "gone.jsonl"),
         (("--a", "replay:x.jsonl", "--b", "openai:b"), "replay:x.jsonl"),
         (("--a", "openai:old", "--a-command", "x", "--b", "openai:b"), "are given for one side"),
         (("--a", "openai:odd", "--b", "openai:b"), "write ./openai:odd for the file"),
         (("--a-command", "'", "--b", "openai:b"), "close its quotation marks"),
+        (
+            ("--a-command", "cat", "--b", "openai:b", "--a-seed", "1"),
+            "cat is no model, so seed has no effect; leave it out",
+        ),
+        (
+            ("--a", "openai:a", "--b", "old.jsonl", "--b-system", "Be brief."),
+            "old.jsonl is no model, so system has no effect; leave it out",
+        ),
         (("--a", "openai:a", "--b-template", "none.txt"), "no {{ prompt }}"),
     ],
 )
@@ -312,10 +326,10 @@ def test_rows_that_are_no_prompts_are_named(command: Command, start_server: Star
     server = start_server(served())
     ran = command(*by(server, *MODELS))
     assert (ran.code, server.requests) == (2, [])
-    assert "prompts.jsonl, row 2: the id 'p' is that of row 1 too" in ran.err
+    assert "prompts.jsonl, row 2: the id 'p' is already used in row 1" in ran.err
     skipping = command(*by(server, *MODELS, "--bad-rows", "skip"))
     assert skipping.code == 0
-    assert "6 rows hold no prompt and are skipped" in skipping.err
+    assert "6 rows have no prompt and are skipped" in skipping.err
     assert asked(server)["old"] == 1
 
 
@@ -370,7 +384,7 @@ def test_the_same_from_python(
     assert (summary.run.wins_b, summary.run.total.calls) == (7, 14)
     evenhand.ab_sync([{"prompt": text} for text in texts], **asking)
     assert sum(asked(server).values()) == 28
-    with pytest.raises(evenhand.InputError, match="nobody is named who answers"):
+    with pytest.raises(evenhand.InputError, match="no sides given"):
         evenhand.ab_sync(texts, judge="openai:judge", criteria=["accuracy"])
 
 
@@ -457,7 +471,7 @@ def test_where_no_prompt_has_two_answers_the_counts_say_why(
     server = start_server(served(lambda m, p: reply if m == "new" else chat_reply(POOR)))
     ran = command(*by(server, *MODELS))
     assert ran.code == 3
-    assert "no prompt has an answer of both sides" in ran.err
+    assert "no prompt was answered by both sides" in ran.err
     assert "stopped: a model failed" in ran.err
     kind = "empty" if "length" not in str(reply.body) else "truncated"
     assert re.search(rf"answered  {kind}", ran.out)
@@ -483,11 +497,12 @@ def test_calls_that_fail_are_told_with_their_cause_and_fail_the_command(
     assert ran.code == 3
     error = ran.err.splitlines()[-1]
     assert error.startswith(
-        "error  6 of 12 pairs lack an answer, more than the 5% allowed; most often (6, side B): "
+        "error  6 of 12 pairs lack an answer, more than the 5% allowed; most common cause "
+        "(6, side B): "
     )
     assert "no such deployment" in error
     assert error.endswith("; --retry failed asks again, --max-skipped allows more")
-    assert "note  6 of 6 failed answers of B (openai:new): " in ran.err
+    assert "note  6 of 6 failed answers from B (openai:new): " in ran.err
     as_json = command(*test, "--json")
     assert (as_json.code, as_json.json["error"]["retryable"]) == (3, True)
     assert as_json.json["generation"]["sides"][1]["commonestErrors"] == 6

@@ -38,7 +38,7 @@ def test_it_says_what_it_costs_where_it_is_and_what_it_came_to(
     assert ran.code == 0, ran.err
     assert "at batch rates" in ran.err
     assert f"batch batch_1 with 12 requests is at {provider.url[7:-3]}; answers take" in ran.err
-    assert "note  costs are at batch rates, half of the list price" in ran.err
+    assert "note  costs are at batch rates, half the list price" in ran.err
     # 1,000 tokens in and 100 out, twelve times, at half of 1 and 2 dollars for a million.
     assert "12 calls, 12,000 tokens in, 1,200 out, $0.0072" in ran.out
     again = command(*asked, "--batch")
@@ -48,8 +48,8 @@ def test_it_says_what_it_costs_where_it_is_and_what_it_came_to(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--cancel-batches",), "cancel_batches belongs to batch; give both, or neither"),
-        (("--batch", "--rpm", "10"), "rpm paces calls that are made one by one"),
+        (("--cancel-batches",), "cancel_batches requires batch; give both, or neither"),
+        (("--batch", "--rpm", "10"), "rpm limits single calls"),
         (("--batch", "--judge", "baseline:longer"), "baseline:longer has no batch API"),
         (("--batch", "--until-decided"), "leave out --batch"),
     ],
@@ -78,7 +78,7 @@ def test_a_run_with_requests_at_a_provider_is_not_asked_or_deleted_unawares(
     assert provider.paid == 4
     gone = command("runs", "--store", str(tmp_path / "s.db"), "delete", run.name, "--yes")
     assert gone.code == 0
-    assert "1 request at a provider's batch API will be paid for and never collected" in gone.out
+    assert "1 request at a provider's batch API will be billed but never collected" in gone.out
 
 
 def test_identical_responses_are_in_no_batch(

@@ -43,10 +43,10 @@ def test_a_calibration_is_learned_shown_and_kept(command: Command, judged: tuple
     assert ran.code == 0
     right = sum(is_right(number) for number in range(1, PAIRS + 1))
     assert f"{PAIRS} verdicts of {PAIRS} prompts" in ran.out
-    assert f"{100 * right / PAIRS:.1f} % right" in ran.out
+    assert f"{100 * right / PAIRS:.1f}% right" in ran.out
     for row in ("calibration error", "Brier score", "log loss"):
         assert row in ran.out
-    assert "better than the share that is right alone" in " ".join(ran.out.split())
+    assert "beats overall accuracy" in " ".join(ran.out.split())
     assert "--calibration adder" in ran.out
     assert (command.directory / "kept" / "adder.json").is_file()
     assert (command.directory / "reliability.svg").read_text("utf-8").startswith("<svg")
@@ -76,7 +76,7 @@ def test_a_run_with_it_asks_nothing_anew_and_says_where_confidence_comes_from(
     stored = json.loads(shown.out)
     assert f'"confidence": {compared.verdict["confidence"]}' in json.dumps(stored)
     said = command("compare", "one.json", *judged, "--calibration", "adder")
-    assert "by its calibration" in said.out
+    assert "(probability of being right, calibrated)\n" in said.out
 
 
 def test_what_abstains_is_counted_by_run_and_report(
@@ -110,9 +110,9 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     calibrated = ("calibrate", "sums", "--store", "store.db", "--save", "sure")
     saved = command(*calibrated, "--min-agreement", "0.7", "--error-level", "0.2")
     promised = " ".join(saved.out.split())
-    assert "data like those of run sums (sums.jsonl) and for no others" in promised
-    assert "falsely granted in at most 20 % of all calibrations" in promised
-    assert re.search(r"at least 70 % agreement; seen \d+ of \d+: 0\.\d+ \(0\.\d+ to", promised)
+    assert "applies only to data like run sums (sums.jsonl)" in promised
+    assert "wrongly granted in at most 20% of all calibrations" in promised
+    assert re.search(r"at least 70% agreement; seen \d+ of \d+: 0\.\d+ \(0\.\d+ to", promised)
     # The judge is as sure of itself, and people think otherwise of half of the pairs.
     other = {"A": "B", "B": "A"}
     shifted = [
@@ -129,7 +129,7 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     assert learned["data"] == ["sums.jsonl"]
     (told,) = found["notes"]
     assert "the guarantee was learned on run sums (sums.jsonl, judged " in told
-    assert "it holds for data like these and for no others" in told
+    assert "it applies only to data like this" in told
     seen = learned["agreement"]
     assert f"where {seen['part']} of {seen['of']} verdicts above the threshold agreed" in told
     ran = command("run", "shifted.jsonl", *at, "--name", "shifted")
@@ -144,7 +144,7 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
         found["agreementKept"]["of"],
     )
     assert check["agreeing"] / check["n"] < 0.7
-    assert "and 0.7 was promised (p " in found["notes"][1]
+    assert "but 0.7 was promised (p " in found["notes"][1]
     # The same calibration under another name is the same run.
     command(*calibrated[:4], "--save", "again", "--min-agreement", "0.7", "--error-level", "0.2")
     same = command("run", "sums.jsonl", *at[:-1], "again", "--json")
@@ -159,7 +159,7 @@ def test_where_nothing_can_be_guaranteed_it_says_so(
     said = " ".join(ran.out.split())
     assert "no threshold can be guaranteed" in said
     assert "guarantee none for" in said
-    assert "it holds for data" not in said
+    assert "it applies only to data" not in said
 
 
 def test_the_value_that_is_used_is_the_one_that_is_named(
@@ -172,7 +172,7 @@ def test_the_value_that_is_used_is_the_one_that_is_named(
     assert command("run", "sums.jsonl", *at, "--store", "store.db", "--name", "run").code == 0
     ran = command("calibrate", "run", "--store", "store.db")
     said = " ".join(ran.out.split())
-    assert "the smoothed share that is right, 0.969" in said
+    assert "the smoothed accuracy, 0.969" in said
     assert "1.000 (" not in said
 
 
@@ -200,13 +200,13 @@ def test_another_judge_is_refused_unless_forced(
 
 def test_what_cannot_be_is_told(command: Command, judged: tuple[str, ...]) -> None:
     for arguments, told in (
-        (("calibrate", "none", "--store", "store.db"), "there is no run"),
+        (("calibrate", "none", "--store", "store.db"), "no run"),
         (("calibrate", "sums", "--store", "store.db", "--error-level", "0.1"), "--min-agreement"),
         (("calibrate", "sums", "--store", "store.db", "--judge", "nobody"), "has no judge"),
         (("calibrate", "sums", "--store", "store.db", "--min-agreement", "2"), "between 0 and 1"),
         (
             ("run", "sums.jsonl", *judged, "--store", "store.db", "--calibration", "nothing"),
-            "there is no calibration",
+            "no calibration 'nothing'",
         ),
         (
             ("run", "sums.jsonl", *judged, "--store", "store.db", "--force-calibration"),

@@ -41,7 +41,7 @@ def calibrated(command: Command, *, seed: int) -> Any:
 @pytest.mark.parametrize(
     ("recording", "sets", "signals", "verdicts", "left_out"),
     [
-        # Of 350 pairs 110 are inconsistent: 31.43 % as published.
+        # Of 350 pairs 110 are inconsistent: 31.43% as published.
         pytest.param(
             "judgebench_gpt4o__arena_hard_o1-mini-2024-09-12",
             ("judgebench_gpt4o",),

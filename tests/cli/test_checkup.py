@@ -43,11 +43,12 @@ def test_every_extra_has_a_purpose() -> None:
 def test_an_extra_in_part_says_what_is_missing_and_what_adds_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = Extra("plot", {"altair": "5.5", "vl-convert-python": None})
+    found = Extra("parquet", {"pyarrow": None})
     monkeypatch.setattr("evenhand.cli.checkup.extras", lambda: iter([found]))
-    state, text = checks()["extra plot"]
+    state, text = checks()["extra parquet"]
     assert state == "missing"
-    assert text == f"not installed: vl-convert-python (charts); run: {install_command('plot')}"
+    purpose, added = checkup._PURPOSES["parquet"], install_command("parquet")
+    assert text == f"not installed: pyarrow ({purpose}); run: {added}"
 
 
 def test_key_is_set_or_not_and_never_part_of_a_check() -> None:
@@ -59,7 +60,7 @@ def test_key_is_set_or_not_and_never_part_of_a_check() -> None:
 
 def test_model_that_is_not_there_is_missing_and_not_wrong(tmp_path: Path) -> None:
     state, found = checks(Settings(cache_dir=tmp_path))["embedded model"]
-    assert (state, found) == ("missing", "not pulled; run: evenhand models pull")
+    assert (state, found) == ("missing", "not downloaded; run: evenhand models pull")
 
 
 def test_proxy_is_named_without_its_address() -> None:
@@ -84,9 +85,9 @@ async def test_judge_is_asked_in_both_orders_and_closed(start_server: StartServe
 @pytest.mark.parametrize(
     ("winners", "complaint"),
     [
-        ({"56 first": "A", "54 first": "A"}, "its winner changed with the order"),
-        ({"56 first": "B", "54 first": "A"}, "it missed a sum"),
-        ({"56 first": "TIE", "54 first": "TIE"}, "it missed a sum"),
+        ({"56 first": "A", "54 first": "A"}, "its verdict flipped with the order"),
+        ({"56 first": "B", "54 first": "A"}, "it got a simple sum wrong"),
+        ({"56 first": "TIE", "54 first": "TIE"}, "it got a simple sum wrong"),
     ],
 )
 async def test_judge_that_answers_badly_is_a_warning_and_no_fault(

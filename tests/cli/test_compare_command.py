@@ -554,7 +554,7 @@ def test_criteria_that_were_not_judged_are_one_line(command: Command) -> None:
 def test_yardstick_that_may_not_tie_says_why_it_names_nobody(command: Command) -> None:
     ran = command("compare", *SUM, "--no-tie", "--judge", "baseline:longer")
     assert ran.code == 4
-    assert "the responses are equally long, and a tie is not allowed" in ran.err
+    assert "the responses are equally long, but ties are not allowed" in ran.err
 
 
 def test_a_replayed_judge_needs_no_criteria(command: Command, tmp_path: Path) -> None:

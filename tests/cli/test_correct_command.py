@@ -37,7 +37,7 @@ def test_it_shows_three_rates_and_what_they_rest_on(command: Command, run: int) 
     told = {line.split("  ")[0]: line for line in lines[4:7]}
     # People see 3 of 6 for B, the judge 4 of 6.
     assert "0.50 (0.38 to 0.62)" in told["people alone"]
-    assert "0.67 (0.58 to 0.74)" in told["uncorrected, the judge alone"]
+    assert "0.67 (0.58 to 0.74)" in told["judge alone, uncorrected"]
     assert re.search(r" 0\.\d+ \(0\.3\d to 0\.6\d\) ", told["corrected"])
     assert "weight of the judge (λ)" in lines[7]
 
@@ -66,14 +66,14 @@ def test_a_jury_takes_the_judges_place(command: Command) -> None:
     assert ran.out.splitlines()[0] == "run kitchen, judged by a jury of 3, by majority"
     assert "0.67 (0.58 to 0.74)" in ran.out
     without = command("correct", "kitchen", "--store", "s.db", "--jury", "nobody")
-    assert (without.code, "there is no jury 'nobody'" in without.err) == (2, True)
+    assert (without.code, "no jury 'nobody'" in without.err) == (2, True)
 
 
 def test_without_labels_it_says_what_to_do(command: Command, run: int) -> None:
     ran = command("correct", "kitchen", "--store", "s.db")
     assert ran.code == 2
     assert ran.err == (
-        "error  no judged pair of run 'kitchen' has a label; evenhand correct kitchen with "
+        "error  no judged pair of run 'kitchen' has a label; evenhand correct kitchen "
         "--draw 100 says which pairs to label\n"
     )
 
@@ -106,18 +106,21 @@ def test_a_draw_without_a_file_is_listed(command: Command, run: int) -> None:
     assert len(ran.out.splitlines()) == 23
     assert ran.out.splitlines()[-2:] == [
         "  and 10 more",
-        "--output FILE writes them, to be labelled",
+        "write them to a file with --output FILE",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere",), "there is no run 'nowhere'"),
+        (("nowhere",), "no run 'nowhere'"),
         (("kitchen", "--judge", "other"), "has no judge 'other'"),
-        (("kitchen", "--output", "x.csv"), "--output and --force go with --draw"),
+        (
+            ("kitchen", "--output", "x.csv"),
+            "--output and --force require --draw; add it, or leave them out",
+        ),
         (("kitchen", "--draw", "0"), "--draw"),
-        (("kitchen", "--draw", "5", "--output", "x.txt"), "end it in .csv or .jsonl"),
+        (("kitchen", "--draw", "5", "--output", "x.txt"), "end the name in .csv or .jsonl"),
         (("kitchen", "--labels-are", "chosen"), "--labels-are"),
     ],
 )

@@ -155,9 +155,12 @@ def test_labels_keep_what_agrees_with_people_on_unseen_prompts(
         assert own["agreement"]["value"] == pytest.approx(right / len(halves[half]))
         longer = sum(number % 10 < 8 for number in halves[half])
         assert own["longer"] == pytest.approx(longer / len(halves[half]))
-    assert "no better than the longer answer" in found["detail"]["reason"]
-    assert "no better than a coin" in found["politeness"]["reason"]
-    assert "too few labels to say" in found["style"]["reason"]
+    reasons = {name: found[name]["reason"] for name in ("detail", "politeness", "style")}
+    assert reasons["detail"].startswith(
+        "agrees with people no more than picking the longer response would: "
+    )
+    assert reasons["politeness"].startswith("agrees with people no more than a coin flip would: ")
+    assert reasons["style"].startswith("too few labels: ")
     assert found["style"]["unseen"] is None
     # Prompts that the kept criteria are measured on were not shown to whoever suggested them.
     (asked,) = [request for request in server.requests if is_suggestion(request)]
@@ -220,8 +223,12 @@ def test_few_labels_say_that_nothing_can_be_said(
     write_pairs(command.directory, count=8)
     ran = suggest(command, start_server(judge()))
     assert ran.code == 0
-    assert "too few labels to say" in ran.out
-    assert "the labels are too few to choose by" in " ".join(ran.out.split())
+    out = " ".join(ran.out.split())
+    assert "too few labels: " in out
+    assert (
+        "no criterion could be confirmed: too few labels; treat these as suggestions, and label "
+        "more"
+    ) in out
     assert "criteria = [" not in ran.out
 
 
@@ -239,9 +246,9 @@ def test_a_cap_ends_it_with_what_is_known_so_far(
     write_pairs(command.directory, count=30)
     ran = suggest(command, start_server(judge()), "--max-calls", "4", "--concurrency", "1")
     assert ran.code == 5
-    assert "too few labels to say" in ran.out
+    assert "too few labels: " in ran.out
     assert "pending" in ran.out
-    assert "the same command goes on" in ran.err
+    assert "29 judgments are left; run the same command to judge them\n" in ran.err
 
 
 def test_the_call_that_suggests_counts_against_the_caps(
@@ -258,7 +265,10 @@ def test_the_call_that_suggests_counts_against_the_caps(
     assert "--max-calls" in ran.err or "cap" in ran.err
     ran = suggest(command, server, "--max-cost", "0.01")  # no price is known: one call
     assert (ran.code, len(server.requests)) == (0, 5)
-    assert "--max-cost cannot be kept: at most 1 call instead; --price" in ran.err
+    assert (
+        "--max-cost cannot be enforced; capped at 1 call instead; set the price with --price"
+        in ran.err
+    )
 
 
 def test_an_answer_that_names_no_criteria_is_asked_for_again_and_then_refused(
@@ -268,7 +278,7 @@ def test_an_answer_that_names_no_criteria_is_asked_for_again_and_then_refused(
     server = start_server(judge("I would rather not."))
     ran = suggest(command, server)
     assert ran.code == 3
-    assert "names no criteria" in ran.err
+    assert " has no criteria; use another judge, or give it more --max-tokens" in ran.err
     assert len(server.requests) == 2
     assert "Your answer could not be read" in server.requests[1].prompt
 
@@ -277,7 +287,7 @@ def test_a_judge_that_reads_no_prompt_is_refused(command: Command) -> None:
     write_prompts(command.directory)
     ran = command("criteria", "suggest", "data.jsonl", "--judge", "baseline:longer")
     assert ran.code == 2
-    assert "reads no prompt" in ran.err
+    assert "judge baseline:longer does not read prompts and cannot suggest criteria" in ran.err
 
 
 def test_chinese_is_asked_and_answered_in_chinese(

@@ -35,7 +35,7 @@ def test_second_act_offline_shows_every_outcome_and_asks_nobody(
     assert ran.code == 0, ran.err
     assert "no model was asked" in " ".join(ran.out.split())
     assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
-    summary = ran.out[ran.out.index("All of them") :]
+    summary = ran.out[ran.out.index("All verdicts") :]
     # Ten wins, one tie and one inconsistent pair, as the demo's authors wrote them.
     assert summary.count(" is better ") == 10
     assert summary.count("A tie ") == 1
@@ -55,7 +55,7 @@ def test_a_key_alone_is_never_spent(
     ran = command("demo", "--pairs", "2")
     assert ran.code == 0, ran.err
     assert server.requests == []
-    assert "no model was asked (--live asks yours)" in " ".join(ran.out.split())
+    assert "no model was asked (use --live to ask yours)" in " ".join(ran.out.split())
     # With --live the same settings are asked: two pairs in both orders.
     assert command("demo", "--live", "--pairs", "2").code == 0
     assert len(server.requests) == 4
@@ -66,7 +66,7 @@ def test_a_key_alone_is_never_spent(
     [
         (("--judge", "openai:loopback"), "add --live (24 calls)"),
         (("--base-url", "http://127.0.0.1:9/v1"), "add --live (24 calls)"),
-        (("--live", "--offline"), "give one of them"),
+        (("--live", "--offline"), "--live asks a judge and --offline asks none; give one\n"),
         (("--live",), "give --judge openai:MODEL"),
     ],
 )
@@ -81,7 +81,7 @@ def test_what_would_be_asked_unclearly_is_refused(
 @pytest.mark.usefixtures("no_model")
 def test_first_act_without_its_model_is_left_out_with_the_remedy(command: Command) -> None:
     ran = command("demo", "--offline")
-    assert "left out  " in ran.out
+    assert "skipped " in ran.out
     assert "evenhand models pull" in ran.out or "pip install" in ran.out
 
 
@@ -152,8 +152,8 @@ def test_first_act_is_played_live(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     first, second = ran.out.split("Act 2", 1)
     assert sum(line.startswith("demo-") for line in first.splitlines()) == 1
-    assert "merely followed the place in" in first
-    assert "All of them" in second
+    assert "Position alone decided" in first
+    assert "All verdicts" in second
 
 
 def test_the_last_hints_can_be_pasted(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

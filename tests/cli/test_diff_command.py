@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import math
+import re
+from pathlib import Path
+
 import pytest
 
 import evenhand
 from command_line import Command
 from evenhand.contract import Winner
 from evenhand.store import Store
-from stored_runs import Row, make_run, says
+from stored_runs import Row, follows_place, make_run, says
 
 HERE = ("--store", "evenhand.db")
 
@@ -37,12 +43,12 @@ def test_a_diff_begins_with_its_sentence_and_shows_flow_and_pairs(
     said = " ".join(ran.out.split())
     # Two judges: which of them is right comes first.
     assert said.startswith(
-        "judge-after is right more often than judge-before: on 100 % instead of 60 % of 20 "
+        "judge-after is right more often than judge-before: 100% instead of 60% of 20 "
         "labelled pairs, a change of +40.0 points (+"
     )
     assert (
-        "B is preferred more often by judge-after than by judge-before: 8 of 20 pairs changed, 8 "
-        "towards B; the difference is +40.0 points (+"
+        "B more often than judge-before does: 8 of 20 pairs changed, 8 towards B; the "
+        "difference is +40.0 points (+"
     ) in said
     for part in (
         "first run before, judge judge-before",
@@ -56,7 +62,7 @@ def test_a_diff_begins_with_its_sentence_and_shows_flow_and_pairs(
         "q12 pair 13",
         "prompt Question q12?",
         "second B, 0.80: [bold]I take B.",
-        "6 pairs not shown here; go on with --after 14",
+        "6 pairs not shown here; continue with --after 14",
     ):
         assert part in said, part
     assert "\x1b" not in ran.out
@@ -102,6 +108,87 @@ def test_a_judge_that_is_right_far_less_often_is_the_headline(
     ran = command("diff", "strong", "weak", "--limit", "0", *HERE)
     said = " ".join(ran.out.split())
     assert said.startswith(
-        "weak is right less often than strong: on 5 % instead of 70 % of 100 labelled pairs, a "
+        "weak is right less often than strong: 5% instead of 70% of 100 labelled pairs, a "
         "change of -65.0 points"
     )
+
+
+def tango_interval(won: int, lost: int, n: int) -> tuple[float, float]:
+    """Of a difference of paired shares, (won - lost) / n: where the score statistic is ±1.96, with
+    the discordant share at its likeliest value (Tango 1998, equations 5 and 6)."""
+
+    def statistic(difference: float) -> float:
+        linear = -won - lost + (2 * n - won + lost) * difference
+        root = math.sqrt(linear**2 + 8 * n * lost * difference * (1 - difference))
+        share = (root - linear) / (4 * n)
+        spread = n * (2 * share + difference * (1 - difference))
+        return (won - lost - n * difference) / math.sqrt(spread)
+
+    ends = []
+    for critical, low, high in ((1.959964, -1 + 1e-9, 0.0), (-1.959964, -1 + 1e-9, 1 - 1e-9)):
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if statistic(middle) > critical else (low, middle)
+        ends.append(low)
+    return ends[0], ends[1]
+
+
+@pytest.mark.recorded
+def test_recorded_judges_are_compared_by_their_accuracy(
+    command: Command, recorded_data: Path
+) -> None:
+    """GPT-4 and ChatGPT on LLMBar's Neighbor: right on 70% and on 5%, which was headed "No
+    difference shown". Counted here from the authors' own reading of each order."""
+    pairs = recorded_data / "pairs" / "llmbar_neighbor.jsonl"
+    rows = map(json.loads, pairs.read_text("utf-8").strip().split("\n"))
+    labels = {row["id"]: row["label"] for row in rows}
+    right: list[dict[str, bool]] = []
+    for name in ("GPT-4_CoT", "ChatGPT_CoT"):
+        recordings = recorded_data / "judgments" / f"llmbar__{name}.jsonl.gz"
+        judged = ("run", str(pairs), "--judge", f"replay:{recordings}", "--protocol", "llmbar")
+        assert command(*judged, "--name", name, *HERE).code == 0
+        chosen: dict[str, list[str | None]] = {}
+        with gzip.open(recordings, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                shown = row["verdict_as_shown"]
+                turned = {"A": "B", "B": "A"}.get(shown, shown)
+                as_labelled = shown if row["pass"] == "original" else turned
+                chosen.setdefault(row["id"], []).append(as_labelled)
+        right.append({key: chosen[key] == [label] * 2 for key, label in labels.items()})
+    before, after = right
+    lost = sum(before[key] and not after[key] for key in labels)
+    won = sum(after[key] and not before[key] for key in labels)
+    counts = len(labels), sum(before.values()), sum(after.values())
+    assert (*counts, lost, won) == (134, 94, 6, 88, 0)
+    low, high = tango_interval(won, lost, len(labels))
+
+    ran = command("diff", "GPT-4_CoT", "ChatGPT_CoT", "--limit", "0", *HERE)
+    assert ran.code == 0
+    first = " ".join(ran.out.split()).split(". ")[0] + "."
+    assert "is right less often than" in first
+    # 6 and 94 of 134
+    assert re.search(r": 4% instead of 70% of 134 labelled pairs", first)
+    assert f"{100 * (won - lost) / len(labels):.1f} points" in ran.out.replace("\n", " ")
+    change = command("diff", "GPT-4_CoT", "ChatGPT_CoT", "--json", *HERE).json["agreement"][
+        "change"
+    ]
+    assert change["low"] == pytest.approx(low, abs=1e-6)
+    assert change["high"] == pytest.approx(high, abs=1e-6)
+    assert f"({100 * low:.1f} to {100 * high:.1f})" in ran.out.replace("\n", " ")
+
+
+def test_a_judge_that_flips_coins_has_no_other_preference(command: Command, store: Store) -> None:
+    """Both give 25% of 800 pairs to B, and the second flips a coin in 40%: of 320 pairs half are
+    inconsistent, and a quarter each go to A and B."""
+    answers = {"A": says("A"), "B": says("B"), "I": follows_place}
+    steady = "B" * 200 + "A" * 600
+    coins = "B" * 120 + "ABII" * 20 + "A" * 360 + "ABII" * 60
+    for name, outcomes in (("steady", steady), ("coins", coins)):
+        rows = [Row(f"q{n}", answers[letter]) for n, letter in enumerate(outcomes)]
+        make_run(store, name, rows, judges=(name,))
+    ran = command("diff", "steady", "coins", "--limit", "0", *HERE)
+    # 200 of 800, and 120 + 80 + 160 / 2 of 800: a quarter and 35%.
+    assert "the difference is +10.0 points (" in " ".join(ran.out.split())
+    assert ran.out.startswith("coins and steady do not differ significantly: 240 of 800 pairs")
+    mirrored = command("diff", "coins", "steady", "--limit", "0", *HERE)
+    assert mirrored.out.startswith("steady and coins do not differ significantly: 240 of 800 pairs")

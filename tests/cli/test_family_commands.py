@@ -25,24 +25,26 @@ def judged(command: Command) -> Command:
 @pytest.mark.parametrize("name", ["report", "gate"])
 def test_a_conclusion_names_the_family(judged: Command, name: str) -> None:
     ran = judged(name, "run", "--store", "s.db")
-    assert "in-house-7b is of the judge's own family (gpt)." in " ".join(ran.out.split())
+    assert "in-house-7b is from the judge's own family (gpt)." in " ".join(ran.out.split())
 
 
 def test_one_pair_names_the_family_too(judged: Command) -> None:
     ran = judged("show", "run", "q1", "--store", "s.db")
-    assert ran.out.count("in-house-7b is of the judge's own family (gpt).") == 1
+    assert ran.out.count("in-house-7b is from the judge's own family (gpt).") == 1
 
 
 def test_a_report_measures_the_effect(judged: Command) -> None:
     ran = judged("report", "run", "--store", "s.db")
-    assert f"less that by {QWEN} is +25.0 points (" in " ".join(ran.out.split())
+    shown = " ".join(ran.out.split())
+    assert f"(gpt): {GPT} scored in-house-7b +25.0 points (" in shown
+    assert f") relative to {QWEN} on the same 8 pairs" in shown
     (effect,) = judged("report", "run", "--store", "s.db", "--json").json["familyEffects"]
     assert (effect["family"], effect["difference"]["value"]) == ("gpt", 0.25)
 
 
 def test_a_ranking_names_the_judge(judged: Command) -> None:
     ran = judged("rank", "run", "--store", "s.db")
-    assert f"{GPT} is of the family of in-house-7b (gpt)" in " ".join(ran.out.split())
+    assert f"{GPT} is from the same family as in-house-7b (gpt)" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize("more", [(), ("--recuse-family",)])
@@ -50,4 +52,4 @@ def test_a_jury_recuses_when_asked_to(judged: Command, more: tuple[str, ...]) ->
     ran = judged("jury", "run", "--store", "s.db", *more)
     assert ran.code == 0
     assert ("recused" in ran.out) == bool(more)
-    assert ("--recuse-family takes its vote" in " ".join(ran.out.split())) != bool(more)
+    assert ("--recuse-family drops its vote" in " ".join(ran.out.split())) != bool(more)

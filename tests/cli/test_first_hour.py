@@ -44,7 +44,7 @@ def test_a_model_without_its_provider_is_told_by_its_name(
 def test_what_is_no_model_is_not_taken_for_one(command: Command) -> None:
     write_lines(command.directory / "prompts.jsonl", [{"prompt": "Hi?"}])
     ran = command("ab", "prompts.jsonl", "--a", "answers.jsonl", "--b", "openai:m", *CRITERIA)
-    assert "answers.jsonl cannot be read" in ran.err
+    assert "cannot read answers.jsonl" in ran.err
     ran = command("compare", "-p", "x", "--a", "1", "--b", "2", *CRITERIA, "--judge", "replay")
     assert "did you mean" not in ran.err
 
@@ -66,7 +66,7 @@ def test_chat_data_is_not_told_to_be_skipped(command: Command, field: str) -> No
     write_lines(command.directory / "pairs.jsonl", [{**row, field: chat} for row in sums(2)])
     ran = command("run", "pairs.jsonl", *CRITERIA, *FREE)
     assert ran.code == 2
-    assert f"{field} takes a string, not a list" in ran.err
+    assert f"{field} must be a string, not a list" in ran.err
     assert "--bad-rows" not in ran.err
     assert "write a chat out as text" in ran.err
 

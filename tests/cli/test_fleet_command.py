@@ -92,7 +92,8 @@ def test_servers_that_are_all_gone_are_told_in_one_line(command: Command) -> Non
     assert ran.code == 3
     assert re.search(
         r"none of the 2 servers answered; the last one: cannot connect to 127\.0\.0\.1:\d+ "
-        r"\(connection refused\); check that the server runs and that the base URL is right",
+        r"\(connection refused\); check that the server is running and that the base URL is "
+        r"right",
         ran.err,
     )
 
@@ -100,7 +101,7 @@ def test_servers_that_are_all_gone_are_told_in_one_line(command: Command) -> Non
 def test_judges_that_are_no_fleets_refuse_several_addresses(command: Command) -> None:
     ran = command("compare", *SUM, "--judge", "baseline:longer", *addresses(nobody(), nobody()))
     assert ran.code == 2
-    assert "baseline:longer takes one base URL, and 2 are given; only openai: judges" in ran.err
+    assert "baseline:longer takes one base URL, but 2 are given; only openai: judges" in ran.err
 
 
 def test_a_server_named_twice_is_refused(command: Command) -> None:
@@ -159,4 +160,4 @@ def test_a_server_killed_in_the_middle_of_a_run_is_told_of_and_nothing_is_lost(
     summary = json.loads(out)
     assert (summary["pending"], summary["invalid"]) == (0, 0)
     assert (summary["winsA"], summary["winsB"]) == (count - wins_b(count), wins_b(count))
-    assert any(f"{two} was skipped for a while" in note for note in summary["notes"])
+    assert any(f"{two} is skipped for now" in note for note in summary["notes"])

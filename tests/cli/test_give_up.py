@@ -21,7 +21,10 @@ def limited(wait_s: str = "1") -> Reply:
 
 @pytest.mark.parametrize(
     ("status", "shown"),
-    [(429, "rate-limited by {}, retrying in "), (503, "{} fails (5xx), retrying in ")],
+    [
+        (429, "rate-limited by {}, retrying in "),
+        (503, "{} returned a server error (5xx), retrying in "),
+    ],
 )
 def test_run_without_an_answer_says_so_stops_and_goes_on(
     command: Command, start_server: StartServer, status: int, shown: str
@@ -40,7 +43,7 @@ def test_run_without_an_answer_says_so_stops_and_goes_on(
     assert f"0/4 pairs · {shown.format(host)}" in ran.err
     assert (ran.json["stoppedBy"], ran.json["pending"], ran.json["invalid"]) == ("judge", 4, 0)
     assert ran.json["error"]["retryable"] is True
-    assert "openai:loopback has given no answer for " in ran.json["error"]["message"]
+    assert "openai:loopback has not answered for " in ran.json["error"]["message"]
     assert str(status) in ran.json["error"]["message"]
     assert ran.err.splitlines()[-1].startswith("stopped: the judge failed; 4 judgments are left")
     healed = True
@@ -80,7 +83,7 @@ def test_models_that_give_no_answer_stop_an_ab_test(
     ran = command(*test, "--give-up-after", "0.5")
     assert ran.code == 3
     assert "0 of 6 answers · rate-limited by 127.0.0.1:" in ran.err
-    assert " has given no answer for " in ran.err
+    assert " has not answered for " in ran.err
     healed = True
     again = command(*test)
     assert again.code == 0, again.err
@@ -124,7 +127,9 @@ def test_time_that_is_none_is_refused(command: Command, value: str) -> None:
     build = ("run", str(pairs), *CRITERIA, "--judge", "baseline:longer", *HERE)
     ran = command(*build, "--give-up-after", value)
     assert (ran.code, ran.out) == (2, "")
-    assert "give a time such as 90s, 10m or 2h, or seconds" in ran.err
+    assert (
+        f"--give-up-after is {value!r}; give a time such as 90s, 10m or 2h, or seconds" in ran.err
+    )
 
 
 def test_file_sets_the_time(command: Command, start_server: StartServer) -> None:
@@ -132,4 +137,4 @@ def test_file_sets_the_time(command: Command, start_server: StartServer) -> None
     server = start_server(lambda request: error_reply(429, "slow down"))
     pairs = write_lines(Path("sums.jsonl"), sums(2))
     ran = command("run", str(pairs), *CRITERIA, *judged_by(server), *HERE)
-    assert (ran.code, "has given no answer for " in ran.err) == (3, True)
+    assert (ran.code, "has not answered for " in ran.err) == (3, True)

@@ -57,7 +57,7 @@ def test_a_second_look_at_growing_data_allows_for_the_first(command: Command, st
     (note,) = [each for each in report["notes"] if "growing" in each]
     assert note.startswith("look 2 at growing data (earlier: first)")
     assert "None" not in note
-    assert "10 %" in note or "10%" in note  # 5 % for the first look, 5 % for all others
+    assert "10%" in note or "10%" in note  # 5% for the first look, 5% for all others
 
 
 def test_growing_data_is_always_valid_from_the_first_look_if_you_say_so(
@@ -86,7 +86,7 @@ def test_verdicts_made_anew_on_the_same_pairs_are_a_look_too(
 
 
 def test_twelve_matchups_share_the_error_of_one(command: Command, store: Store) -> None:
-    # Each alone would be claimed: 63 of 100 is 0.532 to 0.718 at 95 %. The score interval at
+    # Each alone would be claimed: 63 of 100 is 0.532 to 0.718 at 95%. The score interval at
     # 1 - 0.05/12 (z = 2.8653, z²/100 = 0.0821) begins at
     # (0.63 + 0.04105 - 2.8653 sqrt(0.63·0.37/100 + 0.0821/400)) / 1.0821 = 0.4868.
     letters = "B" * 75 + "A" * 25 + ("B" * 63 + "A" * 37) * 11

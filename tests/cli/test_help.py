@@ -46,7 +46,9 @@ def test_exit_codes_and_the_samples_temperature_are_in_the_help(command: Command
     text = " ".join(ran.out.split())
     for code in ("0 a verdict", "2 bad input", "3 the judge failed", "4 no valid", "130 interr"):
         assert code in text
-    assert "or 1 with --samples above 1" in text
+    whole = " ".join(command("compare", "--help-all").out.split())
+    assert "or 1 with several samples" in whole
+    assert "--temperature" not in text
 
 
 def one_line_error(ran: Ran) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from command_line import Command
-from evenhand.cli.terminal import without_commands
+from evenhand.present.terminal import without_commands
 from run_data import sums, write_lines
 
 COMMANDS = ("::error::planted", "##[error]planted", "##vso[task.setvariable variable=x]planted")

@@ -45,16 +45,16 @@ def test_a_server_without_a_price_is_warned_of_and_its_calls_are_capped(
     assert ran.code == 0, ran.err
     assert len(server.requests) == 12
     warning = (
-        "the price of openai:my-own-7b is not known, so --max-cost cannot be kept: at most 5,000 "
-        "calls instead; --price INPUT/OUTPUT (dollars for a million tokens) sets the price, "
-        "--max-calls the cap\n"
+        "the price of openai:my-own-7b is unknown, so --max-cost cannot be enforced; capped "
+        "at 5,000 calls instead; set the price with --price INPUT/OUTPUT (dollars per "
+        "million tokens), or the cap with --max-calls\n"
     )
     assert ran.err.index(warning) < ran.err.index("at most about 6 pairs, 12 calls")
     # Nothing but the cap in dollars: 100 calls for each of them.
     (command.directory / "evenhand.toml").write_text('criteria = ["accuracy"]\n', "utf-8")
     capped = command("run", "pairs.jsonl", *local, "--max-cost", "0.05", "--fresh")
     assert capped.code == 5
-    assert "at most 5 calls instead" in capped.err
+    assert "capped at 5 calls instead" in capped.err
     assert len(server.requests) == 12 + 5
 
 
@@ -80,7 +80,7 @@ def test_two_sides_without_a_price_are_previewed_and_asked_within_a_cap_on_calls
     test += (*(word for each in sent for word in (each, server.url)), "--store", "s.db")
     preview = command(*test, "--max-cost", "5", "--dry-run")
     assert preview.code == 0, preview.err
-    assert "cost     not known (--price sets it)" in preview.out
+    assert "cost     unknown (set --price)" in preview.out
     # Six answers of each side, and six pairs in both orders.
     assert "calls    at most about 24\n" in preview.out
     assert server.requests == []
@@ -100,10 +100,13 @@ def test_two_sides_without_a_price_are_previewed_and_asked_within_a_cap_on_calls
 def test_the_config_file_holds_every_setting(command: Command) -> None:
     command("init")
     text = (command.directory / "evenhand.toml").read_text("utf-8")
-    for each in (*fields(Settings), *fields(GateSettings)):
-        if each.name not in ("api_key", "cache_dir", "sources", "base_url", "template", "store"):
-            assert re.search(rf"^(# )?\[?{each.name}\b", text, re.MULTILINE), each.name
-    assert text.endswith("base_url, template, store.\n")
+    options = [row.name for row in Settings.rows() if row.option.files == "any"]
+    for name in (*options, *(each.name for each in fields(GateSettings)), "criteria", "families"):
+        assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name
+    assert text.endswith(
+        "# base_url, template and store can only be set in your own config file, the environment "
+        "or an\n# option, because a file in the working directory may come from somebody else.\n"
+    )
     settings = load_settings({}, user_file=Path("/dev/null"), directory=command.directory)
     assert [(each.name, each.weight) for each in settings.criteria] == [
         ("accuracy", 2.0),
@@ -114,7 +117,7 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
     assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.05, 0.05)
     # What is commented out is what holds without it.
     shown = re.findall(r"^# (\w+ = \S+)", text, re.MULTILINE)
-    assert len(shown) == 19
+    assert len(shown) == 18
     tomllib.loads("\n".join(shown))
 
 
@@ -141,7 +144,7 @@ def test_a_folder_is_made_and_named_in_the_next_command(command: Command) -> Non
 
 
 @pytest.mark.parametrize(
-    ("judge", "refused"), [("replay:x.jsonl", "reads a file"), (" ", "takes a text")]
+    ("judge", "refused"), [("replay:x.jsonl", "reads a file"), (" ", "give text")]
 )
 def test_a_judge_that_the_file_may_not_name_is_refused(
     command: Command, judge: str, refused: str

@@ -59,24 +59,24 @@ def test_document_is_read_from_a_file_and_from_standard_input(
         (b"{", "is not JSON"),
         (b"prompt: x", "is not JSON"),
         (document() + document(), "is not JSON"),
-        (b"[]", "holds no JSON object"),
-        (b"[" + document() + b"]", "holds no JSON object"),
-        (b'"pair"', "holds no JSON object"),
-        (b"null", "holds no JSON object"),
-        (b'{"prompt": "p", "prompt": "q"}', "the key 'prompt' stands twice in one object"),
+        (b"[]", "is not a JSON object"),
+        (b"[" + document() + b"]", "is not a JSON object"),
+        (b'"pair"', "is not a JSON object"),
+        (b"null", "is not a JSON object"),
+        (b'{"prompt": "p", "prompt": "q"}', "the key 'prompt' appears twice in one object"),
         (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
         (b'{"prompt":' * 100_000, "nested too deeply"),
-        (b'{"prompt": ' + b"[" * 500 + b"]" * 500 + b"}", "prompt takes a string"),
+        (b'{"prompt": ' + b"[" * 500 + b"]" * 500 + b"}", "prompt must be a string"),
         (b"\xff\xfe{\x00}\x00", "is not UTF-8 (byte 1)"),
         (document(critera=["typo"]), "critera is not a known field"),
-        (document(original_prompt="again"), "is given twice"),
-        (document(response_a="again"), "is given twice"),
+        (document(original_prompt="again"), "is also given as"),
+        (document(response_a="again"), "is also given as"),
         (document(criteria=[]), "criteria is empty"),
-        (document(criteria="accuracy"), "criteria takes a list"),
-        (document(criteria=["Accuracy", "accuracy "]), "twice"),
-        (document(responseA=7), "responseA takes a string, not the number 7"),
-        (document(responseA=None), "responseA takes a string, not null"),
-        (document(allowTie="no"), "allowTie takes true or false"),
+        (document(criteria="accuracy"), "criteria must be a list"),
+        (document(criteria=["Accuracy", "accuracy "]), "criteria repeats"),
+        (document(responseA=7), "responseA must be a string, not the number 7"),
+        (document(responseA=None), "responseA must be a string, not null"),
+        (document(allowTie="no"), "allowTie must be true or false"),
         (
             b'{"prompt": "\\ud800", "responseA": "", "responseB": "", "criteria": ["c"]}',
             "surrogate",
@@ -108,7 +108,9 @@ def test_document_and_option_for_the_same_field_are_refused(
 ) -> None:
     ran = command("compare", "-", *option, *JUDGE, stdin=document())
     assert ran.code == 2
-    assert ran.failure["message"].startswith(f"{field} is in the document and given as an option")
+    assert ran.failure["message"].startswith(
+        f"{field} is given both in the document and as an option"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_document_and_flag_for_the_same_field_are_refused_in_either_spelling(
 ) -> None:
     ran = command("compare", "-", *option, *JUDGE, stdin=document(**changed))
     assert ran.code == 2
-    assert ran.failure["message"].startswith(f"{next(iter(changed))} is in the document")
+    assert ran.failure["message"].startswith(f"{next(iter(changed))} is given both in the document")
 
 
 def test_text_comes_verbatim_from_a_file(command: Command, start_server: StartServer) -> None:
@@ -171,11 +173,11 @@ def test_two_at_signs_begin_a_text_with_one(command: Command, start_server: Star
     ("value", "complaint"),
     [
         ("@", "--a names no file"),
-        ("@missing.txt", "--a: missing.txt cannot be read (No such file or directory)"),
-        ("@.", "--a: . cannot be read (Is a directory)"),
+        ("@missing.txt", "--a: cannot read missing.txt (No such file or directory)"),
+        ("@.", "--a: cannot read . (Is a directory)"),
         ("@latin.txt", "latin.txt is not UTF-8 (byte 2)"),
-        ("@" + "x" * 5000, "cannot be read (File name too long)"),
-        ("@~nobody-of-this-name/x", "is no file name"),
+        ("@" + "x" * 5000, "(File name too long)"),
+        ("@~nobody-of-this-name/x", "is not a valid file name"),
     ],
 )
 @pytest.mark.parametrize("as_json", [True, False])
@@ -197,7 +199,7 @@ def test_file_name_that_is_no_text_can_still_be_complained_of(
     arguments = ("-p", "q", "--a", "@\udcff", "--b", "x", "-c", "c", "--judge", "baseline:longer")
     ran = command("compare", *arguments, *(("--json",) if as_json else ()))
     assert ran.code == 2
-    assert "cannot be read" in (ran.failure["message"] if as_json else ran.err)
+    assert "cannot read" in (ran.failure["message"] if as_json else ran.err)
 
 
 def test_argument_that_is_no_text_is_bad_input(command: Command) -> None:
@@ -219,7 +221,7 @@ def test_document_that_is_a_directory_or_missing_is_refused(
     for name in (str(tmp_path), "missing.json"):
         ran = command("compare", name, *JUDGE)
         assert ran.code == 2
-        assert "cannot be read" in ran.failure["message"]
+        assert "cannot read" in ran.failure["message"]
 
 
 @given(st.text())
@@ -234,7 +236,7 @@ def test_criterion_without_a_colon_is_its_name(name: str) -> None:
 
 
 def test_file_name_with_a_nul_is_refused() -> None:
-    with pytest.raises(InputError, match="is no file name"):
+    with pytest.raises(InputError, match="is not a valid file name"):
         read_text("@a\x00b", "--a")
 
 

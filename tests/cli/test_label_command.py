@@ -51,7 +51,7 @@ def test_votes_are_stored_at_once_for_the_response_that_was_shown(
     expected: dict[str, str | None] = {}
     seen = set()
     with sitting(command) as terminal:
-        beginning = terminal.until("stored at once")
+        beginning = terminal.until("every vote is saved")
         assert "labelling run first as Ann: 6 pairs (all pairs), 0 voted" in beginning
         for place, pressed in enumerate("1b2ats", 1):
             asked = terminal.until(ASKS)
@@ -62,7 +62,7 @@ def test_votes_are_stored_at_once_for_the_response_that_was_shown(
             liked = {"1": first, "a": first, "2": second, "b": second}.get(pressed)
             expected[key] = liked[0] if liked else {"t": "TIE", "s": None}[pressed]
             terminal.press(pressed)
-        terminal.until("that was the last one; u undo, any other key ends: ")
+        terminal.until("that was the last one; u undo, any other key to finish: ")
         assert stored(store, run_id) == expected
         terminal.press("x")
         assert "6 of 6 pairs voted" in terminal.rest()
@@ -86,7 +86,7 @@ def test_a_killed_sitting_is_gone_on_with(command: Command, store: Store) -> Non
         assert "6 pairs (all pairs), 1 voted" in asked
         assert shown_pair(asked)[0] == second
         terminal.press("q")
-        assert "1 of 6 pairs voted; the same command goes on with the other 5" in terminal.rest()
+        assert "1 of 6 pairs voted; run the same command to vote on the other 5" in terminal.rest()
         assert terminal.ended() == 0
     assert stored(store, run_id) == {first: "TIE"}
 
@@ -96,14 +96,14 @@ def test_undo_asks_the_pair_before_again(command: Command, store: Store) -> None
     with sitting(command, "--number", "2") as terminal:
         first = shown_pair(terminal.until(ASKS))
         terminal.press("u")
-        assert "there is no vote to take back" in terminal.until(ASKS)
+        assert "nothing to undo" in terminal.until(ASKS)
         terminal.press("1")
         asked = terminal.until(ASKS)
         assert "response 1 is better" in asked
         assert shown_pair(asked) != first
         terminal.press("u")
         asked = terminal.until(ASKS)
-        assert "taken back" in asked
+        assert "undone" in asked
         assert shown_pair(asked) == first  # the same pair, on the same sides
         assert stored(store, run_id) == {}
         terminal.press("2")
@@ -125,7 +125,7 @@ def test_keys_that_mean_nothing_vote_nothing(command: Command, store: Store) -> 
     with sitting(command) as terminal:
         terminal.until(ASKS)
         terminal.press("x")
-        terminal.until("that key does nothing here")
+        terminal.until("unknown key")
         terminal.until(ASKS)
         terminal.press("\x1b[A")  # an arrow, which ends in an A
         terminal.press("\x1b[B")
@@ -152,7 +152,7 @@ def test_a_tie_is_not_taken_where_it_is_not_allowed(command: Command, store: Sto
     with sitting(command) as terminal:
         assert "t tie" not in terminal.until(ASKS)
         terminal.press("t")
-        terminal.until("a tie is not allowed for this pair")
+        terminal.until("ties are not allowed for this pair")
         terminal.until(ASKS)
         terminal.press("q")
         terminal.rest()
@@ -166,7 +166,7 @@ def test_long_texts_are_shortened_until_they_are_asked_for(command: Command, sto
         asked = terminal.until(ASKS)
         assert "line 0 of many" in asked
         assert "line 199 of many" not in asked
-        assert re.search(r"… about [\d,]+ characters more; w shows them", asked)
+        assert re.search(r"… about [\d,]+ more characters; press w to show them", asked)
         for text in ("judge by\naccuracy", "context\nAround it.", "reference\nKnown good."):
             assert text in asked
         terminal.press("w")
@@ -199,8 +199,8 @@ def test_without_a_terminal_nobody_can_be_asked(command: Command, store: Store) 
     ran = command("label", "first", *HERE)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "error  voting needs a terminal, and there is none; run it in one, or bring votes in from "
-        "a file with evenhand votes import\n"
+        "error  voting needs a terminal; run this in one, or import votes from a file with "
+        "evenhand votes import\n"
     )
 
 
@@ -219,7 +219,7 @@ def test_interrupting_keeps_what_was_voted(command: Command, store: Store) -> No
 def test_a_run_without_such_pairs_and_a_wrong_name_say_so(command: Command, store: Store) -> None:
     run_of(store)
     with sitting(command, "--only", "inconsistent") as terminal:
-        assert "there is nothing to vote on" in terminal.rest()
+        assert "nothing to vote on" in terminal.rest()
         assert terminal.ended() == 0
     with TerminalSession(command.directory, "label", "frist", *HERE) as terminal:
         assert "did you mean first?" in terminal.rest()
@@ -238,9 +238,9 @@ def test_a_weighted_draw_is_labelled_in_the_terminal(command: Command) -> None:
         rows = list(csv.DictReader(file))
     given = ("label", "doubtful", "--who", "Ann", "--drawn", "draw.csv", *HERE)
     with TerminalSession(command.directory, *given) as terminal:
-        beginning = terminal.until("stored at once")
-        assert "12 pairs (drawn by the file), 0 voted" in beginning
-        assert "the order is the draw's, the sides are random" in beginning
+        beginning = terminal.until("every vote is saved")
+        assert "12 pairs (drawn in the file), 0 voted" in beginning
+        assert "the order follows the draw, and the sides are random" in beginning
         for _ in range(5):
             terminal.until(ASKS)
             terminal.press("t")
@@ -248,7 +248,7 @@ def test_a_weighted_draw_is_labelled_in_the_terminal(command: Command) -> None:
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.ended() == 130
     with TerminalSession(command.directory, *given) as terminal:
-        assert "12 pairs (drawn by the file), 5 voted" in terminal.until("stored at once")
+        assert "12 pairs (drawn in the file), 5 voted" in terminal.until("every vote is saved")
         for _ in range(7):
             terminal.until(ASKS)
             terminal.press("1")
@@ -271,12 +271,16 @@ def test_a_weighted_draw_is_labelled_in_the_terminal(command: Command) -> None:
 @pytest.mark.parametrize(
     ("given", "content", "told"),
     [
-        (("--only", "inconsistent"), "pair,draw\n1,random\n", "--drawn says which pairs, and so"),
-        ((), "pair,draw\n", "draw.csv holds no rows"),
+        (
+            ("--only", "inconsistent"),
+            "pair,draw\n1,random\n",
+            "--drawn and --only both choose the pairs",
+        ),
+        ((), "pair,draw\n", "draw.csv has no rows"),
         ((), "pair,draw\n1,often\n", "draw.csv, row 2: draw is the text 'often'; give one of"),
-        ((), "draw\nrandom\n", "names no pair; give a column pair"),
+        ((), "draw\nrandom\n", "no pair is named; give a pair column"),
         ((), "pair,chance\n1,7\n", "chance is the text '7'; give a number above 0"),
-        ((), "pair,draw\nmoon,random\n", "'moon', which the run does not have; name the run"),
+        ((), "pair,draw\nmoon,random\n", "'moon', which is not in the run; name the run"),
     ],
 )
 def test_a_file_that_is_no_draw_is_told(

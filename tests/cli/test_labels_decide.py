@@ -3,12 +3,15 @@ line."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from command_line import Command
 from evenhand.contract import Winner
+from evenhand.report.conclusions import conclude
+from evenhand.serve.mcp import resources
 from evenhand.store import Store
 from judged_runs import vote_on
 from stored_runs import Row, make_run, says
@@ -25,7 +28,7 @@ def pairs(*groups: tuple[int, str, Winner | None], **more: Any) -> list[Row]:
     ]
 
 
-# The judge names new in 192 of 300, the labels in 111; it is right on 108 + 105 = 213, or 71 %.
+# The judge names new in 192 of 300, the labels in 111; it is right on 108 + 105 = 213, or 71%.
 CONTRARY: tuple[tuple[int, str, Winner], ...] = (
     (108, "B", "B"),
     (84, "B", "A"),
@@ -46,7 +49,7 @@ def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> 
     assert ran.out.startswith(
         "new loses to old: 37% win rate (95% CI 32–43, 300 prompts, by labels)."
     )
-    assert "on all 300 pairs (111 won, 189 lost, 0 tied); the judge alone says 64 %" in ran.out
+    assert "about all 300 pairs (111 won, 189 lost, 0 tied); the judge alone says 64%" in ran.out
     assert "people: 111 won, 189 lost, 0 tied" in ran.out
     assert "new loses to old: 37% win rate (95% CI 32–43," in told(
         command("report", "whole", *HERE)
@@ -86,8 +89,8 @@ def test_labels_of_an_unknown_draw_that_contradict_the_judge_are_the_sentence(
     vote_on(store, run, said, draw=None)
     ran = command("gate", "some", *HERE)
     assert ran.code == 6
-    lead = "No conclusion on new against old: on 90 labelled pairs the judge has new at 67 % and"
-    assert ran.out.startswith(f"{lead} people at 39 %")
+    lead = "No conclusion on new vs old: on 90 labelled pairs the judge puts new at 67% and"
+    assert ran.out.startswith(f"{lead} people at 39%")
     assert "--labels-are random" in ran.err
     # Against another threshold too, unless people's rate is above it as well.
     assert command("gate", "some", "--min-win-rate", "0.55", *HERE).code == 6
@@ -104,7 +107,7 @@ def test_labels_that_agree_change_nothing_but_a_note(command: Command, store: St
     assert command("gate", "agree", *HERE).code == 0
     told_of = told(command("report", "agree", *HERE))
     assert "new beats old: 67% win rate" in told_of
-    assert "labels on 40 pairs correct nothing" in told_of
+    assert "labels on 40 pairs do not correct the win rate" in told_of
 
 
 def test_fewer_than_fifty_labelled_prompts_correct_nothing(command: Command, store: Store) -> None:
@@ -124,8 +127,9 @@ def test_labels_are_required_where_the_caller_says_so(command: Command, store: S
     assert command("gate", "none", *HERE).code == 0
     ran = command("gate", "none", "--corrected", *HERE)
     assert ran.code == 6
-    assert "labels are required (--corrected), and correct nothing here: no pair has a label" in (
-        ran.out
+    assert ran.out.startswith(
+        "No conclusion on new vs old: labels are required, but they cannot correct the rate here: "
+        "no pair is labelled. "
     )
     assert " beats " not in ran.out
     refused = command("gate", "none", "--corrected", "--ties", "wins", *HERE)
@@ -153,13 +157,67 @@ def test_a_benchmark_whose_sides_are_no_models_is_about_the_judge(
     make_run(store, "bench", pairs(*even, model_a=None, model_b=None))
     said = told(command("report", "bench", *HERE))
     # Wilson's interval of 213 of 300 is 0.656 to 0.758.
-    assert "The judge is right on 71 % (66 to 76) of 300 labelled pairs." in said
-    assert "That is better than a coin (50 %)." in said
+    assert "The judge is right on 71% (66 to 76) of 300 labelled pairs." in said
+    assert "It beats a coin flip (50%)." in said
     # All responses are of one length, so that the longer one names no winner.
-    assert "That is better than taking the longer answer (0 %)." in said
+    assert "It beats always picking the longer answer (0%)." in said
     shown = command("report", "bench", "--json", *HERE).json["conclusions"][0]
     assert shown["accuracy"]["accuracy"]["value"] == pytest.approx(0.71)
     # Where most pairs have no label, A and B are what the run is about.
     few = pairs((149, "B", "B"), (151, "B", None), model_a=None, model_b=None)
     make_run(store, "few", few)
     assert "B beats A" in told(command("report", "few", *HERE))
+
+
+def test_a_judge_below_a_coin_is_worse_than_one(command: Command, store: Store) -> None:
+    wrong: tuple[tuple[int, str, Winner], ...] = (
+        *((2, "B", "B"), (48, "B", "A")),
+        *((48, "A", "B"), (2, "A", "A")),
+    )
+    make_run(store, "bench", pairs(*wrong, model_a=None, model_b=None))
+    said = told(command("report", "bench", *HERE))
+    # Wilson's interval of 4 of 100 is 0.016 to 0.098.
+    assert "The judge is right on 4% (2 to 10) of 100 labelled pairs." in said
+    assert "It does worse than a coin flip (50%)." in said
+    audited = told(command("audit", "bench", *HERE))
+    assert "worse than baseline:random, which is right on 50.0%" in audited
+    assert "no better than baseline:random" not in said + audited
+
+
+def test_tables_of_comparisons_show_what_the_sentences_claim(
+    command: Command, store: Store
+) -> None:
+    run = make_run(store, "whole", pairs(*CONTRARY), judges=("one", "two"))
+    store.update_run(run, state="finished")
+    ran = command("report", "whole", "--html", "out.html", *HERE)
+    table = ran.out[ran.out.index("judge  model") : ran.out.index("new against old")]
+    assert table.count("0.37 (0.32 to 0.43), by labels") == 2
+    assert "0.64" not in table
+    page = (command.directory / "out.html").read_text()
+    rows = page[page.index('id="comparisons"') :].partition("</table>")[0]
+    assert (rows.count("by labels"), rows.count("64")) == (2, 0)
+    assert rows.count("37") >= 2
+    for each in store.run_judges(run):
+        told_agents = "\n".join(
+            line
+            for conclusion in conclude(store, "whole").conclusions
+            if conclusion.judge == each.name
+            for line in resources.conclusion_lines(conclusion)
+        )
+        assert "- win rate of `new`: 0.370 (95% interval 0.317 to 0.426), by labels" in told_agents
+        assert "- win rate of `new` by the judge alone: 0.640" in told_agents
+
+
+def test_a_limit_on_a_tag_goes_by_its_own_labels(command: Command, store: Store) -> None:
+    # Of 100 refunds the judge gives 80 to new, and people 20; of the others both give it 80.
+    refunds = pairs((20, "B", "B"), (60, "B", "A"), (20, "A", "A"), tags=("refunds",))
+    others = pairs((80, "B", "B"), (20, "A", "A"), tags=("other",))
+    rows = [replace(row, key=f"q{n}") for n, row in enumerate([*refunds, *others])]
+    make_run(store, "tags", rows)
+    sure = ("--assume-accuracy", "0.95", *HERE)
+    ran = command("gate", "tags", "--require", "tag:refunds>=0.4", "--json", *sure)
+    assert ran.code == 1
+    (check,) = ran.json["checks"]
+    assert check["corrected"] is True
+    assert check["rate"] == pytest.approx(0.2)
+    assert command("gate", "tags", "--require", "tag:other>0.5", *sure).code == 0

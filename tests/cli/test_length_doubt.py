@@ -47,7 +47,7 @@ def test_the_longer_answer_that_always_wins_decides_nothing(command: Command, st
     make_run(store, "always", pairs((216, "B", "B"), (84, "A", "A")))
     ran = command("gate", "always", *HERE)
     assert ran.code == 6
-    lead = "No conclusion on new against old: the longer answer won 300 of 300 decided pairs"
+    lead = "No conclusion on new vs old: the longer response won 300 of 300 decided pairs"
     assert ran.out.startswith(lead)
     assert "--allow-length" in ran.err
     assert lead in told(command("report", "always", *HERE))
@@ -62,21 +62,21 @@ def test_a_claim_that_goes_at_equal_length_is_held_back(command: Command, store:
     assert check["low"] > 0.5
     assert [hold["code"] for hold in check["holds"]] == ["length"]
     # 210 that the longer one won for new, and 27 for old
-    assert "the longer answer won 237 of 300 decided pairs" in check["sentence"]
+    assert "the longer response won 237 of 300 decided pairs" in check["sentence"]
     assert command("gate", "padded", "--min-win-rate", "0.45", *HERE).code == 6
     # That new is not far better is no claim that its length helped.
     sure = ("--assume-accuracy", "0.95")
     assert command("gate", "padded", "--min-win-rate", "0.8", *sure, *HERE).code == 1
     allowed = command("gate", "padded", "--allow-length", *HERE)
     assert allowed.code == 0
-    assert "Accepted at your word: the longer answer won 237 of 300" in allowed.out
+    assert "Accepted as you requested: the longer response won 237 of 300" in allowed.out
 
 
 def test_the_other_side_is_held_back_as_much(command: Command, store: Store) -> None:
     make_run(store, "padded", pairs(*BY_LENGTH))
     ran = command("gate", "padded", "--side", "A", *HERE)
     assert ran.code == 6
-    assert ran.out.startswith("No conclusion on old against new: the longer answer won 237 of 300")
+    assert ran.out.startswith("No conclusion on old vs new: the longer response won 237 of 300")
 
 
 def test_a_judge_that_ignores_padding_may_prefer_longer_answers(
@@ -90,7 +90,7 @@ def test_a_judge_that_ignores_padding_may_prefer_longer_answers(
     make_run(store, "held", pairs((8, "A", "B"), (4, "A", "TIE"), tag="padded"), plan=probes)
     ran = command("gate", "padded", *HERE)
     assert ran.code == 0
-    assert "the judge preferred no padding in 12 probes (run held)" in ran.out
+    assert "the judge never preferred padding in 12 probes (run held)" in ran.out
 
 
 def test_a_win_that_length_does_not_explain_passes(command: Command, store: Store) -> None:
@@ -98,7 +98,7 @@ def test_a_win_that_length_does_not_explain_passes(command: Command, store: Stor
     even = ((140, "B", "B"), (60, "B", "A"), (70, "A", "B"), (30, "A", "A"))
     make_run(store, "even", pairs(*even))
     assert command("gate", "even", *HERE).code == 0
-    # The longer wins more often, and at equal length new still wins: 90 % and 70 %.
+    # The longer wins more often, and at equal length new still wins: 90% and 70%.
     clear = ((180, "B", "B"), (20, "B", "A"), (70, "A", "B"), (30, "A", "A"))
     make_run(store, "clear", pairs(*clear))
     assert command("gate", "clear", *HERE).code == 0
@@ -108,4 +108,4 @@ def test_a_side_that_is_nearly_always_longer_has_a_note(command: Command, store:
     make_run(store, "long", pairs((200, "B", "B"), (85, "B", "A"), (10, "A", "B"), (5, "A", "A")))
     assert command("gate", "long", *HERE).code == 0
     told_of = told(command("report", "long", *HERE))
-    assert "new is longer in 95 % of 300 pairs, so its length and its merit cannot" in told_of
+    assert "new is longer in 95% of 300 pairs, so its length and its merit cannot" in told_of

@@ -22,7 +22,7 @@ PAIRS = 40
 
 
 def named(request: SeenRequest) -> Reply:
-    """A judge that can add, by a model that calls itself something else than it was asked for."""
+    """A judge that can add, by a model that calls itself something else than it was requested."""
     winner = right_place(request.prompt)
     answer = answer_json(winner, confidence=0.9, criteria=[("accuracy", winner)])
     return chat_reply(answer, model="loopback-2026-11-01")

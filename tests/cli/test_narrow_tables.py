@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from command_line import Command, on_a_terminal
-from evenhand.cli.terminal import print_table, table_of
+from evenhand.present.terminal import print_table, table_of
 from run_data import CRITERIA, sums, write_lines
 
 
@@ -18,13 +18,13 @@ from run_data import CRITERIA, sums, write_lines
 def test_no_column_vanishes_where_lines_do_not_fit(width: int) -> None:
     out = io.StringIO()
     table = table_of("tag", "pairs", "accuracy", "both orders agree", left=("tag",))
-    share = "97.9 % (88.9 to 99.9; 47 of 48 labelled pairs)"
+    share = "97.9% (88.9 to 99.9; 47 of 48 labelled pairs)"
     table.add_row(Text("arithmetic"), "48", share, share)
     print_table(Console(file=out, width=width, force_terminal=True, color_system=None), table)
     shown = out.getvalue()
     assert max(map(len, shown.splitlines())) <= width
     words = shown.split()
-    for word in ("tag", "pairs", "accuracy", "48", "97.9"):
+    for word in ("tag", "pairs", "accuracy", "48", "97.9%"):
         assert word in words
     assert "arithmetic" in shown.replace("\n", "")
 

@@ -39,13 +39,13 @@ def lines(text: str) -> dict[str, str]:
 def test_one_win_rate_is_told_in_a_few_lines(command: Command) -> None:
     ran = command("plan", "--win-rate", "0.55")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("to find a true win rate of 0.55 (power 80 %, alpha 0.05)\n")
+    assert ran.out.startswith("to detect a true win rate of 0.55 (power 80%, alpha 0.05)\n")
     told = lines(ran.out)
     pairs = plan_pairs(0.55).pairs
     assert told["pairs"] == f"{pairs:,}"
     assert told["calls"] == f"{2 * pairs:,}"
-    assert told["cost"].startswith("not known; give --like RUN")
-    assert told["each pair"] == "2 orders × 1 sample × 1 judge; ties 0 %, inconsistent 0 %"
+    assert told["cost"].startswith("unknown; give --like RUN")
+    assert told["each pair"] == "2 orders × 1 sample × 1 judge; ties 0%, inconsistent 0%"
 
 
 def test_no_win_rate_gives_a_table_of_several(command: Command) -> None:
@@ -115,7 +115,7 @@ def test_pairs_tell_the_least_difference_they_show(command: Command) -> None:
 def test_too_few_pairs_show_nothing_and_say_so(command: Command) -> None:
     ran = command("plan", "--pairs", "3")
     assert ran.code == 0
-    assert "not enough data: 3 pairs show no difference" in ran.out
+    assert "not enough data: with 3 pairs no difference, however large, can be shown" in ran.out
     told = command("plan", "--pairs", "3", "--json").json
     assert told["plans"] == []
     assert told["reason"].startswith("not enough data")
@@ -135,7 +135,7 @@ def test_like_a_run_takes_its_cost_and_ties(command: Command, store: Store) -> N
     assert (given["shape"]["tieShare"], given["shape"]["samples"]) == (0, 2)
     assert given["callCost"]["usd"]["high"] == pytest.approx(120e-6)  # 100 tokens in, 20 out
     shown = lines(command("plan", "--win-rate", "0.6", "--like", "before", *HERE).out)
-    assert shown["each call"] == "100 tokens in, 20 out, $0.25, by the 10 passes of run before"
+    assert shown["each call"] == "100 tokens in, 20 out, $0.25, from the 10 passes of run before"
 
 
 def test_noisier_judge_gets_a_larger_plan(command: Command, store: Store) -> None:
@@ -146,21 +146,21 @@ def test_noisier_judge_gets_a_larger_plan(command: Command, store: Store) -> Non
     assert torn["shape"]["inconsistentShare"] == pytest.approx(2 / 7)
     calm = command(*asked, "--like", "torn", "--inconsistent-share", "0", "--json").json
     assert torn["plans"][0]["pairs"] > calm["plans"][0]["pairs"]
-    # And the figures of the issue: 144 pairs had a power of 49 %, about 292 are right.
+    # And the figures of the issue: 144 pairs had a power of 49%, about 292 are right.
     given = ("plan", "--win-rate", "0.6", "--inconsistent-share", "0.3")
     (plan,) = command(*given, "--json").json["plans"]
     assert plan["pairs"] == pytest.approx(292, abs=5)
     assert plan["shownRate"] == pytest.approx(0.57)
     told = lines(command(*given).out)
     assert told["shown as"] == "0.57 on average: inconsistent pairs count as half"
-    assert told["each pair"] == "2 orders × 1 sample × 1 judge; ties 0 %, inconsistent 30 %"
+    assert told["each pair"] == "2 orders × 1 sample × 1 judge; ties 0%, inconsistent 30%"
 
 
 def test_gate_at_another_win_rate_is_planned_for(command: Command) -> None:
     asked = ("plan", "--min-win-rate", "0.45", "--inconsistent-share", "0.2", "--tie-share", "0.1")
     shape = StudyDesign(tie_share=0.1, inconsistent_share=0.2)
     ran = command(*asked, "--win-rate", "0.5")
-    assert ran.out.startswith("to pass a gate at 0.45 with a true win rate of 0.5 (power 80 %")
+    assert ran.out.startswith("to pass a gate at 0.45 with a true win rate of 0.5 (power 80%")
     wanted = plan_pairs(0.5, min_win_rate=0.45, shape=shape)
     assert lines(ran.out)["pairs"] == f"{wanted.pairs:,}"
     told = command(*asked, "--win-rate", "0.5", "--json").json
@@ -172,7 +172,7 @@ def test_gate_at_another_win_rate_is_planned_for(command: Command) -> None:
     least = f"600 pairs pass a gate at 0.45 with a true win rate of {shown.win_rate:.4f} or more"
     assert ran.out.startswith(least)
     few = command("plan", "--min-win-rate", "0.45", "--pairs", "3")
-    assert "not enough data: 3 pairs show no win rate above 0.45" in " ".join(few.out.split())
+    assert "not enough data: with 3 pairs no win rate above 0.45" in " ".join(few.out.split())
 
 
 def test_table_of_a_gate_has_win_rates_that_pass_it(command: Command) -> None:
@@ -183,12 +183,12 @@ def test_table_of_a_gate_has_win_rates_that_pass_it(command: Command) -> None:
     assert table("--min-win-rate", "0.45") == [0.46, 0.47, 0.5, 0.55, 0.65, 0.75]
     # Being as good as the other side is always in it.
     assert table("--min-win-rate", "0.42") == [0.43, 0.44, 0.47, 0.5, 0.52, 0.62, 0.72]
-    # 0.5 + 0.1/0.91 = 0.6099 is the least that can pass 0.6 where 9 % are inconsistent.
+    # 0.5 + 0.1/0.91 = 0.6099 is the least that can pass 0.6 where 9% are inconsistent.
     rates = table("--min-win-rate", "0.6", "--inconsistent-share", "0.09")
     assert rates == [0.62, 0.63, 0.66, 0.71, 0.81, 0.91]
     assert table("--min-win-rate", "0.995") == [1.0]
     ran = command("plan", "--inconsistent-share", "0.3")
-    assert ran.out.startswith("pairs needed to find a true win rate (")
+    assert ran.out.startswith("pairs needed to detect a true win rate (")
     rows = [line.split() for line in ran.out.splitlines() if re.match(r" +0\.\d", line)]
     assert rows[3][:2] == ["0.6", "0.57"]
 
@@ -233,39 +233,42 @@ def test_unknown_price_is_not_nothing(command: Command) -> None:
     assert told["callCost"]["usd"] is None
     assert told["plans"][0]["cost"] is None
     shown = lines(command(*asked, *at).out)
-    assert shown["cost"] == "not known by an estimate from 4 pairs of sums; --price sets it"
+    assert shown["cost"] == "unknown from an estimate from 4 pairs of sums; set --price"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--win-rate", "0.6", "--pairs", "50"), "give either --win-rate or --pairs"),
-        (("--win-rate", "0.5"), "a win rate of 0.5 with 0 % ties cannot be planned for"),
-        (("--win-rate", "1.2"), "a win rate of 1.2 with 0 % ties cannot be planned for"),
+        (
+            ("--win-rate", "0.5"),
+            ("cannot plan for a win rate of 0.5 with 0% ties"),
+        ),
+        (("--win-rate", "1.2"), "cannot plan for a win rate of 1.2 with 0% ties"),
         (("--win-rate", "0.500001"), "more than 100,000,000 prompts would be needed"),
         (("--power", "1"), "--power is 1.0; give a share between 0 and 1"),
         (("--alpha", "0"), "--alpha is 0.0; give a share between 0 and 1"),
         (("--win-rate", "0.45", "--min-win-rate", "0.45"), "never passes a gate at 0.45; give one"),
-        (("--min-win-rate", "0.45", "--until-decided"), "tests against 0.5 alone; plan for 0.5"),
+        (("--min-win-rate", "0.45", "--until-decided"), "tests against 0.5; plan for 0.5"),
         (("--min-win-rate", "0.45", "--inconsistent-share", "0.5"), "is always undecided; plan"),
         (("--min-win-rate", "0.9", "--inconsistent-share", "0.2"), "no win rate passes a gate at"),
         (("--min-win-rate", "0"), "--min-win-rate is 0.0; give a share between 0 and 1"),
         (
             ("--inconsistent-share", "1"),
-            "--inconsistent-share is 1.0; give a share from 0 to below 1",
+            "--inconsistent-share is 1.0; give a share of at least 0 and below 1",
         ),
         (("--inconsistent-share", "0.2", "--no-swap"), "one order cannot be inconsistent"),
-        (("--tie-share", "1"), "--tie-share is 1.0; give a share from 0 to below 1"),
-        (("--pairs", "5", "--rows-per-prompt", "2"), "5 pairs are no whole number of prompts"),
+        (("--tie-share", "1"), "--tie-share is 1.0; give a share of at least 0 and below 1"),
+        (("--pairs", "5", "--rows-per-prompt", "2"), "5 pairs are not a whole number of prompts"),
         (("--tokens", "900/400"), "--tokens needs --price INPUT/OUTPUT"),
-        (("--price", "1/2"), "--price needs the tokens of a call; give --tokens, --like RUN"),
+        (("--price", "1/2"), "--price needs the tokens per call; give --tokens, --like RUN"),
         (("--price", "1/2", "--tokens", "many"), "--tokens 'many' is not INPUT/OUTPUT"),
         (("--price", "cheap", "--tokens", "9/4"), "--price 'cheap' is not INPUT/OUTPUT"),
-        (("--like", "before", *PRICED), "the cost is known from one of --like and --tokens"),
-        (("--store", "s.db"), "--store belongs to --like; leave it out"),
-        (("-j", "openai:x"), "--judge belongs to PAIRS"),
+        (("--like", "before", *PRICED), "give only one of --like and --tokens"),
+        (("--store", "s.db"), "--store requires --like; leave it out"),
+        (("-j", "openai:x"), "--judge requires PAIRS"),
         (("--like", "before", "--store", "nowhere.db"), "nowhere.db"),
-        (("nowhere.jsonl", "-c", "size", "-j", "baseline:longer"), "nowhere.jsonl cannot be read"),
+        (("nowhere.jsonl", "-c", "size", "-j", "baseline:longer"), "cannot read nowhere.jsonl"),
     ],
 )
 def test_what_cannot_be_planned_is_an_error_on_one_line(
@@ -307,6 +310,6 @@ def test_a_plan_like_a_run_of_ties_names_the_run_and_no_option_that_was_not_give
     for given in ((), ("--inconsistent-share", "0.1")):
         ran = command(*like, *given)
         assert ran.code == 2
-        assert "run 'tied' has no pair with a winner (100 % ties, 0 % inconsistent)" in ran.err
+        assert "run 'tied' has no pair with a winner (100% ties, 0% inconsistent)" in ran.err
         assert "--tie-share is" not in ran.err
     assert command(*like, "--tie-share", "0.2").code == 0

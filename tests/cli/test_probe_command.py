@@ -86,15 +86,17 @@ def test_a_judge_that_follows_the_place_fails_and_its_cases_are_shown(
     short = command(*asked)
     # 12 and 8 cases failed: the interval of failures begins at 0.74 or so, beyond a tenth.
     told = " ".join(short.out.split())
-    assert "in more than one case in ten (95 % sure of each): identical and empty." in told
+    assert "in more than 10% of cases (95% confidence for each): identical and empty." in told
     assert "habit identical sees a difference where there is none: fails 12 of 12: 1.00" in told
     assert "cases to look at" not in short.out
     assert len(short.out.splitlines()) <= 24
     calls = len(server.requests)
     ran = command(*asked, "--details")
     assert (ran.code, short.code, len(server.requests)) == (1, 1, calls)  # nothing is asked anew
-    assert "identical: cases to look at (the first 3 of 12)" in ran.out
-    assert "position: of two identical responses it chose the first" in " ".join(ran.out.split())
+    assert "identical: failing cases (first 3 of 12)" in ran.out
+    assert "position bias: of two identical responses it chose the first" in " ".join(
+        ran.out.split()
+    )
     assert "fail  score 0.000" in ran.out
     # What a judge says does nothing to a terminal.
     assert "\x1b" not in ran.out
@@ -128,7 +130,7 @@ def test_without_a_threshold_a_bad_judge_is_only_told(
     assert (ran.json["ruling"], ran.json["overall"]["inconsistent"]) == (None, 8)
     (probe,) = ran.json["probes"]
     assert len(probe["failing"]) == 8
-    assert {said["winner"] for said in probe["failing"][0]["said"]} == {"A", "B"}
+    assert {said["winner"] for said in probe["failing"][0]["answers"]} == {"A", "B"}
 
 
 def test_a_cap_stops_it_and_the_same_command_goes_on(
@@ -139,7 +141,7 @@ def test_a_cap_stops_it_and_the_same_command_goes_on(
     ran = command(*asked, "--max-calls", "6", "--concurrency", "1", "--min-score", "0.1")
     assert ran.code == 5
     assert len(server.requests) <= 6
-    assert "stopped: --max-calls is reached" in ran.err
+    assert "stopped: reached --max-calls" in ran.err
     assert "pending" in ran.out
     assert command(*asked).code == 0
     assert len(server.requests) == 16
@@ -172,7 +174,7 @@ def test_criteria_of_ones_own_reach_the_judge(command: Command, start_server: St
         (("--min-score", "90"), "from 0 to 1"),
         (("--min-score", "nan"), "from 0 to 1"),
         (("--locale", "de"), "'en', 'zh', 'both'"),
-        (("--retry", "all"), "it takes failed or unread"),
+        (("--retry", "all"), "give failed or unread"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(
@@ -223,7 +225,12 @@ def test_a_key_is_not_shown(
 
 def test_help_tells_the_exit_codes(command: Command) -> None:
     told = " ".join(command("probe", "--help").out.split())
-    for code in ("1 below --min-score", "3 the judge failed", "5 a cap", "6 whether"):
+    for code in (
+        "1 below --min-score",
+        "3 the judge failed",
+        "5 a cap was reached",
+        "6 undecided whether it is above --min-score",
+    ):
         assert code in told
 
 

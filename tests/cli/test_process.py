@@ -116,7 +116,11 @@ def test_output_can_be_piped_to_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("redirection", "code", "said"),
     [
-        (">&-", 2, "error  standard output is closed; give it a file, a pipe or a terminal\n"),
+        (
+            ">&-",
+            2,
+            ("error  standard output is closed; redirect it to a file, a pipe or a terminal\n"),
+        ),
         ("2>&-", 0, ""),
     ],
 )

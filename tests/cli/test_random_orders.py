@@ -86,7 +86,7 @@ def test_a_claim_is_made_at_half_the_calls_and_says_in_which_orders(
     shown = command("report", "run", "--side", "A", *HERE)
     assert "old beats new: 67% win rate" in shown.out
     told = " ".join(shown.out.split())
-    assert "60 of 60 pairs were judged in one order, drawn at random." in told
+    assert "60 of 60 pairs were judged in one random order." in told
     assert "no pair was read in both orders" in shown.out
     assert "oth orders agree" not in shown.out
     ruled = command("gate", "run", "--side", "A", *HERE)
@@ -97,7 +97,7 @@ def test_a_claim_is_made_at_half_the_calls_and_says_in_which_orders(
     assert "0 pairs were judged in both orders, too few" in below.out
     assert "next  judge more pairs in both orders with --both-orders" in below.err
     pair = command("show", "run", "sum-1", *HERE)
-    assert "one order, drawn at random" in pair.out
+    assert "one random order" in pair.out
 
 
 def test_a_larger_share_in_both_orders_asks_only_what_is_missing(
@@ -138,7 +138,7 @@ def test_position_is_told_from_the_pairs_in_both_orders_alone(
     share = f"{100 * flips / len(twice):.0f}% of {len(twice)} pairs"
     assert f"In {share} the verdict flipped" in claim["sentence"]
     ruled = command("gate", "run", "--max-inconsistent", "0.05", *HERE)
-    assert f"in {flips} of {len(twice)} pairs, more than the 5 % allowed" in ruled.out
+    assert f"in {flips} of {len(twice)} pairs, more than the 5% allowed" in ruled.out
 
 
 def test_a_run_until_it_is_decided_may_draw_its_orders(
@@ -156,8 +156,8 @@ def test_a_run_until_it_is_decided_may_draw_its_orders(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--orders", "random", "--no-swap"), "--orders random draws the order of each pair"),
-        (("--both-orders", "0.2"), "--both-orders belongs to --orders random"),
+        (("--orders", "random", "--no-swap"), "--orders random draws each pair's order"),
+        (("--both-orders", "0.2"), "--both-orders requires --orders random"),
         (("--orders", "random", "--both-orders", "1.5"), "--both-orders"),
     ],
 )
@@ -178,7 +178,10 @@ def test_a_plan_tells_how_many_pairs_to_ask_in_both_orders(command: Command) -> 
     assert 0 < share < 0.3
     assert plan["calls"] == plan["pairs"] + twice
     told = " ".join(ran.out.split())
-    assert f"orders {twice} in both (--both-orders {share:g}), the others in one, drawn" in told
+    assert (
+        f"orders {twice} in both (--both-orders {share:g}), the others in one random order calls"
+        in told
+    )
     both = command("plan", *asked[3:], "--inconsistent-share", "0.1", "--json").json["plans"][0]
     assert both["pairs"] < plan["pairs"] < plan["calls"] < 0.7 * both["calls"]
     given = command(*asked, "--both-orders", "0.3", "--json").json["plans"][0]
@@ -195,7 +198,7 @@ def test_a_plan_like_a_run_with_random_orders_goes_by_its_pairs_in_both(
     judged(command, start_server(takes_the_first), "--both-orders", "0.2")
     # Of a judge that always takes the first, all pairs in both orders are inconsistent.
     refused = command("plan", "--like", "run", *HERE)
-    assert "run 'run' has no pair with a winner (0 % ties, 100 % inconsistent)" in refused.err
+    assert "run 'run' has no pair with a winner (0% ties, 100% inconsistent)" in refused.err
     like = command("plan", "--like", "run", "--inconsistent-share", "0.1", "--json", *HERE).json
     assert (like["shape"]["bothOrders"], like["shape"]["orders"]) == (0.2, 1)
     judged(command, start_server(adds_up), "--both-orders", "0", name="once")
@@ -218,4 +221,6 @@ def test_labels_of_one_side_are_no_place_that_a_judge_could_guess(
     assert right["oneOrder"] == 100
     # A jury says that its intervals do not allow for the position.
     jury = command("jury", "right", "first", *HERE)
-    assert "run right asked most pairs in one order" in " ".join((jury.out + jury.err).split())
+    assert "run right judged most pairs in one random order" in " ".join(
+        (jury.out + jury.err).split()
+    )

@@ -53,19 +53,22 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     assert (ran.code, ran.err) == (0, "")
     wanted = rank_battles([*A, "new"], [*B, "old"], [*WINNER, "TIE"], prompt=list(range(11)))
     lines = ran.out.splitlines()
-    at = lines.index("3 models of run league")
-    leads = "new has the highest score of 3 models, but old and bad may be as good"
-    flips = "1 of 11 verdicts changed with the order of the responses."
-    assert " ".join(lines[:at]) == f"{leads} (95 % rank ranges, 11 verdicts). {flips}"
+    at = lines.index("3 models from run league")
+    waits = "No conclusion yet on new vs the others: 1 of 10 pairs are pending, and the run"
+    alone = "The ranks and scores below go by the judge's verdicts alone."
+    flips = "1 of 11 verdicts flipped with the order."
+    assert " ".join(lines[:at]) == f"{waits} judges them in file order. {alone} {flips}"
     assert lines[at + 1].split() == ["judge", "scripted"]
     assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
     flat = " ".join(ran.out.split())
-    assert "95 %, standard errors clustered by prompt (11 prompts); each score's" in flat
-    assert "the rank ranges hold for all models together" in flat
-    assert "note 1 of 11 verdicts (9.1 %) changed with the order of the responses" in flat
+    assert (
+        "intervals 95%, standard errors clustered by prompt (11 prompts); score intervals are "
+        "valid one by one, rank ranges for all models together"
+    ) in flat
+    assert "note 1 of 11 verdicts (9.1%) flipped with the order" in flat
     at = next(n for n, line in enumerate(lines) if line.startswith("rank "))
     assert lines[at - 1].split() == ["rank", "range", "neighbours", "not"]
-    assert lines[at].split()[1:4] == ["(95", "%)", "model"]
+    assert lines[at].split()[1:3] == ["(95%)", "model"]
     for row, line in zip(wanted.models, lines[at + 1 : at + 4], strict=True):
         assert row.low is not None
         assert row.high is not None
@@ -93,14 +96,14 @@ def test_inconsistent_verdicts_are_left_out_on_demand(command: Command, store: S
     )
     assert (told["inconsistent"], told["flipped"]) == ("excluded", 1)
     refused = command("rank", "--battles", "x.csv", "--inconsistent", "half")
-    assert (refused.code, "--inconsistent belongs to runs" in refused.err) == (2, True)
+    assert (refused.code, "--inconsistent applies to runs" in refused.err) == (2, True)
 
 
 def test_without_intervals_there_are_none_to_see(command: Command, store: Store) -> None:
     ran = command("rank", "league", *HERE, "--intervals", "none")
     assert ran.code == 0
-    assert "interval" not in ran.out.partition("3 models of run league")[2]
-    assert "without intervals nothing says how sure that is" in " ".join(ran.out.split())
+    assert "interval" not in ran.out.partition("3 models from run league")[2]
+    assert "without intervals its lead is" in " ".join(ran.out.split())
     assert re.search(r"^rank +model +score +games$", ran.out, re.MULTILINE)
 
 
@@ -138,7 +141,7 @@ def test_matrix_is_the_logistic_of_the_differences(command: Command, store: Stor
     first, second = told["models"][:2]
     chance = 1 / (1 + math.exp(second["logOdds"] - first["logOdds"]))
     shown = command("rank", "league", *HERE, "--matrix").out
-    assert "expected score of the row against the column, in per cent" in shown
+    assert "expected score of the row against the column, in percent" in shown
     row = shown[shown.index("expected score") :].splitlines()[2]
     assert row.split()[:4] == ["1", first["model"], "·", f"{100 * chance:.0f}"]
 
@@ -204,18 +207,18 @@ def test_columns_can_be_mapped_and_bad_rows_skipped(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("leage",), "there is no run 'leage'; did you mean league?"),
-        (("league", "--battles", "b.csv"), "--store belongs to runs, and not to --battles"),
-        (("league", "--judge", "nobody"), "there is no judge 'nobody' in run 'league'"),
+        (("leage",), "no run 'leage'; did you mean league?"),
+        (("league", "--battles", "b.csv"), "--store applies to runs, not to --battles"),
+        (("league", "--judge", "nobody"), "no judge 'nobody' in run 'league'"),
         (("league", "--tag", "evn"), "no row has the tag 'evn'; did you mean even?"),
-        (("league", "--k", "4"), "--k belongs to --elo; leave it out"),
+        (("league", "--k", "4"), "--k requires --elo; leave it out"),
         (("league", "--elo", "--k", "0"), "--k is 0.0; give a positive number"),
-        (("league", "--elo", "--matrix"), "--matrix belongs to a fitted ranking, and not to --elo"),
-        (("league", "--seed", "4"), "--seed belongs to --intervals bootstrap; leave it out"),
-        (("league", "--bad-rows", "skip"), "--bad-rows belongs to --battles; leave it out"),
+        (("league", "--elo", "--matrix"), "--matrix applies to a fitted ranking, not to --elo"),
+        (("league", "--seed", "4"), "--seed requires --intervals bootstrap; leave it out"),
+        (("league", "--bad-rows", "skip"), "--bad-rows requires --battles; leave it out"),
         (("league", "--level", "1"), "--level is 1.0; give a share between 0 and 1"),
         (("league", "--ties", "some"), "'some' is not one of 'half', 'davidson'"),
-        (("league", "--prior", "-1"), "prior is -1.0; it takes a number of virtual ties"),
+        (("league", "--prior", "-1"), "prior is -1.0; give a number of virtual ties"),
     ],
 )
 def test_what_cannot_be_ranked_is_an_error_on_one_line(
@@ -270,17 +273,17 @@ def test_undefeated_model_is_told_with_its_prior(command: Command) -> None:
     assert re.search(r"note +a prior was used: each model has 1 virtual tie", ran.out)
 
 
-@pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<svg"), ("a.json", b"{")])
+@pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<svg"), ("a.csv", b"chart,")])
 def test_plot_writes_the_leaderboard(
     command: Command, store: Store, name: str, begins: bytes
 ) -> None:
     ran = command("rank", "league", *HERE, "--plot", name)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.endswith(f"chart in {name}\n")
+    assert ran.out.endswith(f"chart saved to {name}\n")
     assert (command.directory / name).read_bytes().lstrip().startswith(begins)
     ran = command("rank", "league", *HERE, "--plot", "a.gif")
     assert ran.code == 2
-    assert "a.gif does not say what kind of chart it is to hold" in ran.err
+    assert "a.gif is no kind of chart" in ran.err
 
 
 def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path) -> None:
@@ -319,8 +322,10 @@ def test_a_long_leaderboard_begins_with_who_leads(command: Command) -> None:
     (command.directory / "battles.csv").write_text("\n".join(rows) + "\n")
     short = command("rank", "--battles", "battles.csv")
     told = " ".join(short.out.split())
-    assert told.startswith("m0 leads 21 models: significantly better than every other (95 % level)")
-    assert "and 6 models more: --details shows all" in told
+    assert told.startswith(  # 20 × 60 against the others, and 20 among them
+        "m0 leads 21 models: significantly better than every other (95% level, 1,220 verdicts). "
+    )
+    assert "and 6 models more; see --details" in told
     assert "standard errors" not in told
     assert len(short.out.splitlines()) <= 24
     whole = command("rank", "--battles", "battles.csv", "--details").out
@@ -332,7 +337,7 @@ def test_two_models_are_told_as_two(command: Command) -> None:
     rows = ["old,new,model_b"] * 30 + ["old,new,model_a"] * 6
     (command.directory / "battles.csv").write_text("\n".join(["model_a,model_b,winner", *rows]))
     out = command("rank", "--battles", "battles.csv").out
-    assert out.startswith("new is significantly better than old (95 % level), by 36 verdicts.\n")
+    assert out.startswith("new is significantly better than old (95% level, 36 verdicts).\n")
 
 
 def test_an_adaptive_league_of_equal_models_claims_no_order(command: Command) -> None:

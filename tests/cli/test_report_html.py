@@ -17,7 +17,7 @@ def test_report_is_written_beside_what_is_said(command: Command, store: Store) -
     ran = command("report", "first", *HERE, "--html", "out.html")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("run first  finished\n")
-    assert ran.out.endswith("\nreport in out.html, with all 7 judged pairs\n")
+    assert ran.out.endswith("\nreport saved to out.html, with all 7 judged pairs\n")
     read = Read.of(command.directory / "out.html")
     assert len(read.pairs) == 7
     assert ("html", {"lang": "en"}) in read.elements
@@ -44,11 +44,11 @@ def test_options_of_the_file_are_refused_without_it(
     finished_run(store, "first", rows_of("BA"))
     ran = command("report", "first", *HERE, *option)
     assert ran.code == 2
-    assert ran.err == f"error  {option[0]} belongs to --html; leave it out\n"
+    assert ran.err == f"error  {option[0]} requires --html; leave it out\n"
 
 
 def test_file_that_cannot_be_written_is_said_plainly(command: Command, store: Store) -> None:
     finished_run(store, "first", rows_of("BA"))
     ran = command("report", "first", *HERE, "--html", "no/such/folder/out.html")
     assert ran.code == 2
-    assert "cannot be written: no such file or directory" in ran.err
+    assert "cannot write no/such/folder/out.html: no such file or directory" in ran.err

@@ -88,9 +88,9 @@ def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: S
     arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
     first = command(*arguments, "--max-calls", "1")
     assert "at most about 1 pair, 2 calls, " in first.err
-    assert "1 pair, kept in " in first.out
+    assert "1 pair, stored in " in first.out
     assert "1 call, " in first.out
-    assert "1 judgment is left, and the same command goes on with it" in first.err
+    assert "1 judgment is left; run the same command to judge it" in first.err
     second = command(*arguments)
     assert "1 call, 1 pass reused, " in second.out
     third = command(*arguments)
@@ -165,7 +165,7 @@ def test_prompts_that_only_one_of_two_models_answered_are_counted_or_left_out(
     joined = ("--a", "old.jsonl", "--b", "new.jsonl", "-j", "baseline:longer", "--store", "s.db")
     refused = command("run", *joined)
     assert refused.code == 2
-    assert "the answer to '1' has no partner of new" in refused.err
+    assert "the answer to '1' has no counterpart from new" in refused.err
     assert "--bad-rows skip" in refused.err
     assert "--prompts common" in refused.err
     skipping = command("run", *joined, "--bad-rows", "skip", "--json")
@@ -177,7 +177,10 @@ def test_prompts_that_only_one_of_two_models_answered_are_counted_or_left_out(
     assert common.json["run"] != skipping.json["run"]
     pairs = write_lines(command.directory / "pairs.jsonl", sums(2))
     wrong = command("run", pairs.name, "--prompts", "common", "-j", "baseline:longer")
-    assert (wrong.code, "--prompts belongs to" in wrong.err) == (2, True)
+    assert (
+        wrong.code,
+        "--prompts requires --a/--b or --outputs; it does not apply to PAIRS" in wrong.err,
+    ) == (2, True)
 
 
 def test_several_models_are_compared_with_each_other_or_with_a_baseline(
@@ -309,11 +312,14 @@ def test_a_server_that_is_not_there_ends_with_code_3(command: Command, pairs: Pa
     [
         ((), "nothing to judge"),
         (("pairs.jsonl", "--a", "x"), "--b is missing"),
-        (("pairs.jsonl", "--a", "x", "--b", "y"), "not two of them"),
-        (("missing.jsonl",), "missing.jsonl cannot be read"),
+        (("pairs.jsonl", "--a", "x", "--b", "y"), "give only one of PAIRS"),
+        (("missing.jsonl",), "cannot read missing.jsonl"),
         (("pairs.jsonl", "--map", "prompt"), "FIELD=COLUMN"),
         (("pairs.jsonl", "--retry", "all"), "failed or unread"),
-        (("pairs.jsonl", "--baseline", "x"), "--baseline belongs to"),
+        (
+            ("pairs.jsonl", "--baseline", "x"),
+            "--baseline requires --a/--b or --outputs; it does not apply to PAIRS",
+        ),
         (("--a", "pairs.jsonl", "--b", "pairs.jsonl", "--baseline", "x"), "A is --a"),
         (("pairs.jsonl", "--concurrency", "0"), "--concurrency"),
         (("pairs.jsonl", "--judge", "nobody"), "nobody"),
@@ -404,7 +410,7 @@ def test_ctrl_c_finishes_what_is_in_flight_saves_and_says_how_to_go_on(
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert json.loads(out)["stoppedBy"] == "interrupt"
-    assert "Ctrl-C again leaves at once" in err.decode()
+    assert "press Ctrl-C again to quit now" in err.decode()
     asked = len(server.requests)
     kept = stored(command.directory / "store.db", "select count(*) from passes")
     assert kept == asked  # nothing that was asked for is lost
@@ -470,9 +476,9 @@ def test_until_decided_says_what_it_will_do_and_what_it_saved(
     asked = ("run", "many.jsonl", *CRITERIA, *judged_by(server.url), "--until-decided")
     ran = command(*asked)
     assert ran.code == 0
-    assert "Up to 400 prompts go out in a random order (seed 0)." in ran.err
+    assert "Up to 400 prompts are judged in random order (seed 0)." in ran.err
     assert "A is better. That saved" in ran.err
-    assert "ended: it is settled which is better" in ran.err
+    assert "ended: the winner is decided" in ran.err
     calls = len(server.requests)
     assert calls < 700
     again = command(*asked, "--json")
@@ -518,8 +524,7 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
     ).err
     ended, following = told.splitlines()[-2:]
     assert ended == (
-        "ended: the budget of pairs is asked; a larger --budget goes on with this run; "
-        "60 pairs were not asked"
+        "ended: the budget is used up; raise --budget to continue; 60 pairs were not asked"
     )
     assert following.startswith("next  evenhand rank good-vs-fair-vs-poor-")
 
@@ -527,12 +532,12 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--alpha", "0.01"), "--alpha belongs to --until-decided"),
-        (("--budget", "9"), "--budget belongs to --rank-adaptive"),
-        (("--certainty", "0.9"), "--certainty belongs to --rank-adaptive"),
-        (("--seed", "3"), "--seed belongs to --until-decided, --rank-adaptive and"),
+        (("--alpha", "0.01"), "--alpha requires --until-decided"),
+        (("--budget", "9"), "--budget requires --rank-adaptive"),
+        (("--certainty", "0.9"), "--certainty requires --rank-adaptive"),
+        (("--seed", "3"), "--seed requires --until-decided, --rank-adaptive or"),
         (("--rank-adaptive",), "--rank-adaptive needs --budget"),
-        (("--rank-adaptive", "--budget", "9", "--until-decided"), "give one of them"),
+        (("--rank-adaptive", "--budget", "9", "--until-decided"), "cannot be combined; give one"),
         (("--rank-adaptive", "--budget", "9"), "needs rows that name their two models"),
     ],
 )

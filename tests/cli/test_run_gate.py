@@ -40,9 +40,9 @@ def test_second_build_with_changed_data_is_gated_on_its_own_run(
     build = ("run", *FILES, *CRITERIA, *judge, *HERE, "--gate", "--junit", "gate.xml")
     write_sides(old="b", new="a", pairs=60)
     first = command(*build)
-    # 40 of the 60 pairs are won: Wilson's interval at 95 % is 0.54 to 0.77.
+    # 40 of the 60 pairs are won: Wilson's interval at 95% is 0.54 to 0.77.
     assert first.code == 0, first.err
-    assert "pass  new against old: win rate 0.67 (0.54 to 0.77, 95 %) is above 0.5; " in first.out
+    assert "pass  new against old: win rate 0.67 (0.54 to 0.77, 95%) is above 0.5; " in first.out
     assert of_junit("gate.xml")["failures"] == "0"
     write_sides(old="a", new="b", pairs=60)
     second = command(*build, "--json")
@@ -69,8 +69,8 @@ def test_fixed_name_refuses_changed_data_on_stderr_and_leaves_no_file_that_passe
     assert refused.code == 2
     assert refused.err == f"error  {refused.failure['message']}\n"
     assert refused.err.startswith(
-        "error  run 'release' is there already, with other data, or other criteria; leave out "
-        "--name or give another"
+        "error  run 'release' already exists with other data, or other criteria; leave out "
+        "--name or choose another"
     )
     assert not Path("gate.xml").exists()
     assert not Path("report.html").exists()
@@ -83,11 +83,14 @@ def test_run_that_a_cap_stops_does_not_pass(command: Command, start_server: Star
     write_sides(old="b", new="a")
     stopped = command(*build, "--max-calls", "30", "--min-win-rate", "0", "--json")
     assert stopped.code == 5
-    assert stopped.err.splitlines()[-1].startswith("stopped: --max-calls is reached; ")
+    assert stopped.err.splitlines()[-1].startswith(
+        "stopped: reached --max-calls; 3 judgments are left; "
+    )
     ruled = stopped.json["gate"]
     assert (ruled["ruling"], ruled["checks"], ruled["stoppedBy"]) == ("undecided", [], "max-calls")
     assert ruled["reason"] == (
-        f"run {ruled['run']} is not finished, so it is not gated; the same command continues it"
+        f"run {ruled['run']} has not finished, so the gate was not checked; run the same "
+        "command to continue"
     )
     assert of_junit("gate.xml")["errors"] == "1"
     whole = command(*build, "--min-win-rate", "0", "--assume-accuracy", "1")
@@ -123,13 +126,16 @@ def test_config_file_and_alpha_hold_for_the_gate(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--min-win-rate", "0.4"), "--min-win-rate belongs to --gate; give both, or neither"),
-        (("--max-invalid", "0.4"), "--max-invalid belongs to --gate; give both, or neither"),
-        (("--junit", "gate.xml"), "--junit belongs to --gate; give both, or neither"),
-        (("--alpha", "0.1"), "--alpha belongs to --until-decided or --gate; give both, or neither"),
-        (("--gate", "--corrected", "--ties", "wins"), "counts ties as half, not wins"),
+        (("--min-win-rate", "0.4"), "--min-win-rate requires --gate; give both, or neither"),
+        (("--max-invalid", "0.4"), "--max-invalid requires --gate; give both, or neither"),
+        (("--junit", "gate.xml"), "--junit requires --gate; give both, or neither"),
+        (("--alpha", "0.1"), "--alpha requires --until-decided or --gate; give both, or neither"),
+        (
+            ("--gate", "--corrected", "--ties", "wins"),
+            "a corrected win rate counts ties as half, not as wins",
+        ),
         (("--gate", "--min-win-rate", "1.5"), "less than or equal to 1"),
-        (("--gate", "--escalate", "openai:m"), "--gate rules on one run and --escalate makes "),
+        (("--gate", "--escalate", "openai:m"), "--gate checks one run, but --escalate makes "),
         (("--gate", "--junit", "no/folder/gate.xml"), "no such file or directory"),
     ],
 )
@@ -160,7 +166,7 @@ def test_every_option_of_a_gate_is_one_of_run_and_of_ab(command: Command) -> Non
     listed = {word for word in own.split() if word.startswith("--")} - {"--latest"}
     assert {"--min-win-rate", "--corrected", "--html"} <= listed
     for name in ("run", "ab"):
-        assert listed <= set(command(name, "--help").out.split()), name
+        assert listed <= set(command(name, "--help-all").out.split()), name
 
 
 def test_gate_leaves_devices_alone(command: Command) -> None:

@@ -151,4 +151,4 @@ def test_an_empty_file_is_told(command: Command) -> None:
     Path("empty.jsonl").write_bytes(b"")
     ran = command("run", "empty.jsonl", "-j", "baseline:longer", "--store", "store.db")
     assert ran.code == 2
-    assert "empty.jsonl holds no rows" in ran.err
+    assert "empty.jsonl has no rows" in ran.err

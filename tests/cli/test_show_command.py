@@ -42,7 +42,7 @@ def test_pair_is_shown_with_its_texts_its_verdict_and_its_passes(
         "model-1 · 100 tokens in, 20 out · $0.2500 · 1 request · 0.0 s",
         "request request-1",
         "the judge's own words:",
-        "the judge's own words, which saw A and B exchanged:",
+        "the judge's own words, which saw A and B swapped:",
     ):
         assert part in said
 
@@ -57,7 +57,7 @@ def test_unread_and_failed_passes_say_why(command: Command, judged: Store) -> No
     unread = shown(command, "q6")
     assert "Invalid no valid verdict: " in unread
     assert "first pass: unread (refusal): the judge declined: 'I cannot say.'" in unread
-    assert unread.endswith("exchanged: I cannot say.")
+    assert unread.endswith("which saw A and B swapped: I cannot say.")
     failed = shown(command, "7")
     assert "Invalid (judge) the server fell over; start it again" in failed
     assert "second pass: failed (judge): the server fell over; start it again" in failed
@@ -70,12 +70,12 @@ def test_pending_pair_and_replaced_passes_are_told(command: Command, judged: Sto
     judged.retire(run.id, {"unread"})
     waiting = shown(command, "q6")
     assert "Pending: no verdict yet" in waiting
-    assert "first pass, an earlier try that was replaced: unread (refusal)" in waiting
+    assert "first pass, an earlier attempt, replaced: unread (refusal)" in waiting
     (judge,) = judged.run_judges(run.id)
     judge_run(judged, run.id, judge.id, {row.key: Row(row.key, says("B")) for row in ROWS})
     again = shown(command, "q6")
     assert again.index("Response B is better") < again.index("second pass: B")
-    assert again.index("second pass: B") < again.index("an earlier try that was replaced")
+    assert again.index("second pass: B") < again.index("an earlier attempt, replaced")
 
 
 def test_repaired_answer_is_shown_after_what_could_not_be_read(
@@ -94,7 +94,7 @@ def test_repaired_answer_is_shown_after_what_could_not_be_read(
     store.write([NewPass(work.pair_id, judge.id, run_id, made)], [])
     said = shown(command, "m", "mended")
     assert "first pass: unread (empty): it was empty" in said
-    assert "asked again, since it was no JSON; it had said Hm, well" in said
+    assert "asked again because it was no JSON; the first answer was Hm, well" in said
 
 
 def test_options_of_a_pair_are_told(command: Command, store: Store) -> None:
@@ -109,7 +109,7 @@ def test_options_of_a_pair_are_told(command: Command, store: Store) -> None:
     make_run(store, "odd", [Row("o", says("A"), pair=pair)])
     said = shown(command, "o", "odd")
     for part in (
-        "a tie is not allowed, one order only",
+        "ties not allowed, one order only",
         "criteria tone: kind (weight 2) accuracy",
         "context They are friends.",
         "reference 42",
@@ -155,7 +155,7 @@ def test_texts_of_a_pair_cannot_act_on_a_terminal(command: Command, store: Store
     ("arguments", "complaint"),
     [
         (("first", "q9"), "run 'first' has no pair 'q9' among its 8 pairs; give an id"),
-        (("fist", "q1"), "there is no run 'fist'; did you mean first?"),
+        (("fist", "q1"), "no run 'fist'; did you mean first?"),
     ],
 )
 def test_what_is_not_there_is_one_line(

@@ -69,7 +69,7 @@ def test_choices_that_cannot_be_tried_are_refused(command: Command, tmp_path: Pa
     write_lines(tmp_path / "pairs.jsonl", labelled("ab"))
     tried = ("audit", "pairs.jsonl", "--judge", "baseline:longer", "--store", "s.db")
     for more, message in (
-        (("--choice", "metrics"), "belongs to --try-prepare"),
+        (("--choice", "metrics"), "--choice requires --try-prepare"),
         (("--try-prepare", "--choice", "none"), "prepares nothing"),
         (("--try-prepare", "--choice", "metrics", "--choice", "metrics"), "given twice"),
         (("--try-prepare", "--choice", "poetry"), "metrics, reference or analysis"),
@@ -88,22 +88,19 @@ def test_choices_that_cannot_be_tried_are_refused(command: Command, tmp_path: Pa
         for name, _ in PROCEDURES
     ],
 )
-def test_recorded_procedures_give_their_published_figures(
+def test_what_a_recorded_judge_had_written_is_stored_and_shown(
     command: Command, recorded_data: Path, judge: str
 ) -> None:
-    """With what the judge had written, which is stored and shown as it was recorded."""
-    published = dict(PROCEDURES)[judge]
     path = recorded_data / "procedures" / f"llmbar__{judge}.jsonl.gz"
     procedure = judge.partition("__")[2]
     kinds = "none" if procedure == "Vanilla" else procedure.lower().replace("_", ",")
-    for subset, figure in zip(SUBSETS, published, strict=True):
+    for subset in SUBSETS:
         pairs = recorded_data / "pairs" / f"llmbar_{subset}.jsonl"
         ran = command(
-            *("audit", str(pairs), "--judge", f"replay:{path}", "--rule", "llmbar"),
+            *("audit", str(pairs), "--judge", f"replay:{path}"),
             *("--prepare", kinds, "--name", subset, "--store", "s.db", "--json"),
         )
         assert ran.code == 0
-        assert f"{ran.json['rule']['accuracy']:.1f}" == figure
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         row = next(row for row in map(json.loads, lines) if row["id"] == "llmbar-neighbor-007")
     shown = command("show", "neighbor", "llmbar-neighbor-007", "--store", "s.db", "--json")
@@ -140,55 +137,7 @@ def test_falcon_is_told_to_prepare_nothing(command: Command, recorded_data: Path
     # 62.5 - 74.0
     assert round(100 * ran.json["tried"][1]["gain"]["value"], 1) == -11.5
     assert ran.json["tried"][1]["gain"]["high"] < 0
-    assert ran.json["sentence"] == "Prepare nothing: every choice makes the judge worse."
-
-
-@pytest.mark.recorded
-def test_ratings_of_inconsistent_pairs_are_counted_apart(
-    command: Command, recorded_data: Path
-) -> None:
-    """Against a count of our own from the files: the pairs that GPT-4 was inconsistent on, and the
-    response that it had scored higher alone."""
-    procedures = recorded_data / "procedures"
-    pairs = recorded_data / "pairs" / "llmbar_neighbor.jsonl"
-    labels = {row["id"]: row["label"] for row in map(json.loads, pairs.read_text().splitlines())}
-
-    def rows(name: str) -> list[dict[str, Any]]:
-        with gzip.open(procedures / f"llmbar__GPT-4__{name}.jsonl.gz", "rt") as lines:
-            return [row for row in map(json.loads, lines) if row["id"] in labels]
-
-    letters: dict[str, list[str]] = {}
-    for row in rows("Vanilla"):
-        letters.setdefault(row["id"], []).append(row["verdict_as_shown"])
-    wavering = {name for name, said in letters.items() if said[0] == said[1]}
-    scores = {
-        row["id"]: [float(row["rating"][key][0]) for key in ("score_1", "score_2")]
-        for row in rows("Rating")
-        if row["id"] in wavering
-    }
-    right = sum(
-        a != b and labels[name] == ("A" if a > b else "B") for name, (a, b) in scores.items()
-    )
-    ran = command(
-        *(
-            "audit",
-            str(pairs),
-            "--judge",
-            f"replay:{procedures / 'llmbar__GPT-4__Vanilla.jsonl.gz'}",
-        ),
-        *("--on-inconsistent", "rate", "--rating-samples", "1", "--name", "rated"),
-        *("--prepare-with", f"replay:{procedures / 'llmbar__GPT-4__Rating.jsonl.gz'}"),
-        *("--store", "s.db", "--json"),
-    )
-    assert ran.code == 0
-    assert ran.json["byRating"]["pairs"] == len(wavering)
-    assert ran.json["byRating"]["right"]["part"] == right
-    # The pairs stay inconsistent, in the audit and in the report.
-    assert ran.json["inconsistent"]["part"] == len(wavering)
-    (rated,) = command("report", "rated", "--store", "s.db", "--json").json["ratings"]
-    assert rated["rated"] == len(wavering)
-    assert rated["a"] + rated["b"] + rated["tie"] + rated["without"] == len(wavering)
-    assert rated["tie"] == sum(a == b for a, b in scores.values())
+    assert ran.json["sentence"] == "Prepare nothing: every option makes the judge worse."
 
 
 def test_the_prompts_of_what_is_written_can_be_seen(command: Command, tmp_path: Path) -> None:
@@ -253,7 +202,7 @@ def test_what_came_to_nothing_was_not_tried(command: Command, tmp_path: Path) ->
         *("--choice", "metrics", "--store", "s.db", "--json"),
     )
     assert (ran.json["tried"][1]["written"], ran.json["tried"][1]["unused"]) == (8, 8)
-    assert ran.json["sentence"].startswith("Not tried: 8 of 8 texts of metrics came to nothing")
+    assert ran.json["sentence"].startswith("Not tested: 8 of 8 metrics texts were unusable")
 
 
 def test_a_choice_with_a_judge_of_its_own_is_not_sent_the_others_key(

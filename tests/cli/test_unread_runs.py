@@ -62,7 +62,7 @@ def test_twenty_in_a_row_stop_it_wherever_they_come() -> None:
     stop, count = told_by(SCRIPTED, [*good, *[False] * 30])
     assert (stop.by, count) == ("judge", 60)
     assert isinstance(stop.error, JudgeUnreadable)
-    assert stop.error.message.startswith("20 answers of scripted in a row could not be read")
+    assert stop.error.message.startswith("20 answers from scripted in a row could not be read")
 
 
 def test_what_was_in_flight_together_may_come_unread_in_a_row() -> None:
@@ -106,7 +106,7 @@ def test_the_example_is_short_and_harmless_and_told_in_both_languages() -> None:
         assert message.isprintable()
         assert len(message) < 500
         assert re.search(r"无法读取，运行已停止", PageTranslator("zh")(message))
-        assert "keepGoingUnread goes on" in render(message, face="http")
+        assert "continue with keepGoingUnread" in render(message, face="http")
         assert "ticked" in PageTranslator("en", on_pages=True)(message)
         assert "勾选" in PageTranslator("zh", on_pages=True)(message)
 
@@ -124,7 +124,7 @@ def test_a_judge_that_answers_nonsense_does_not_burn_the_budget(
     arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
     ran = command(*arguments, "--concurrency", "4")
     assert ran.code == 3
-    assert "20 answers of openai:loopback in a row could not be read" in ran.err
+    assert "20 answers from openai:loopback in a row could not be read" in ran.err
     assert "talk about rain. Rain, snow, hail." in ran.err
     assert "--keep-going-unread" in ran.err
     assert "\x1b" not in ran.err
@@ -194,5 +194,5 @@ def test_a_replay_says_which_protocol_reads_what_was_not(command: Command) -> No
     ran = command(*asked)
     assert "5 answers unread; --protocol llmbar reads 4 of them" in ran.err
     named = command(*asked, "--protocol", "llmbar", "--name", "named")
-    assert "unread;" not in named.err
+    assert re.search(r"answers? unread;", named.err) is None
     assert "unread" not in command(*asked, "--limit", "1", "--name", "one").err

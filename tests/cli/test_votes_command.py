@@ -39,7 +39,7 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
         "16 votes by 2 people on 8 pairs of run first: 16 new, 0 replaced, 0 unchanged",
-        "note  1 vote on pairs that the run does not have was left out: 'moon'",
+        "note  1 vote on pairs not in the run was skipped: 'moon'",
     ]
     again = command("votes", "import", "first", file, *HERE, "--json").json
     assert (again["new"], again["replaced"], again["unchanged"]) == (0, 0, 16)
@@ -49,11 +49,11 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
     for said in (
         "votes on run first",
         "16 by 2 people on 8 of 8 pairs, skipped 0",
-        "pairs voted on by so many people: 8 by 2",
-        "A 7, B 0, ties 0, equally divided 1",
-        "the majority says what the data's own label says: 3 of 3",
-        "two people say the same: 7 of 8: 0.88 (",
-        "all people say the same: 7 of 8: 0.88 (",
+        "people per pair: 8 by 2",
+        "A 7, B 0, ties 0, split 1",
+        "majority agrees with the data's label: 3 of 3",
+        "two people agree: 7 of 8: 0.88 (",
+        "all people agree: 7 of 8: 0.88 (",
         "Krippendorff's alpha 0.00 (",
         "import 16",
         "unknown 16",
@@ -71,7 +71,7 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
 def test_no_votes_yet_says_how_to_get_some(command: Command, run_id: int) -> None:
     ran = command("votes", "first", *HERE)
     assert ran.code == 0
-    assert "none yet on 8 pairs; evenhand label asks, evenhand votes import reads" in ran.out
+    assert "none yet on 8 pairs; vote with evenhand label, or use evenhand votes import" in ran.out
 
 
 def test_a_list_of_annotators_is_imported_with_what_its_numbers_mean(
@@ -100,7 +100,7 @@ def test_bad_rows_stop_or_are_counted(command: Command, store: Store, run_id: in
     assert command(*given, "--json").json["error"]["kind"] == "data"
     ran = command(*given, "--bad-rows", "skip")
     assert ran.code == 0
-    assert "1 row that was no vote, skipped" in ran.out
+    assert "note  1 row skipped as invalid" in ran.out
     assert "row 3: the verdict is" in ran.out
     assert stored(store, run_id) == [("q1", "Ann", "A")]
 
@@ -108,12 +108,12 @@ def test_bad_rows_stop_or_are_counted(command: Command, store: Store, run_id: in
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("votes",), "no run is named; give one, as in evenhand votes RUN"),
-        (("votes", "frist", *HERE), "there is no run 'frist'; did you mean first?"),
-        (("votes", "import", "first", "none.csv", *HERE), "none.csv cannot be read"),
+        (("votes",), "no run given; name one, as in evenhand votes RUN"),
+        (("votes", "frist", *HERE), "no run 'frist'; did you mean first?"),
+        (("votes", "import", "first", "none.csv", *HERE), "cannot read none.csv"),
         (("votes", "import", "first", "x", "--value", "A", *HERE), "--value 'A' is not SPELLING="),
         (("votes", "import", "first", "x", "--who", " ", *HERE), "--who is empty; give a name"),
-        (("votes", "export", "first", "v.txt", *HERE), "v.txt does not say what it is to hold"),
+        (("votes", "export", "first", "v.txt", *HERE), "cannot tell the format of"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -131,7 +131,7 @@ def test_votes_are_exported_to_a_file_or_standard_output(
     own = store.run_items(run_id)[0].pair_id
     store.add_votes([NewVote(own, "Ann", "B", "terminal", "random")])
     ran = command("votes", "export", "first", "out.csv", *HERE)
-    assert (ran.code, ran.out) == (0, "1 vote in out.csv\n")
+    assert (ran.code, ran.out) == (0, "1 vote saved to out.csv\n")
     assert command("votes", "export", "first", "out.csv", *HERE).code == 2
     assert command("votes", "export", "first", "out.csv", "--force", *HERE).code == 0
     row = json.loads(command("votes", "export", "first", "-", *HERE).out)
@@ -167,11 +167,11 @@ def test_a_run_is_deleted_with_its_votes_only_where_that_is_asked_for(
     store.add_votes([NewVote(own, "Ann", "B")])
     ran = command("runs", "delete", "first", "--yes", *HERE)
     assert ran.code == 0
-    assert "people's votes on it (1) are kept, with the texts of their pairs" in ran.out
+    assert "its votes (1) are kept, with the texts of their pairs" in ran.out
     again = make_run(store, "again", [Row("q1", says("A"))])
     assert stored(store, again) == [("q1", "Ann", "B")]
     ran = command("runs", "delete", "again", "--yes", "--with-votes", *HERE)
-    assert "people's votes on it (1) are deleted too" in ran.out
+    assert "its votes (1) are deleted too" in ran.out
     last = make_run(store, "last", [Row("q1", says("A"))])
     assert stored(store, last) == []
 

@@ -105,13 +105,13 @@ def test_other_names_are_mapped(tmp_path: Path) -> None:
         ({"winner": None}, "no winner and no preference"),
         ({"winner": 1.5}, "the preference is the number 1.5"),
         ({"winner": "nan"}, "the preference is the text 'nan'"),
-        ({"model_a": ""}, "model_a takes the name of a model, not the text ''"),
-        ({"model_a": None}, "model_a takes the name of a model, not null"),
+        ({"model_a": ""}, "model_a must be a model name, not the text ''"),
+        ({"model_a": None}, "model_a must be a model name, not null"),
         ({"model_b": "x"}, "'x' is compared with itself"),
-        ({"weight": -1}, "weight takes a number of at least 0, not the number -1"),
-        ({"weight": "NaN"}, "weight takes a number of at least 0"),
-        ({"prompt": ["p"]}, "prompt takes a text or a number, not a list"),
-        ({"tags": [1]}, "tags takes a list of texts"),
+        ({"weight": -1}, "weight must be a number of at least 0, not the number -1"),
+        ({"weight": "NaN"}, "weight must be a number of at least 0"),
+        ({"prompt": ["p"]}, "prompt must be text or a number, not a list"),
+        ({"tags": [1]}, "tags must be a list of texts"),
         ({"winner": {}}, "the winner is an object"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_row_that_is_no_battle_is_told_with_its_number(
 def test_a_name_that_is_also_a_side_is_not_guessed(tmp_path: Path) -> None:
     rows = [{"model_a": "B", "model_b": "A", "winner": "A"}]
     battles = read_battles(write(tmp_path / "b.jsonl", rows))
-    assert battles.bad_rows[0].reason.startswith("the winner 'A' could mean a side")
+    assert battles.bad_rows[0].reason.startswith("the winner 'A' could be a side")
 
 
 def test_a_listener_may_stop_the_reading(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_table_without_a_winner_is_refused_whole(tmp_path: Path) -> None:
 def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.csv"
     path.write_text("model_a,model_b,winner\n")
-    with pytest.raises(DataError, match="holds no rows"):
+    with pytest.raises(DataError, match="has no rows"):
         read_battles(path)
 
 

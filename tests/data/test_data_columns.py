@@ -79,8 +79,8 @@ def test_a_map_to_an_absent_column_names_those_there() -> None:
     reading = ReadOptions(columns={"prompt": "Task"}, criteria=READING.criteria)
     reason = reason_of(PLAIN, reading)
     assert reason == (
-        "prompt is mapped to the column 'Task', which is not there; "
-        "the columns are prompt, response_a, response_b"
+        "prompt is mapped to the column 'Task', which does not exist; the columns are "
+        "prompt, response_a, response_b"
     )
 
 
@@ -105,8 +105,8 @@ def test_a_table_without_a_column_is_refused_as_a_whole(read: Read) -> None:
 def test_two_columns_that_differ_are_an_error_with_both_names() -> None:
     reason = reason_of({**PLAIN, "question": "q"})
     assert reason == (
-        "prompt and question both fit prompt and differ; "
-        "say which with map prompt=prompt or map prompt=question"
+        "prompt and question both match prompt and differ; choose with map prompt=prompt or "
+        "map prompt=question"
     )
     reading = ReadOptions(columns={"prompt": "question"}, criteria=READING.criteria)
     assert record_of({**PLAIN, "question": "q"}, reading).pair.prompt == "q"
@@ -157,7 +157,7 @@ def test_numbers_of_a_data_frame_are_references_without_their_type() -> None:
 
 def test_a_gap_in_a_column_of_numbers_is_no_reference() -> None:
     assert record_of({**PLAIN, "reference": float("nan")}).pair.reference is None
-    assert "reference takes a string" in reason_of({**PLAIN, "reference": True})
+    assert "reference must be a string" in reason_of({**PLAIN, "reference": True})
 
 
 def test_a_chosen_response_is_a_and_labelled() -> None:
@@ -198,7 +198,7 @@ def test_labels_are_read_in_their_usual_spellings(value: str | None, expected: s
 )
 def test_an_unknown_label_is_a_bad_row(value: object) -> None:
     reason = reason_of({**PLAIN, "label": value})
-    assert "it takes A, B or TIE" in reason
+    assert "use A, B or TIE" in reason
     off = ReadOptions(columns={"label": ""}, criteria=READING.criteria)
     assert record_of({**PLAIN, "label": value}, off).label is None
 
@@ -224,12 +224,12 @@ def test_numbers_are_labels_where_responses_are_numbered(value: object, expected
 )
 @pytest.mark.parametrize("field", ["prompt", "response_a", "response_b"])
 def test_what_is_no_text_is_never_made_one(field: str, value: object, kind: str) -> None:
-    assert reason_of({**PLAIN, field: value}) == f"{field} takes a string, not {kind}"
+    assert reason_of({**PLAIN, field: value}) == f"{field} must be a string, not {kind}"
 
 
 def test_a_wrong_value_is_named_by_its_column_too() -> None:
     row = {"question": "p", "answer_a": "a", "answer_b": None}
-    assert reason_of(row) == "response_b (column answer_b) takes a string, not null"
+    assert reason_of(row) == "response_b (column answer_b) must be a string, not null"
 
 
 def test_an_empty_response_is_a_response() -> None:
@@ -244,7 +244,7 @@ def test_ids_may_be_numbers(value: object, key: str) -> None:
 
 @pytest.mark.parametrize("value", [1.5, True, ["x"], 10**50])
 def test_other_ids_are_refused(value: object) -> None:
-    assert reason_of({**PLAIN, "id": value}).startswith("id takes a text or a whole number, not ")
+    assert reason_of({**PLAIN, "id": value}).startswith("id must be text or a whole number, not ")
 
 
 def test_optional_fields_are_carried_over() -> None:
@@ -287,8 +287,8 @@ def test_a_row_without_criteria_takes_those_of_the_command_or_is_bad() -> None:
 
 
 def test_wrong_criteria_are_named() -> None:
-    assert "criteria takes a list" in reason_of({**PLAIN, "criteria": "accuracy"})
-    assert "names 'Tone' twice" in reason_of({**PLAIN, "criteria": ["tone", "Tone"]})
+    assert "criteria must be a list" in reason_of({**PLAIN, "criteria": "accuracy"})
+    assert "criteria repeats 'Tone'" in reason_of({**PLAIN, "criteria": ["tone", "Tone"]})
 
 
 def test_a_table_spells_lists_and_switches_as_text(read: Read) -> None:
@@ -315,7 +315,7 @@ def test_a_wrong_cell_is_a_bad_row(read: Read) -> None:
     rows = read("x.csv", header + 'p,a,b,"[""x",\np,a,b,,perhaps\np,a,b,,yes\n')
     assert [type(row) for row in rows] == [BadRow, BadRow, Record]
     assert isinstance(rows[1], BadRow)
-    assert rows[1].reason == "allow_tie takes true or false, not the string 'perhaps'"
+    assert rows[1].reason == "allow_tie must be true or false, not the string 'perhaps'"
 
 
 def test_half_a_surrogate_pair_is_a_bad_row_wherever_it_stands(write: Write) -> None:

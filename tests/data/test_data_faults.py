@@ -54,7 +54,7 @@ def drained(rows: Iterator[Record | BadRow]) -> Drained:
 )
 @pytest.mark.parametrize("content", [b"", b"\n \r\n\n", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_an_error(read: Read, name: str, content: bytes) -> None:
-    fact = "cut or damaged" if name == "x.parquet" else "holds no rows"
+    fact = "truncated or damaged" if name == "x.parquet" else "has no rows"
     with pytest.raises(DataError, match=fact):
         read(name, content)
 
@@ -69,13 +69,13 @@ def test_an_empty_file_is_an_error(read: Read, name: str, content: bytes) -> Non
     ],
 )
 def test_a_file_without_rows_is_an_error(read: Read, name: str, content: str | bytes) -> None:
-    with pytest.raises(DataError, match="holds no rows"):
+    with pytest.raises(DataError, match="has no rows"):
         read(name, content)
 
 
 def test_an_absent_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.jsonl", tmp_path):
-        with pytest.raises(DataError, match=f"{path} cannot be read: .*; check the path"):
+        with pytest.raises(DataError, match=f"cannot read {path}: .*; check the path"):
             list(read_pairs([path], READING))
 
 
@@ -97,7 +97,7 @@ def test_reading_goes_on_after_a_bad_line(read: Read) -> None:
 def test_a_bad_row_says_where_and_why(read: Read) -> None:
     [bad] = read("x.jsonl", '{"prompt": "p", "response_a": null, "response_b": ""}\n')
     assert isinstance(bad, BadRow)
-    assert bad.message.endswith("x.jsonl, row 1: response_a takes a string, not null")
+    assert bad.message.endswith("x.jsonl, row 1: response_a must be a string, not null")
 
 
 def test_nan_in_a_column_that_is_not_used_does_no_harm(read: Read) -> None:
@@ -135,8 +135,8 @@ def test_utf_16_is_named(read: Read) -> None:
 def test_a_row_with_too_many_or_too_few_cells_is_bad(read: Read) -> None:
     rows = read("x.csv", "prompt,response_a,response_b\np,a\np,a,b,c\np,a,b\n")
     assert [row.reason for row in rows if isinstance(row, BadRow)] == [
-        "the row is cut: it has 2 cells, the header 3; write the row anew",
-        "the row has 4 cells, the header 3; quote cells that hold the delimiter",
+        "the row is truncated: it has 2 cells, the header 3; write the row again",
+        "the row has 4 cells, the header 3; quote cells that contain the delimiter",
     ]
     assert isinstance(rows[2], Record)
 
@@ -153,7 +153,7 @@ def test_a_column_that_stands_twice_is_an_error(read: Read) -> None:
 
 def test_a_file_of_another_kind_is_refused(read: Read) -> None:
     for name, content in (("x.md", "# Title"), ("x.json", "prompt"), ("x.bin", b"\0,\1")):
-        with pytest.raises(DataError, match="is none of JSON lines, JSON, CSV, TSV and Parquet"):
+        with pytest.raises(DataError, match="is not JSON Lines, JSON, CSV, TSV or Parquet"):
             read(name, content)
 
 
@@ -193,7 +193,7 @@ def test_json_lines_cut_at_any_byte_lose_one_row_at_most(write: Write) -> None:
         assert error is None
         on_the_edge = cut in ends or cut - 1 in ends
         assert len(bad) == (0 if on_the_edge else 1)
-        assert all("cut" in row.reason or "UTF-8" in row.reason for row in bad)
+        assert all("truncated" in row.reason or "UTF-8" in row.reason for row in bad)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_json_cut_at_any_byte_delivers_what_is_whole(
         assert len(records) == complete(cut - 1, ends)
         assert bad == []
         assert error is not None
-        assert f"is cut {'after row' if records else 'before its first row'}" in error.message
+        assert f"is truncated {'after row' if records else 'before the first row'}" in error.message
 
 
 def test_a_table_cut_at_any_byte_delivers_what_is_whole(write: Write) -> None:
@@ -223,7 +223,7 @@ def test_a_table_cut_at_any_byte_delivers_what_is_whole(write: Write) -> None:
         empty_at_the_end = whole[:cut].endswith(b'",') and whole[cut : cut + 4] == b'"b"\r'
         assert (len(records), error) == (complete(cut, ends) + empty_at_the_end, None)
         inside = not empty_at_the_end and not any(end <= cut <= end + 2 for end in ends)
-        assert [("cut" in row.reason) for row in bad] == ([True] if inside else [])
+        assert [("truncated" in row.reason) for row in bad] == ([True] if inside else [])
 
 
 def test_gzip_cut_at_any_byte_delivers_what_was_unpacked(write: Write) -> None:
@@ -239,7 +239,7 @@ def test_gzip_cut_at_any_byte_delivers_what_was_unpacked(write: Write) -> None:
             assert error is None
         else:
             assert error is not None
-            assert "is cut" in error.message or "is damaged" in error.message
+            assert "is truncated" in error.message or "is damaged" in error.message
 
 
 def test_parquet_cut_at_any_byte_is_an_error(write: Write) -> None:
@@ -251,7 +251,7 @@ def test_parquet_cut_at_any_byte_is_an_error(write: Write) -> None:
         records, bad, error = drain(write("x.parquet", whole[:cut]))
         assert (records, bad) == ([], [])
         assert error is not None
-        assert "is cut or damaged before its first row" in error.message
+        assert "is truncated or damaged before the first row" in error.message
 
 
 NAMES = ["x", "x.jsonl", "x.json", "x.csv", "x.tsv", "x.parquet", "x.gz"]

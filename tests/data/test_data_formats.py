@@ -187,7 +187,7 @@ def test_python_pairs_are_read_like_rows() -> None:
 def test_no_python_pairs_are_an_error() -> None:
     with (
         closing(given_pairs([], READING)) as pairs,
-        pytest.raises(DataError, match="pairs holds no rows"),
+        pytest.raises(DataError, match="pairs has no rows"),
     ):
         list(pairs.records())
 

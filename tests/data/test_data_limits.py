@@ -117,7 +117,7 @@ def test_a_header_has_a_limit_of_columns_and_none_stands_twice(bounded: Any) -> 
     with pytest.raises(DataError, match="two columns named 'c89999'; rename one"):
         list(bounded("x.csv", wide + b",c89999\n", ReadLimits()))
     more = ",".join(f"c{place}" for place in range(100_001)).encode()
-    with pytest.raises(DataError, match="has 100,001 columns; give a table of 100,000 at most"):
+    with pytest.raises(DataError, match="has 100,001 columns; at most 100,000 are allowed"):
         list(bounded("x.csv", more + b"\n", ReadLimits()))
 
 
@@ -161,7 +161,7 @@ def test_marks_inside_a_string_are_no_values() -> None:
     ],
 )
 def test_a_key_that_stands_twice_is_named(text: bytes, key: str) -> None:
-    with pytest.raises(RepeatedKey, match=f"the key '{key}' stands twice in one object"):
+    with pytest.raises(RepeatedKey, match=f"the key '{key}' appears twice in one object"):
         load_json(text, most_values=1000)
 
 
@@ -182,7 +182,7 @@ def test_a_row_with_a_key_twice_is_a_bad_row(bounded: Any) -> None:
     twice = ROW.replace(b'"prompt":"p"', b'"prompt":"p","prompt":"q"')
     for name, content in (("x.jsonl", twice), ("x.json", b"[" + twice + b"]")):
         (row,) = bounded(name, content)
-        assert row.reason == "the key 'prompt' stands twice in one object; keep one of them"
+        assert row.reason == "the key 'prompt' appears twice in one object; keep one"
     # The first thousand rows of a local file are searched, each.
     *_, row = bounded("x.jsonl", ROW * 999 + twice, ReadLimits())
     assert isinstance(row, BadRow)
@@ -192,7 +192,7 @@ def test_a_dictionary_of_parquet_is_not_written_out_for_many_rows(bounded: Any) 
     long = references("x" * 2000, 500)
     content = parquet({"prompt": long, "response_a": long, "response_b": long})
     # A dictionary counts three times: 3 columns of 3 times 2,004 bytes are more than 8,192.
-    with pytest.raises(DataError, match="of the columns that are read have 12,024 bytes, of 8,192"):
+    with pytest.raises(DataError, match=r"of the columns read have 12,024 bytes \(limit 8,192"):
         list(bounded("x.parquet", content))
     rows = list(bounded("x.parquet", content, ReadLimits(row_bytes=4096, page_bytes=20_000)))
     assert len(rows) == 500
@@ -208,7 +208,13 @@ def test_a_page_of_parquet_that_unpacks_to_too_much_is_refused(bounded: Any) -> 
         {"prompt": column, "response_a": column, "response_b": column}, use_dictionary=False
     )
     # Its text, four bytes for its length, and six that say that it is not null.
-    with pytest.raises(DataError, match=r"a page has 9,010 bytes, of 8,192 at most; write it with"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"a page has 9,010 bytes \(limit 8,192\); write it "
+            r"with"
+        ),
+    ):
         list(bounded("x.parquet", content))
 
 
@@ -234,7 +240,7 @@ def test_delta_encoded_parquet_is_refused_where_the_limits_say_so(bounded: Any) 
         column_encoding="DELTA_BYTE_ARRAY",
     )
     with pytest.raises(
-        DataError, match="delta-encoded, whose size cannot be known; write it plain"
+        DataError, match="delta-encoded, so its size is unknown; write it with plain encoding"
     ):
         list(bounded("x.parquet", content))
     (row,) = bounded("x.parquet", content, ReadLimits())
@@ -246,7 +252,7 @@ def test_a_parquet_column_that_stands_twice_is_an_error(bounded: Any) -> None:
     table = pyarrow.table([["p"], ["a"], ["b"], ["q"]], names=names)
     out = io.BytesIO()
     pyarrow.parquet.write_table(table, out)
-    with pytest.raises(DataError, match="two columns named 'prompt'; rename one of them"):
+    with pytest.raises(DataError, match="two columns named 'prompt'; rename one"):
         list(bounded("x.parquet", out.getvalue()))
 
 
@@ -261,11 +267,11 @@ def deep_schema(levels: int) -> bytes:
 
 
 def test_a_schema_of_parquet_that_is_nested_too_deeply_is_refused(bounded: Any) -> None:
-    with pytest.raises(DataError, match="its schema is nested deeper than 32 levels"):
+    with pytest.raises(DataError, match="its schema is nested more than 32 levels"):
         list(bounded("x.parquet", deep_schema(90_000), ReadLimits()))
-    with pytest.raises(DataError, match="its schema has 120,001 columns, of 100,000 at most"):
+    with pytest.raises(DataError, match=r"its schema has 120,001 columns \(limit 100,000\)"):
         list(bounded("x.parquet", deep_schema(120_000), ReadLimits()))
-    with pytest.raises(DataError, match=r"its footer has .* bytes, of 65,536 at most"):
+    with pytest.raises(DataError, match=r"its footer has .* bytes \(limit 65,536\)"):
         list(bounded("x.parquet", deep_schema(90_000)))
 
 
@@ -273,8 +279,8 @@ def test_many_tags_and_criteria_are_refused_before_they_are_made(bounded: Any) -
     tags = ROW.replace(b"{", b'{"tags":"' + b"t;" * 10_000 + b'",', 1)
     criteria = ROW.replace(b"{", b'{"criteria":[' + b'"c",' * 1000 + b'"d"],', 1)
     first, second = bounded("x.jsonl", tags + criteria, ReadLimits())
-    assert first.reason == "tags has 10,001; give 10,000 at most"
-    assert second.reason == "criteria has 1,001; give 1,000 at most"
+    assert first.reason == "tags has 10,001 entries; give at most 10,000"
+    assert second.reason == "criteria has 1,001 entries; give at most 1,000"
 
 
 @pytest.mark.parametrize(
@@ -291,7 +297,7 @@ def test_the_environment_raises_the_limit(
 @pytest.mark.parametrize("given", ["much", "-1", "12", "1.5GB", "9" * 40])
 def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv(VARIABLE, given)
-    with pytest.raises(SettingsError, match=r"EVENHAND_MAX_ROW is .*; it takes a size from 1KB"):
+    with pytest.raises(SettingsError, match=r"EVENHAND_MAX_ROW is .*; give a size of at least 1KB"):
         default_limits()
 
 
@@ -308,7 +314,7 @@ def test_gzip_may_become_a_hundred_times_its_size_and_something_to_spare(bounded
     bomb = gzip.compress(ROW * 20_000)
     most = 10_000 + 100 * len(bomb)
     assert most < 49 * 20_000
-    with pytest.raises(TooLarge, match=f"{len(bomb):,} bytes and holds more than {most:,}"):
+    with pytest.raises(TooLarge, match=f"{len(bomb):,} bytes and unpacks to more than {most:,}"):
         list(bounded("x.jsonl.gz", bomb, PACKED))
     assert len(list(bounded("x.jsonl", ROW * 20_000, PACKED))) == 20_000  # it is what it is
 
@@ -320,7 +326,7 @@ def test_parquet_has_the_same_budget(bounded: Any) -> None:
     content = parquet({"prompt": ["p" * 100_000] * rows, **texts})
     most = 10_000 + 100 * len(content)
     assert most < 100_000 * rows
-    with pytest.raises(TooLarge, match=f"more than {most:,} when unpacked"):
+    with pytest.raises(TooLarge, match=f"unpacks to more than {most:,};"):
         list(bounded("x.parquet", content, PACKED))
     assert len(list(bounded("x.parquet", content, ReadLimits()))) == rows
 
@@ -336,7 +342,7 @@ def test_parquet_has_the_same_budget(bounded: Any) -> None:
 def test_a_file_of_mostly_no_objects_is_not_read_to_its_end(
     bounded: Any, name: str, content: bytes
 ) -> None:
-    with pytest.raises(DataError, match="most of the rows are no objects"):
+    with pytest.raises(DataError, match="most rows are not objects"):
         list(bounded(name, content, ReadLimits()))
 
 
@@ -399,6 +405,6 @@ def test_a_text_of_600_mb_never_takes_a_process_beyond_380_mb(
 def test_a_file_of_blank_lines_is_given_up_and_a_few_between_rows_are_not(
     bounded: Any, name: str, begin: bytes, row: bytes
 ) -> None:
-    with pytest.raises(DataError, match="most of the lines are blank"):
+    with pytest.raises(DataError, match="most lines are blank"):
         list(bounded(name, begin + row * 3 + b"\n" * 10_100 + row))
     assert len(list(bounded(name, begin + (row + b"\n" * 4) * 5_000))) == 5_000

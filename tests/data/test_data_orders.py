@@ -64,7 +64,13 @@ def test_identical_responses_are_asked_in_both_orders() -> None:
 
 
 def test_a_share_beyond_all_and_orders_that_are_given_twice_are_refused() -> None:
-    with pytest.raises(InputError, match=r"share of pairs asked in both orders is 1\.5; give one"):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"the share of pairs judged in both orders is 1\.5; "
+            r"give a number"
+        ),
+    ):
         OrderDraw(0, 1.5)
-    with pytest.raises(InputError, match="orders and swap_positions were both given"):
+    with pytest.raises(InputError, match="orders and swap_positions both decide"):
         ReadOptions(orders=OrderDraw(), swap_positions=False)

@@ -91,7 +91,7 @@ def test_an_unknown_baseline_names_the_models(join: Join) -> None:
 
 
 def test_one_file_is_no_comparison(join: Join) -> None:
-    with pytest.raises(DataError, match="1 file of model outputs is no comparison"):
+    with pytest.raises(DataError, match="1 file of model outputs cannot be compared"):
         join({"a": plain("a", "1")})
 
 
@@ -143,8 +143,8 @@ def test_two_models_in_one_file_are_a_bad_row(join: Join) -> None:
     rows = [{"id": one, "prompt": "p", "output": "o", "model": f"m{one}"} for one in (1, 2)]
     found = reasons(join({"a": rows, "b": rows[:1]}))
     assert found == [
-        "a.jsonl 2: the answer is of 'm2', the rows before of 'm1'; "
-        "give each model a file of its own"
+        "a.jsonl 2: the answer is from 'm2', the rows before from 'm1'; give each model its "
+        "own file"
     ]
 
 
@@ -156,10 +156,10 @@ def test_what_cannot_be_joined_is_named(join: Join) -> None:
         reason.replace(reason[reason.find("/") : reason.rfind("/") + 1], "")
         for reason in reasons(rows)
     ] == [
-        "b.jsonl 1: the answer to '1' has another prompt than in a.jsonl, row 1; correct one",
-        "b.jsonl 3: the answer to '2' stands twice, first in row 2; keep one",
-        "a.jsonl 3: the answer to '3' has no partner of b",
-        "b.jsonl 4: the answer to '4' has no partner of a",
+        "b.jsonl 1: the answer to '1' has a different prompt in a.jsonl, row 1; correct one",
+        "b.jsonl 3: the answer to '2' appears twice, first in row 2; keep one",
+        "a.jsonl 3: the answer to '3' has no counterpart from b",
+        "b.jsonl 4: the answer to '4' has no counterpart from a",
     ]
 
 
@@ -172,8 +172,8 @@ def test_every_pair_that_a_prompt_lacks_is_told_by_its_side(join: Join) -> None:
     rows = join({"a": plain("a", "13"), "b": plain("b", "13"), "c": plain("c", "23")})
     assert keys(rows) == ["1:a:b", "3:a:b", "3:a:c", "3:b:c"]
     assert [row.rpartition("answer ")[2] for row in reasons(rows)] == [
-        "to '1' has no partner of c",
-        "to '2' has no partner of a, b",
+        "to '1' has no counterpart from c",
+        "to '2' has no counterpart from a, b",
     ]
     assert lost(rows) == [("a", "c", "A"), ("b", "c", "A"), ("a", "c", "B"), ("b", "c", "B")]
 
@@ -259,14 +259,14 @@ def test_a_missing_turn_has_no_partner(join: Join) -> None:
     questions = [{"question_id": 81, "category": "x", "turns": ["q", "r"]}]
     rows = join({"a": mt_bench("v", ["1", "2"]), "b": mt_bench("w", ["1"])}, questions=questions)
     assert keys(rows) == ["81:1"]
-    assert reasons(rows) == ["a.jsonl 1: the answer to '81', turn 2, has no partner of w"]
+    assert reasons(rows) == [("a.jsonl 1: the answer to '81', turn 2, has no counterpart from w")]
 
 
 def test_answers_without_their_questions_say_so(join: Join) -> None:
     rows = join({"a": mt_bench("v", ["1"]), "b": mt_bench("w", ["1"])})
     assert reasons(rows) == [
-        "a.jsonl 1: the answer to '81' has no prompt; give the file of questions, with their ids, "
-        "as questions FILE"
+        "a.jsonl 1: the answer to '81' has no prompt; give the questions file, with ids, as "
+        "questions FILE"
     ]
 
 

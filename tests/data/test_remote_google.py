@@ -31,7 +31,7 @@ def test_a_changed_object_has_another_digest(google: GoogleBucket) -> None:
 
 
 def test_what_is_absent_or_denied_is_said_in_a_line(google: GoogleBucket) -> None:
-    with pytest.raises(DataError, match=r"gs://anonymous@bucket/absent.jsonl is not there"):
+    with pytest.raises(DataError, match=r"gs://anonymous@bucket/absent.jsonl does not exist"):
         open_source(google.url("absent.jsonl"))
     google.deny()
     with pytest.raises(DataError) as raised:

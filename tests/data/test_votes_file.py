@@ -72,7 +72,9 @@ def test_columns_of_other_names_are_mapped_and_one_person_may_have_voted_all(
     with pytest.raises(DataError, match=r"no column for pair .*name it with map pair=COLUMN"):
         read(path)
     mapped = {"pair": "task", "verdict": "better"}
-    with pytest.raises(DataError, match=r"no column for who .*or all votes' person with who"):
+    with pytest.raises(
+        DataError, match=r"no column for who .*or name one person for all votes with who"
+    ):
         read(path, columns=mapped)
     assert told(read(path, columns=mapped, who="Ann")) == [("x", "Ann", "A"), ("y", "Ann", "B")]
     path.write_text("pair,who\nx,Ann\n")
@@ -117,8 +119,7 @@ def test_people_in_a_list_are_told_by_their_place(tmp_path: Path) -> None:
     # 0 is a tie to some and the first response to others: nothing is guessed.
     first, second = reasons(read(path))
     assert first == (
-        "the verdict is the number 2; give A, B, TIE or skipped, or say what it means, "
-        "e.g. value 2=A"
+        "the verdict is the number 2; give A, B, TIE or skipped, or map it, e.g. value 2=A"
     )
     assert "the number 1" in second
 
@@ -155,8 +156,8 @@ def test_a_models_name_stands_for_its_side(tmp_path: Path) -> None:
     found = list(read_votes(path, models=lambda pair: ("old model", "new model")))
     assert told(found) == [("x", "Ann", "B")]
     assert reasons(read(path)) == [
-        "the verdict is the text 'new model'; give A, B, TIE or skipped, or say what it means, "
-        "e.g. value new model=A"
+        "the verdict is the text 'new model'; give A, B, TIE or skipped, or map it, e.g. "
+        "value new model=A"
     ]
 
 
@@ -170,17 +171,20 @@ def test_a_models_name_stands_for_its_side(tmp_path: Path) -> None:
         ({"pair": "x", "who": "Ann", "verdict": ""}, "the row has no verdict"),
         ({"pair": "x", "who": "Ann", "verdict": "C"}, "the verdict is the text 'C'"),
         ({"pair": "x", "who": "Ann", "verdict": True}, "the verdict is true"),
-        ({"pair": "x", "who": ["Ann"], "verdict": "A"}, "who takes a name or a number, not a list"),
-        ({"pair": [], "who": "Ann", "verdict": "A"}, "id takes a text or a whole number"),
+        (
+            {"pair": "x", "who": ["Ann"], "verdict": "A"},
+            "who must be a name or a number, not a list",
+        ),
+        ({"pair": [], "who": "Ann", "verdict": "A"}, "id must be text or a whole number"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "chance": 0}, "chance is the number 0"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "chance": 1.1}, "chance is the number 1.1"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "draw": "lots"}, "draw is the text 'lots'"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "origin": 1}, "origin is the number 1"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "at": "noon"}, "at is the text 'noon'"),
         ({"pair": "x", "who": "Ann", "verdict": "A", "at": 1e300}, "at is the number 1e+300"),
-        ({"pair": "x", "who": "Ann", "votes": ["A"]}, "names a person and has a list of votes"),
-        ({"pair": "x", "votes": "A"}, "votes takes a list or an object of verdicts"),
-        ({"pair": "x", "votes": [{"verdict": "A"}]}, "a vote of the list names nobody"),
+        ({"pair": "x", "who": "Ann", "votes": ["A"]}, "has both a person and a list of votes"),
+        ({"pair": "x", "votes": "A"}, "votes must be a list or an object of verdicts"),
+        ({"pair": "x", "votes": [{"verdict": "A"}]}, "a vote in the list has no name"),
         ({"pair": "x", "votes": ["A", "C"]}, "the verdict is the text 'C'"),
         ({"pair": "x", "who": "\ud800", "verdict": "A"}, ""),
     ],
@@ -205,7 +209,7 @@ def test_a_cut_line_is_a_bad_row_and_an_empty_file_an_error(tmp_path: Path) -> N
     assert isinstance(bad, BadRow)
     assert isinstance(good, VoteRow)
     path.write_text("")
-    with pytest.raises(DataError, match="holds no rows"):
+    with pytest.raises(DataError, match="has no rows"):
         read(path)
 
 

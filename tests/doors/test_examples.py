@@ -160,7 +160,7 @@ def test_ai_sdk_calls_the_tool_over_both_transports(
 ) -> None:
     script, said = {
         "win": (knows_56, "winner: B, confidence: 0.9"),
-        "inconsistent": (takes_the_first, "undecided: the judge changed its mind with the order"),
+        "inconsistent": (takes_the_first, "undecided: the verdict flipped with the order"),
         "failure": (refuses, "no verdict (judge_authentication): "),
     }[outcome]
     door.judge.script = script

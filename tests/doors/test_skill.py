@@ -187,5 +187,5 @@ def test_users_folders_are_in_the_home_directory(
 
 
 def test_unknown_agent_is_named_with_those_that_are_known() -> None:
-    with pytest.raises(InputError, match=r"'vim'; take one of agents, claude"):
+    with pytest.raises(InputError, match=r"'vim'; use one of agents, claude"):
         skill_folders(["vim"])

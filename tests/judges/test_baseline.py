@@ -50,7 +50,7 @@ def test_equal_responses_tie_where_ties_are_allowed_and_are_no_coin_where_not(
     refused = ask(which, a_pair("same", "same", allow_tie=False), order)
     assert (refused.text, refused.verdict_as_shown, refused.finish) == ("", None, "refusal")
     said = "equally long" if which == "longer" else "identical"
-    assert refused.refusal == f"the responses are {said}, and a tie is not allowed"
+    assert refused.refusal == f"the responses are {said}, but ties are not allowed"
 
 
 @given(texts, texts, texts, st.integers(), st.integers(1, 5), st.booleans())

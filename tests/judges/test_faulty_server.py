@@ -119,7 +119,7 @@ async def test_nobody_listening_is_unreachable() -> None:
     error = await error_from(f"http://127.0.0.1:{free_port()}/v1")
     assert type(error) is JudgeUnreachable
     assert error.retryable
-    assert "check that the server runs" in error.message
+    assert "check that the server is running" in error.message
 
 
 @pytest.mark.parametrize("host", ["judge.invalid", "a..b"])
@@ -283,7 +283,7 @@ async def test_an_unknown_path_or_model_asks_for_both_to_be_checked(
 ) -> None:
     error = await error_of(start_server, error_reply(404, "model 'm' not found"))
     assert type(error) is JudgeRejected
-    assert "the model's name 'm'" in error.message
+    assert "check the model name 'm', and whether the base URL" in error.message
     assert "should end in /v1" in error.message
 
 
@@ -427,7 +427,7 @@ async def test_closing_while_asking_ends_the_question(
     asking = asyncio.create_task(judge.ask(CALL))
     await asyncio.to_thread(server.wait_until, lambda: len(server.requests) == 1)
     await judge.close()
-    with pytest.raises(JudgeError, match="was closed while") as caught:
+    with pytest.raises(JudgeError, match="was closed during the request") as caught:
         await asking
     assert not caught.value.retryable
     assert await asyncio.to_thread(server.wait_until_idle)
@@ -524,7 +524,7 @@ async def test_a_proxy_that_cannot_be_resolved_is_named_and_not_the_judge(
     monkeypatch.setenv(variable, f"http://ann:hunter22@{host}:3128")
     error = await error_from(f"{scheme}://127.0.0.1:9/v1", timeout_s=10.0)
     assert type(error) is JudgeUnreachable
-    assert error.message.startswith(f"the proxy {host}:3128 cannot be resolved; ")
+    assert error.message.startswith(f"cannot resolve the proxy {host}:3128; ")
     assert f"correct or unset {variable}" in error.message
     assert "hunter22" not in error.message
 

@@ -115,7 +115,7 @@ def test_an_answer_that_is_no_text_is_told() -> None:
 
 
 def test_what_is_no_function_is_refused() -> None:
-    with pytest.raises(InputError, match="not from 'gpt-5'"):
+    with pytest.raises(InputError, match=r"a function that takes the prompt, not 'gpt-5';"):
         evenhand.judge("gpt-5")  # type: ignore[call-overload]  # likewise
 
 

@@ -27,11 +27,11 @@ def test_options_without_a_base_url_show_none() -> None:
 
 @pytest.mark.parametrize("config", [{"base_url": "http://localhost/v1"}, {}, "http://h/v1", 0])
 def test_config_of_another_type_is_refused(config: Any) -> None:
-    with pytest.raises(InputError, match=r"config takes an evenhand\.JudgeConfig, not a"):
+    with pytest.raises(InputError, match=r"config must be an evenhand\.JudgeConfig, not a"):
         evenhand.open_judge("baseline:longer", config)
 
 
 @pytest.mark.parametrize("name", [3, b"local", None, ["local"]])
 def test_name_that_is_no_string_is_refused(name: Any) -> None:
-    with pytest.raises(InputError, match="a judge's name is a string, not a"):
+    with pytest.raises(InputError, match="a judge's name must be a string, not a"):
         open_judge(name)

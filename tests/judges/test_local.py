@@ -124,7 +124,7 @@ def test_a_missing_file_a_folder_and_a_file_of_another_kind_are_input_errors(
     other.write_text("hello", encoding="utf-8")
     for path, fact in (
         (tmp_path / "none.gguf", "does not exist"),
-        (tmp_path, "cannot be read"),
+        (tmp_path, "cannot read"),
         (other, "is not a GGUF file"),
     ):
         with pytest.raises(InputError, match=fact) as caught:
@@ -152,7 +152,7 @@ async def test_a_broken_gguf_is_told_by_name_and_ends_no_process(
     broken.write_bytes(b"GGUF" + bytes(range(256)) * 9)
     judge = open_local(broken)
     for _ in range(2):
-        with pytest.raises(JudgeRejected, match=r"broken\.gguf could not be loaded as a model"):
+        with pytest.raises(JudgeRejected, match=r"broken\.gguf as a model"):
             await ask(judge, a_call())
     await judge.close()
     assert capfd.readouterr() == ("", "")
@@ -165,7 +165,7 @@ async def test_a_gguf_that_breaks_off_is_told_by_name(
     half = tmp_path / "half.gguf"
     with model.open("rb") as file:
         half.write_bytes(file.read(embedded_model.EMBEDDED.size // 2))
-    with pytest.raises(JudgeRejected, match=r"half\.gguf could not be loaded as a model"):
+    with pytest.raises(JudgeRejected, match=r"half\.gguf as a model"):
         await ask(opened(half), a_call())
 
 
@@ -177,7 +177,10 @@ def test_the_embedded_model_says_that_it_is_no_valid_judge(model: Path) -> None:
     judge = open_local(cache=CACHE)
     assert (judge.name, judge.traits.modes, judge.traits.parallel) == ("local", ("letter",), False)
     assert judge.traits.caveat is not None
-    assert "no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66)" in judge.traits.caveat
+    assert (
+        "is not a reliable judge (57% on LLMBar-Natural, 95% CI 47–66; position decides most"
+        in judge.traits.caveat
+    )
 
 
 @pytest.mark.embedded
@@ -302,7 +305,7 @@ async def test_a_prompt_beyond_the_context_is_refused_with_both_sizes(
     model: Path, opened: Opener
 ) -> None:
     judge = opened(n_ctx=256)
-    with pytest.raises(JudgeRejected, match=r"has \d{3,} tokens and the context of local 256"):
+    with pytest.raises(JudgeRejected, match=r"has \d{3,} tokens but the context of local is 256"):
         await ask(judge, asking_for("accuracy", length=300))
 
 
@@ -432,6 +435,6 @@ async def test_a_served_model_speaks_chat_completions_to_who_has_the_key(model: 
 async def test_a_port_that_is_taken_is_an_input_error(model: Path) -> None:
     async with serve_local(cache=CACHE) as endpoint:
         port = int(endpoint.base_url.removesuffix("/v1").rpartition(":")[2])
-        with pytest.raises(InputError, match=f"at port {port}"):
+        with pytest.raises(InputError, match=f"^cannot serve .* on port {port}; check"):
             async with serve_local(cache=CACHE, port=port):
                 pass

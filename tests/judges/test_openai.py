@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Criterion, Pair
-from evenhand.errors import JudgeRejected, JudgeServerError, SettingsError
+from evenhand.errors import InputError, JudgeRejected, JudgeServerError, SettingsError
 from evenhand.judges.chat_completions import Dialect
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment, Traits
@@ -606,7 +606,7 @@ async def test_a_query_in_the_base_url_is_sent_along(start_server: StartServer) 
 
 
 @pytest.mark.parametrize(
-    "base_url", ["localhost:8000/v1", "ftp://h/v1", "http://", "", "http://u:pa/ss@h", "http://h:x"]
+    "base_url", ["localhost:8000/v1", "ftp://h/v1", "http://", "http://u:pa/ss@h", "http://h:x"]
 )
 def test_a_base_url_that_cannot_be_called_is_refused_without_showing_a_password(
     base_url: str,
@@ -650,7 +650,7 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(key: str) 
 )
 def test_an_option_out_of_range_is_named(wrong: dict[str, Any]) -> None:
     (name,) = wrong
-    with pytest.raises(SettingsError, match=name):
+    with pytest.raises(InputError, match=name):
         JudgeOptions(**wrong)
 
 

@@ -373,7 +373,7 @@ async def test_the_environment_alone_is_enough_to_reach_a_provider(
 
 
 def test_an_unknown_provider_and_a_spec_without_a_model_are_input_errors() -> None:
-    with pytest.raises(InputError, match="'nosuch' of nosuch:model is not known"):
+    with pytest.raises(InputError, match="'nosuch' in nosuch:model"):
         ProviderJudge("nosuch:model")
     for spec in ("anthropic", "anthropic:", ":model"):
         with pytest.raises(InputError, match="write provider:model"):

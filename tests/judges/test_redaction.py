@@ -32,7 +32,7 @@ def test_a_secret_shows_nowhere_in_quoted_text(before: str, after: str, key: str
 
 def every_writing(key: str) -> dict[str, str]:
     return {
-        "as it is": key,
+        "as given": key,
         "in JSON": json.dumps(key),
         "in JSON in JSON": json.dumps(json.dumps(key)),
         "in JSON that escapes slashes": json.dumps(key).replace("/", "\\/"),

@@ -25,7 +25,7 @@ def test_a_name_is_read_into_its_two_parts_and_back() -> None:
 
 @pytest.mark.parametrize("spec", ["", "openai", "openai:", ":m"])
 def test_a_name_that_is_not_complete_is_refused(spec: str) -> None:
-    with pytest.raises(InputError, match=r"is not complete; it is one of openai:MODEL"):
+    with pytest.raises(InputError, match=r"is incomplete; use one of openai:MODEL"):
         open_judge(spec)
 
 

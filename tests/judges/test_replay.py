@@ -143,9 +143,9 @@ def test_each_pass_counts_its_samples_from_its_own_first_one(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("pair_id", "order", "remedy"),
     [
-        ("p1", "swapped", "judge the recorded order alone (no_swap)"),
-        ("p2", "swapped", "judge only what was recorded, or record it"),
-        (None, "original", "give it one (id)"),
+        ("p1", "swapped", "judge only the recorded order (no_swap)"),
+        ("p2", "swapped", "; judge only recorded pairs, or record it"),
+        (None, "original", "add one (id)"),
     ],
 )
 def test_what_was_not_recorded_has_a_remedy(
@@ -212,26 +212,26 @@ def test_gzip_a_byte_order_mark_blank_lines_and_windows_line_ends_are_all_read(
         ('{"id": "p1", "pass": "original"}', "line 2 has neither raw nor verdict_as_shown"),
         (
             '{"id": [7], "pass": "original", "raw": ""}',
-            "line 2: id takes a string or a whole number, not [7]",
+            "line 2: id must be a string or a whole number, not [7]",
         ),
-        ('{"id": "p1", "pass": "both", "raw": ""}', "pass takes original or swapped"),
-        ('{"id": "p1", "pass": "original", "raw": 3}', "raw takes a string or null, not 3"),
+        ('{"id": "p1", "pass": "both", "raw": ""}', 'pass must be original or swapped, not "both"'),
+        ('{"id": "p1", "pass": "original", "raw": 3}', "raw must be a string or null, not 3"),
         (
             '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "C"}',
-            "verdict_as_shown takes A, B, TIE or null",
+            "verdict_as_shown must be A, B, TIE or null",
         ),
         (
             '{"id": "p1", "pass": "original", "raw": "", "repetition": true}',
-            "repetition takes a whole number",
+            "repetition must be a whole number",
         ),
         (
             '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "A", "scores": 3}',
-            "scores takes two numbers or null, not 3",
+            "scores must be two numbers or null, not 3",
         ),
         (
             '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "A",'
             ' "scores": [1, true]}',
-            "scores takes two numbers or null, not [1,true]",
+            "scores must be two numbers or null, not [1,true]",
         ),
     ],
 )
@@ -250,11 +250,11 @@ def test_a_bad_line_is_named_with_its_file_its_number_and_what_it_should_be(
 def test_a_missing_a_broken_and_an_unreadable_file_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         ReplayJudge(tmp_path / "none.jsonl")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read"):
         ReplayJudge(tmp_path)
     whole = gzip.compress(b"".join(json.dumps(a_record(id=str(n))).encode() for n in range(900)))
     (tmp_path / "half.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="breaks off or is damaged"):
+    with pytest.raises(InputError, match="is truncated or damaged"):
         ReplayJudge(tmp_path / "half.gz")
 
 

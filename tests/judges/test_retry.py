@@ -138,7 +138,9 @@ async def test_the_servers_own_wait_is_the_least_that_is_waited(
 
 async def test_a_wait_above_the_cap_is_not_waited_for() -> None:
     judge, sleep = ScriptedJudge([JudgeRateLimited("busy", retry_after_s=3600)]), Sleeps()
-    with pytest.raises(JudgeRateLimited, match=r"asks to wait 3600 s, longer than the 30 s"):
+    with pytest.raises(
+        JudgeRateLimited, match=r"asks to wait 3600 s, but a retry waits at most 30 s"
+    ):
         await ask_with_retries(judge, CALL, RetryPolicy(cap_s=30), sleep=sleep)
     assert (judge.asked, sleep.waits) == (1, [])
 
@@ -236,5 +238,5 @@ async def test_patience_lets_a_server_ask_for_longer_than_a_backoff() -> None:
     await ask_with_retries(judge, CALL, RetryPolicy(patience_s=100), sleep=sleeps)
     assert sleeps.waits == [60]
     judge = ScriptedJudge([JudgeRateLimited("slow down", retry_after_s=101)])
-    with pytest.raises(JudgeRateLimited, match="longer than the 100 s"):
+    with pytest.raises(JudgeRateLimited, match="but a retry waits at most 100 s"):
         await ask_with_retries(judge, CALL, RetryPolicy(patience_s=100), sleep=sleeps)

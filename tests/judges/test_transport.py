@@ -86,7 +86,7 @@ def test_a_proxy_is_left_to_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     assert kind(opened("http://h/v1")) == "AiohttpTransport"
     assert kind(opened("https://h/v1")) == "HttptoolsTransport"
-    with pytest.raises(SettingsError, match="httptools, which goes by no proxy; set EVENHAND_TR"):
+    with pytest.raises(SettingsError, match="does not support proxies; set EVENHAND_TR"):
         opened("http://h/v1", name="httptools")
 
 
@@ -101,7 +101,7 @@ def test_without_the_extra_aiohttp_is_taken_and_httptools_says_how_to_get_it(
 
 
 def test_a_transport_of_another_name_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, httptools or none"):
+    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, httptools, or leave it out"):
         JudgeOptions(transport="curl")  # type: ignore[arg-type]
 
 
@@ -148,7 +148,7 @@ class TestOnTheWire:
         server = start_server(in_turn(raw(head, chunk)))
         async with judge_at(server.url) as judge:
             # Refused as no HTTP, or cut short: either way it is not read whole.
-            with pytest.raises(JudgeGarbled, match=r"32 MiB|does not answer in HTTP"):
+            with pytest.raises(JudgeGarbled, match=r"32 MiB|does not speak HTTP"):
                 await judge.ask(CALL)
 
     async def test_an_answer_of_many_pieces_is_read_whole(self, start_server: StartServer) -> None:

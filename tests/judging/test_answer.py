@@ -172,6 +172,17 @@ def test_two_final_statements_that_differ_are_a_contradiction(text: str) -> None
     assert unread(text).kind == "contradiction"
 
 
+@pytest.mark.parametrize("reasoning", ["no colon", "one: colon", '"quoted": twice', ": at first"])
+@pytest.mark.parametrize("gap", ["", " ", "\n "])
+def test_a_winner_that_is_there_twice_is_never_lost(reasoning: str, gap: str) -> None:
+    text = json.dumps(answer(reasoning=reasoning), separators=(",", f"{gap}:"))
+    assert ballot(text).winner == "A"
+    winner = f'"winner"{gap}:"A"}}'
+    twice = text.replace(winner, f'"winner"{gap}:"B",{winner}')
+    assert twice != text
+    assert unread(twice).kind == "contradiction"
+
+
 def test_the_same_winner_twice_is_no_contradiction() -> None:
     assert ballot('{"winner": "A", "winner": "A"}').winner == "A"
 
@@ -261,6 +272,6 @@ def test_every_kind_of_silence_has_its_name(text: str, kind: str) -> None:
 def test_a_long_last_line_is_quoted_by_its_end() -> None:
     text = "To begin with, " + "both have merits and " * 8 + "that is how it closes."
     reason = str(unread(text).reason)
-    assert "it ends '…" in reason
+    assert "the answer ends '…" in reason
     assert reason.endswith("that is how it closes.'")
     assert "To begin with" not in reason

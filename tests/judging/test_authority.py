@@ -82,6 +82,22 @@ def test_the_highest_statement_decides_and_a_later_one_contradicts(
     assert winner_in(text) == winner
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("Winner: {}", "**Final verdict: Response {}**", "获胜者：{}", "My verdict is [[{}]]."),
+        *("[[{}]]", "Overall winner: {}", '{{"winner": "{}"}}', "最终判定：响应 {}"),
+    ],
+)
+def test_three_statements_that_differ_are_a_contradiction(said: str) -> None:
+    for stated in product("AB", repeat=3):
+        text = "\n\nLet me look once more.\n\n".join(said.format(each) for each in stated)
+        if len(set(stated)) == 1:
+            assert winner_in(text) == stated[0]
+        else:
+            assert kind_of(text) == "contradiction"
+
+
 def test_an_object_that_a_response_holds_is_nobodys_answer() -> None:
     planted = full("A")
     for text in (planted, f"```json\n{planted}\n```", json.dumps(json.loads(planted), indent=2)):

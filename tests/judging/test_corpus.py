@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from cases import each_case
 from corpus import CORPUS, CRITERIA, Case
-from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.results import AnswerProtocol
+from evenhand.contract import AnswerProtocol, Ballot, Criterion
 from explained import read
 from hostile_cases import QUOTING_ANSWERS
 

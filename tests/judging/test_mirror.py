@@ -175,7 +175,7 @@ async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
     locale=st.sampled_from(["en", "zh"]),
 )
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
-async def test_what_is_prepared_and_rated_mirrors(
+async def test_what_is_prepared_mirrors(
     mode: Any, pair: Pair, salt: int, kinds: list[Any], locale: Any
 ) -> None:
     """Each order's prompt is the other comparison's, byte for byte, whatever was written before."""
@@ -183,8 +183,6 @@ async def test_what_is_prepared_and_rated_mirrors(
 
     def answer(call: JudgeCall) -> str | Completion:
         rng = seeded_by(call, str(salt))
-        if call.artefact == "rating":
-            return rng.choice(['{"score": 3}', '{"score": 8.5}', "7", "no score"])
         if call.artefact is not None:
             said = rng.choice(["1. Right?", "Response A is the best.", "{response_b}", ""])
             return Completion(said, finish=rng.choice(["stop", "stop", "length", "refusal"]))
@@ -192,9 +190,7 @@ async def test_what_is_prepared_and_rated_mirrors(
             return letter_completion({"A": rng.choice([0.2, 0.5]), "B": 0.3, "C": 0.2})
         return any_answer(rng, names)
 
-    config = JudgeConfig(
-        locale=locale, mode=mode, prepare=tuple(kinds), repairs=0, on_inconsistent="rate"
-    )
+    config = JudgeConfig(locale=locale, mode=mode, prepare=tuple(kinds), repairs=0)
     judges = ScriptedJudge(answer), ScriptedJudge(answer)
     one = await settle(pair, judges[0], config)
     other = await settle(pair.mirrored(), judges[1], config)

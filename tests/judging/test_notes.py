@@ -21,8 +21,8 @@ def pair(a: str, b: str) -> Pair:
 
 def test_a_much_longer_response_is_noted_with_its_ratio() -> None:
     assert notes_on(pair("x" * 1_000, "y" * 400), "en") == (
-        "Response A is 2.5 times as long as Response B (1,000 and 400 characters); "
-        "length is no merit.",
+        "Response A is 2.5 times as long as Response B (1,000 and 400 characters); length is "
+        "not a merit.",
     )
     assert notes_on(pair("短", "长" * 300), "zh") == (
         "响应 B 的长度是 响应 A 的 300.0 倍（300 与 1 个字符）；长度不是优点。",
@@ -40,7 +40,7 @@ def test_empty_and_identical_responses_are_noted() -> None:
         "The two responses are identical.",
         "Both responses are empty.",
     )
-    assert notes_on(pair("same", "same"), "zh") == ("两个响应完全相同。",)
+    assert notes_on(pair("same", "same"), "zh") == ("两个回答完全相同。",)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Ballot, Criterion, Unread, Winner, rename
-from evenhand.judging.answers.recognition import exchanged
-from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
+from evenhand.contract import PROTOCOLS, AnswerProtocol, Ballot, Criterion, Unread, Winner, rename
+from evenhand.judging.answers.reasons import exchanged
 from explained import read
 
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")

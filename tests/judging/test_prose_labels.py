@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.recognition import exchanged
-from evenhand.judging.answers.results import PROTOCOLS
+from evenhand.contract import PROTOCOLS, Ballot, Criterion
+from evenhand.judging.answers.reasons import exchanged
 from explained import read
 
 

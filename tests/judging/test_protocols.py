@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.contract import ORDERS, Ballot, Scores, Unread
-from evenhand.judging.answers.results import AnswerProtocol
+from evenhand.contract import ORDERS, AnswerProtocol, Ballot, Scores, Unread
 from explained import read
 
 

@@ -115,7 +115,7 @@ def test_an_unread_pass_makes_the_pair_invalid_not_half_decided(silent: Order) -
     other: Order = "swapped" if silent == "original" else "original"
     ruling = refused(pair(), [unread(silent), ballot(other, "A", 0.99)])
     which = "First" if silent == "original" else "Second"
-    assert ruling.reason == f"{which} pass: could not be read, it is empty"
+    assert ruling.reason == f"{which} pass: unreadable (it is empty)"
 
 
 def test_with_samples_each_order_needs_one_ballot_only() -> None:
@@ -256,7 +256,7 @@ def test_where_nothing_separates_them_it_is_invalid_never_a_coin() -> None:
             ballot("swapped", "B", 0.8, by={"accuracy": "B"}),
         ],
     )
-    assert "a tie is not allowed" in ruling.reason
+    assert "ties are not allowed" in ruling.reason
     assert ruling.criteria[0].outcome == "inconsistent"
 
 
@@ -463,7 +463,7 @@ def test_the_share_of_samples_counts_those_that_could_not_be_read() -> None:
 
 def test_the_same_fault_in_both_passes_is_told_once() -> None:
     assert refused(pair(), [unread("original"), unread("swapped")]).reason == (
-        "Both passes: could not be read, it is empty"
+        "Both passes: unreadable (it is empty)"
     )
 
 

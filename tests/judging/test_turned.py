@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import CORPUS, CRITERIA
-from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.results import AnswerProtocol
+from evenhand.contract import AnswerProtocol, Ballot, Criterion
 from explained import read
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)

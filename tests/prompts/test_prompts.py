@@ -329,9 +329,9 @@ def test_material_that_a_template_has_no_place_for_is_an_error_not_dropped(
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("{{ response_a | upper }}", "changes a slot"),
-        ("{{ response_a[1:3] }}", "leaves out {response_a}"),
-        ("{% if not prompt %}{{ response_a }}{% endif %}", "leaves out {response_a}"),
+        ("{{ response_a | upper }}", "modifies a slot"),
+        ("{{ response_a[1:3] }}", "does not show {response_a}"),
+        ("{% if not prompt %}{{ response_a }}{% endif %}", "does not show {response_a}"),
         ("{{ ''.__class__.__mro__ }} {{ response_a }}", "failed to render"),
         ("{% include 'x' %} {{ response_a }}", "failed to render"),
         ("{{ 1 / 0 }} {{ response_a }}", "failed to render"),

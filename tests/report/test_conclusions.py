@@ -168,7 +168,7 @@ def test_length_that_goes_with_the_side_is_told_of_that_side(store: Store) -> No
     for side, word in (("B", "longer"), ("A", "shorter")):
         (found,) = only(store, rows, side=side).length.controlled  # type: ignore[arg-type]
         assert found.reason == (
-            f"length and model cannot be told apart: {side} is {word} in all but 1 of 30 pairs; "
+            f"length and model cannot be separated: {side} is {word} in all but 1 of 30 pairs; "
             "at least 5 others are needed"
         )
 
@@ -271,24 +271,24 @@ def test_a_judge_that_labels_show_to_be_a_coin_concludes_nothing(store: Store) -
         (centre - half, centre + half), abs=1e-3
     )
     assert found.sentence.startswith(
-        "No conclusion on new against old: the judge is right in 49% (95% CI 41–57) of 150 decided "
-        "pairs with labels; no evidence that it beats a coin flip. Both orders agreed"
+        "No conclusion on new vs old: the judge is right on 49% (95% CI 41–57) of 150 "
+        "decided pairs with labels; no evidence that it beats a coin flip. Both orders agreed"
     )
     (check,) = gate_run(store, "run").checks
     assert check.ruling == "undecided"
-    assert "is above 0.5; but the judge is right in 49% (95% CI 41–57) of 150" in check.line
+    assert "is above 0.5; but the judge is right on 49% (95% CI 41–57) of 150" in check.line
 
 
 def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(store: Store) -> None:
     # 14 of 20 by the sign test: p = 0.115, so that it is better than a coin is not shown; up to
-    # 85 % (Wilson) is open.
+    # 85% (Wilson) is open.
     said = "B" * 20
     make_run(store, "run", labelled(said, "B" * 14 + "A" * 6))
     (found,) = conclude(store, "run").conclusions
     assert found.sentence.startswith("new beats old: 100% win rate")
     assert found.sentence.endswith(
-        "Note that the judge is right in 70% (95% CI 48–85) of 20 decided pairs with labels: no "
-        "evidence that it beats a coin flip."
+        "Note: the judge is right on 70% (95% CI 48–85) of 20 decided pairs with labels; "
+        "no evidence that it beats a coin flip."
     )
     (check,) = gate_run(store, "run").checks
     assert check.ruling == "pass"
@@ -304,7 +304,7 @@ def test_labels_that_do_not_speak_for_a_judge_are_told_and_rule_nothing_out(stor
     [
         (5_800, 4_200, ""),  # better than a coin (57.0 to 59.0), by people who differ themselves
         (5_200, 4_800, "no better"),  # and here too, but by nothing that decides (51.0 to 53.0)
-        (74, 76, "no better"),  # 41.5 to 57.3, and 60 % is ruled out
+        (74, 76, "no better"),  # 41.5 to 57.3, and 60% is ruled out
         (25, 25, "open"),  # 36.6 to 63.4
         (12, 7, ""),  # too few to speak of
     ],
@@ -318,7 +318,7 @@ def test_how_far_labels_speak_for_a_judge(right: int, wrong: int, says: str) -> 
 
 # The most that hold a judge back, by Wilson's upper end: 7 of 20 reach 0.567 and 8 0.613, 50 of
 # 100 0.596 and 51 0.606, 163 of 300 0.599 and 164 0.602. Then the share of cases, in per cent, at
-# most: of a judge that is right on 65 %, on 60 %, and of a coin (the binomial's table: 0.1316 ...).
+# most: of a judge that is right on 65%, on 60%, and of a coin (the binomial's table: 0.1316 ...).
 @pytest.mark.parametrize(
     ("labels", "most", "at_most"),
     [
@@ -408,9 +408,9 @@ def test_tags_are_adjusted_for_all_that_were_looked_at_whoever_met(store: Store)
     }
     (said,) = [note for note in found.notes if "by tag" in note]
     assert said == (
-        # Two matchups share the 5 %: 2 / 2^6 = 0.031 is above the 0.025 of each interval.
-        "4 rates by tag were looked at, and 1 of them alone would be significant at 5 %; adjusted "
-        "for looking at all (Holm), 1 is: y (third – old)"
+        # Two matchups share the 5%: 2 / 2^6 = 0.031 is above the 0.025 of each interval.
+        "of 4 rates by tag, 1 would be significant at 5% alone; after adjusting for all of them "
+        "(Holm), 1 is: y (third – old)"
     )
 
 
@@ -431,7 +431,7 @@ def test_many_parts_of_many_models_are_one_note(store: Store) -> None:
     # 20 of 20 is 2 / 2^20, which stays below 0.05 twenty times over; 6 of 6 does not, nor is it
     # below the tenth of 0.05 that each of ten matchups has.
     (said,) = [note for note in conclude(store, "run").notes if "by tag" in note]
-    assert said.startswith("20 rates by tag were looked at, and 10 of them alone")
+    assert said.startswith("of 20 rates by tag, 10 would be significant at 5% alone; ")
     assert "10 are: x (m1 – m0), " in said
     assert said.count("x (") == 8
     assert said.endswith(", …")
@@ -485,7 +485,7 @@ def test_every_judge_and_every_two_models_have_a_conclusion(store: Store) -> Non
         ("kind", "third", 1.0),
     ]
     assert found.judges == ("strict", "kind")
-    assert "3 models met; evenhand rank both ranks them" in found.notes
+    assert "3 models took part; evenhand rank both ranks them" in found.notes
 
 
 def test_matchup_without_a_verdict_has_not_enough_data(store: Store) -> None:
@@ -518,7 +518,9 @@ def test_run_that_ranked_adaptively_is_not_called_unfinished(store: Store) -> No
     make_run(store, "chosen", rows, plan={"rank_adaptive": {"certainty": 0.95, "seed": 0}})
     found = conclude(store, "chosen")
     assert found.conclusions[0].win_rate.always_valid
-    assert found.notes[0].startswith("this run chose its pairs by what came before: the intervals")
+    assert found.notes[0].startswith(
+        "this run chose pairs by earlier verdicts: the win rates' intervals"
+    )
 
 
 def test_worst_case_of_an_unfinished_run_is_always_valid_too(store: Store) -> None:
@@ -539,7 +541,7 @@ def test_run_that_is_still_being_read_is_not_whole(store: Store) -> None:
     found = conclude(store, "reading")
     assert (found.whole, found.pending) == (False, 0)
     assert found.conclusions[0].win_rate.always_valid
-    assert found.notes[0].startswith("run reading is not finished")
+    assert found.notes[0].startswith("run reading has not finished")
 
 
 @pytest.mark.parametrize("outcomes", ["", "X", "XXXXXXXX", "BBBBB", "BX-", "TTT"])
@@ -566,12 +568,10 @@ def test_run_without_pairs_or_judges_concludes_nothing(store: Store) -> None:
 def test_notes_tell_what_is_in_no_figure_and_where_a_judge_leans(store: Store) -> None:
     make_run(store, "odd", rows_of("B" * 6 + "I" * 9 + "X"), skipped=SKIPPED)
     assert conclude(store, "odd").notes == (
-        "2 rows are no pairs and in no rate, but counted in the interval; evenhand runs show says "
-        "why",
-        "1 verdict is invalid and in no rate, but counted in the interval; the worst case says "
-        "what it could change",
-        "scripted has a position bias; the interval holds for inconsistent pairs as half and left "
-        "out, and for what they may hide",
+        "2 invalid rows were skipped; the interval allows for them; evenhand runs show says why",
+        "1 pair has no verdict; the interval allows for it, and the worst case shows what it "
+        "could change",
+        "scripted has position bias; the interval covers every way of counting flipped pairs",
     )
 
 
@@ -595,7 +595,7 @@ def test_setting_that_cannot_be_is_an_error_also_without_data(
 
 
 def test_unknown_run_is_an_error(store: Store) -> None:
-    with pytest.raises(InputError, match="there is no run 'nothing'"):
+    with pytest.raises(InputError, match="no run 'nothing'"):
         conclude(store, "nothing")
 
 
@@ -785,7 +785,7 @@ def test_note_on_how_prompts_weigh_names_sides_without_models(store: Store) -> N
     make_run(store, "uneven", rows)
     notes = messages_of(conclude(store, "uneven").notes)
     (note,) = [each for each in notes if each.code == "report.prompts_weigh_the_same"]
-    assert note.startswith("B against A: ")
+    assert note.startswith("B vs A: every prompt has the same weight; ")
     assert note.values["rate"] == pytest.approx(8 / 13)
 
 
@@ -796,4 +796,4 @@ def messages_of(notes: Sequence[str]) -> list[Message]:
 def test_a_judge_without_a_verdict_is_not_called_wrong(store: Store) -> None:
     judged_run(store, "r", {"judge": "X" * 12}, labels="AB" * 6)
     (only,) = conclude(store, "r").conclusions
-    assert only.sentence.startswith("No conclusion on B against A: 0 valid pairs")
+    assert only.sentence.startswith("No conclusion on B vs A: 0 valid pairs")

@@ -106,9 +106,9 @@ def test_a_damaged_row_is_an_error_of_the_store_and_other_runs_are_listed(
 )
 def test_a_run_gets_no_name_with_characters_that_are_not_seen(store: Store, name: str) -> None:
     make_run(store, "first", ROWS[:1])
-    with pytest.raises(InputError, match=r"holds U\+[0-9A-F]{4}, a character that is not seen"):
+    with pytest.raises(InputError, match=r"contains U\+[0-9A-F]{4}, an invisible character"):
         make_run(store, name, ROWS[:1])
-    with pytest.raises(InputError, match="is not seen"):
+    with pytest.raises(InputError, match="an invisible character"):
         store.rename_run("first", name)
     store.rename_run("first", "第一 run 👩\u200d🔬")
     assert store.find_run("第一 run 👩\u200d🔬") is not None

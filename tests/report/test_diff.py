@@ -42,23 +42,23 @@ def test_a_difference_is_what_the_two_runs_rates_differ_by(store: Store) -> None
     assert found.matched.content == 110
     assert (found.pending, found.notes, found.agreement) == (0, (), None)
     assert found.sentence.startswith(
-        "No difference shown between two and one: 12 of 110 pairs changed, 9 towards "
-        "B; the difference is +5.5 points ("
+        "two and one do not differ significantly: 12 of 110 pairs changed, 9 towards B; the "
+        "difference is +5.5 points ("
     )
 
 
 def test_a_difference_that_is_shown_is_said_in_both_languages(store: Store) -> None:
     found = two_runs(store, "A" * 60 + "B" * 40, "A" * 40 + "B" * 60)
     assert found.sentence.startswith(
-        "B is preferred more often by two than by one: 20 of 100 pairs changed, 20 "
-        "towards B; the difference is +20.0 points (+"
+        "two prefers B more often than one does: 20 of 100 pairs changed, 20 towards B; the "
+        "difference is +20.0 points (+"
     )
     assert render(found.messages, "zh").startswith(
-        "two 比 one 更常选择 B：100 个配对中有 20 个改变，"
+        "two 比 one 更常选择 B：100 个样本对中有 20 个改变，"
         "其中 20 个转向 B；差异为 +20.0 个百分点（+"
     )
     back = diff_runs(store, "after", "before")
-    assert back.sentence.startswith("B is preferred less often by one than by two")
+    assert back.sentence.startswith("one prefers B less often than two does: ")
 
 
 def test_verdicts_that_moved_among_many_undecided_ones_are_no_shown_preference(
@@ -66,14 +66,14 @@ def test_verdicts_that_moved_among_many_undecided_ones_are_no_shown_preference(
 ) -> None:
     found = two_runs(store, "A" * 30 + "B" * 40 + "I" * 30, "A" * 18 + "B" * 52 + "I" * 30)
     assert (found.change.low or 0) < 0
-    assert "Verdicts moved towards B (12 against 0 pairs, p = 0.00049)" in found.sentence
+    assert "Verdicts moved towards B (12 vs 0 pairs, p = 0.00049), but " in found.sentence
 
 
 def test_the_same_judge_is_named_by_its_runs(store: Store) -> None:
     judged_run(store, "before", {"one": BEFORE})
     judged_run(store, "after", {"one": AFTER}, prompt_version="v2")
     found = diff_runs(store, "before", "after")
-    assert "between one (after) and one (before)" in found.sentence
+    assert found.sentence.startswith("one (after) and one (before) do not differ significantly: ")
     assert (found.first.prompt_version, found.second.prompt_version) == ("v1", "v2")
 
 
@@ -126,19 +126,19 @@ def test_pairs_are_matched_by_texts_then_id_then_prompt(store: Store) -> None:
         "#4": ("#9", "prompt"),
     }
     assert (found.matched.only_first, found.matched.only_second) == (2, 3)
-    assert "4 pairs have a valid verdict of both, and at least 6 are needed" in found.sentence
+    assert "4 pairs have a valid verdict in both; at least 6 are needed" in found.sentence
     assert list(found.notes) == [
-        "1 pair is matched by prompt and responses: criteria, context or the like differ",
-        "responses differ: 1 pair is matched by id and prompt, 1 by prompt alone, so other "
-        "answers are behind a change too",
-        "left out: 2 pairs that only run first has, 3 that only run second has",
+        "1 pair is matched by prompt and responses: criteria, context or other fields differ",
+        "responses differ: 1 pair is matched by id and prompt, 1 by prompt alone, so "
+        "different responses may also explain a change",
+        "left out: 2 pairs only in run first, 3 only in run second",
     ]
 
 
 def test_runs_that_share_nothing_are_refused(store: Store) -> None:
     judged_run(store, "one", {"j": "A" * 10})
     judged_run(store, "two", {"j": "A" * 10}, keys=[f"x{n}" for n in range(10)])
-    with pytest.raises(InputError, match="have no pair in common, by texts, id or prompt"):
+    with pytest.raises(InputError, match="have no pair in common by texts, id or prompt"):
         diff_runs(store, "one", "two")
 
 
@@ -167,7 +167,7 @@ def test_labels_tell_how_agreement_changed(store: Store) -> None:
     assert (found.agreement.first.part, found.agreement.second.part) == (46 + 40, 46 + 50)
     assert found.agreement.change.value == pytest.approx(0.1)
     assert found.sentence.startswith(
-        "two is right more often than one: on 96 % instead of 86 % of 100 labelled pairs, a change "
+        "two is right more often than one: 96% instead of 86% of 100 labelled pairs, a change "
         "of +10.0 points (+"
     )
 
@@ -198,7 +198,7 @@ def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> N
     # The old one won every time, as A and then as B.
     assert (found.matched.id, found.change.changed, found.names) == (30, 0, ("old", "new"))
     assert (found.flipped[0].second.winner, found.flipped_in_all) == ("A", 30)
-    assert "A and B have changed places in 30 pairs" in found.notes[1]
+    assert "A and B are swapped in 30 pairs" in found.notes[1]
 
 
 @pytest.mark.parametrize(("models", "winner"), [(("base", "v2"), "B"), (("v2", "base"), "A")])
@@ -219,8 +219,8 @@ def test_where_b_is_no_one_model_nobody_is_said_to_be_favoured(store: Store) -> 
     judged_run(store, "after", {"two": "B" * 40}, models=models)
     found = diff_runs(store, "before", "after")
     assert found.sentence == (
-        "40 of 40 pairs came out otherwise by two than by one. Whom that favours is not said, "
-        "since A and B are not the same two models in every pair; a ranking tells how models fare."
+        "40 of 40 pairs have a different verdict in two than in one. A and B are not the same two "
+        "models in every pair, so this says nothing about which model gains; see the ranking."
     )
 
 
@@ -235,7 +235,7 @@ def test_where_prompts_repeat_verdicts_move_where_prompts_do(store: Store) -> No
         judged_run(store, f"{name} after", {"one": after}, prompts=prompts, keys=keys)
         told = diff_runs(store, f"{name} before", f"{name} after").sentence
         way = "away from B" if name == "given" else "towards B"
-        assert f"Verdicts moved {way} (20 against 2 prompts, p = 0.00012)" in told
+        assert f"Verdicts moved {way} (20 vs 2 prompts, p = 0.00012)" in told
 
 
 def test_a_run_that_ended_itself_leaves_nothing_pending(store: Store) -> None:

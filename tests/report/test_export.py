@@ -69,7 +69,7 @@ def test_ending_that_says_nothing_needs_a_format(judged: Store, tmp_path: Path, 
 
 
 def test_unknown_format_names_the_known_ones(judged: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'xlsx'; it takes jsonl, json, csv, excel-csv, parquet"):
+    with pytest.raises(InputError, match=r"'xlsx'; give jsonl, json, csv, excel-csv, parquet"):
         export_run(judged, "first", tmp_path / "x", format=cast("Any", "xlsx"))
     assert not (tmp_path / "x").exists()
 
@@ -77,7 +77,7 @@ def test_unknown_format_names_the_known_ones(judged: Store, tmp_path: Path) -> N
 def test_file_is_not_written_over_unless_asked(judged: Store, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
     target.write_text("mine")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         export_run(judged, "first", target)
     assert target.read_text() == "mine"
     export_run(judged, "first", target, overwrite=True)
@@ -96,7 +96,7 @@ def test_link_stays_a_link(judged: Store, tmp_path: Path) -> None:
 def test_directory_or_a_missing_one_is_refused_in_one_line(judged: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a directory; name a file in it"):
         export_run(judged, "first", tmp_path)
-    with pytest.raises(InputError, match=r"cannot be written: no such file or directory; "):
+    with pytest.raises(InputError, match=r": no such file or directory; "):
         export_run(judged, "first", tmp_path / "nowhere" / "out.csv")
 
 
@@ -104,7 +104,7 @@ def test_device_is_written_to_and_not_replaced(judged: Store) -> None:
     before = os.stat(os.devnull)
     assert export_run(judged, "first", os.devnull, overwrite=True).rows == 7
     assert os.path.samestat(before, os.stat(os.devnull))
-    with pytest.raises(InputError, match=r"/dev/full cannot be written: no space left on device"):
+    with pytest.raises(InputError, match=r"cannot write /dev/full: no space left on device"):
         export_run(judged, "first", "/dev/full")
 
 
@@ -126,7 +126,7 @@ def test_half_an_export_never_has_the_name(tmp_path: Path, store: Store, ending:
     folder = tmp_path / "exports"
     folder.mkdir()
     target = folder / f"out.{ending}"
-    refused = pytest.raises(InputError, match="cannot be written: file too large; nothing was left")
+    refused = pytest.raises(InputError, match=": file too large; nothing was left")
     with small_disk(), refused:
         export_run(store, "long", target)
     assert list(folder.iterdir()) == []

@@ -10,14 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.messages import Message, render
-from evenhand.report.conclusions import Conclusion, Conclusions, conclude
+from evenhand.report.conclusions import Conclusion, ConclusionLimits, Conclusions, Side, conclude
 from evenhand.report.gate import GateCheck, GateOptions, gate_run, judge_gate, junit_xml
+from evenhand.report.ranking import rank_runs, sum_up_ranking
 from evenhand.serve.config import ServerConfig
 from evenhand.store import Store
 from http_service import HttpService
@@ -47,7 +49,7 @@ _CLAIMS: tuple[tuple[str, Claim], ...] = (
     (r"^(在这些主题上，)?\S+ 不如 \S+：", "worse"),
     (r"^(在这些主题之外，)?\S+ 与 \S+ 无显著差异：", "none"),
     (r"^(\S+ 对 \S+ (尚)?无结论|无法就 \S+ 与 \S+ 得出结论|未显示)", "none"),
-    (r"^评判模型在", "accuracy"),
+    (r"^评审在", "accuracy"),
 )
 _RULED = {"better": "pass", "worse": "fail", "none": "undecided"}
 _MIRRORED = {"better": "worse", "worse": "better", "pass": "fail", "fail": "pass"}
@@ -112,6 +114,8 @@ class Faces:
             self._sentence(conclusion, check)
             self._tests(conclusion, check)
             self._holds(conclusion, check)
+            yield from self._length(conclusion, check)
+            yield from self._grazes(conclusion)
             yield claim_of(conclusion.sentence)
         for pair in zip(found.conclusions, self.mirrored.conclusions, strict=True):
             self._mirrors(*pair)
@@ -126,9 +130,41 @@ class Faces:
         if self.seed % 3 == 0:
             for threshold in _THRESHOLDS:
                 self._other_gate(threshold)
+        if self.seed % 2 == 0:
+            self._lead()
         if self.seed % 10 == 0:
             again = gate_run(self.store, run.name, min_win_rate=0.5, limits=run.limits)
             assert again.model_dump() == gate.model_dump()
+
+    def _lead(self) -> None:
+        """Nobody leads whom a report, by the same limits, does not say to beat the others."""
+        if (None, None) in self.run.said:
+            return
+        limits = ConclusionLimits()
+        said = {
+            each.names: each
+            for side in get_args(Side)
+            for each in conclude(self.store, self.run.name, side=side, limits=limits).conclusions
+        }
+        try:
+            ranked = rank_runs(self.store, [self.run.name])
+        except InputError:  # no verdict is valid
+            assert all(each.win_rate.counts.valid == 0 for each in said.values())
+            return
+        assert ranked.ranking is not None
+        claim, *_ = sum_up_ranking(ranked)
+        if claim.code not in ("ranking.leads", "ranking.leads_two"):
+            return
+        leader = claim.values["model"]
+        for names, conclusion in said.items():
+            if names[0] != leader:
+                continue
+            claims = claim_of(conclusion.sentence)
+            assert claims != "worse", f"{claim} / {conclusion.sentence}"
+            if len(self.run.said) == 1:
+                assert claims == "better", f"{claim} / {conclusion.sentence}"
+            if conclusion.claimed.excludes_half:
+                assert not conclusion.blocks("claim"), f"{claim} / {conclusion.sentence}"
 
     def _counts(self, conclusion: Conclusion, check: GateCheck) -> None:
         """What is counted is what was written."""
@@ -173,6 +209,12 @@ class Faces:
             assert claimed.low is not None
             assert claimed.high is not None
             shown = rate["rate"] or rate["chinese"]
+            if claim == "none" and conclusion.messages[0].code == "no_conclusion.length":
+                # It tells the rate at equal length, which is not the one that is held back.
+                controlled = conclusion.length.controlled[0]
+                assert controlled.rate is not None
+                assert near(shown, controlled.rate)
+                continue
             assert near(shown, claimed.rate)
             low, high = self._printed_interval(conclusion, headline)
             sides = {side_of_half(each) for each in (low, shown, high)}
@@ -233,6 +275,27 @@ class Faces:
             if conclusion.accuracy is None:
                 assert first in [str(hold.sentence) for hold in blocking]
 
+    def _length(self, conclusion: Conclusion, check: GateCheck) -> Iterator[str]:
+        """Where the longer response won every decided pair, and each side was the longer one at
+        times, length explains whatever the verdicts claim."""
+        longer = self.run.longer[conclusion.against, conclusion.model]
+        if longer["shorter"] or longer["equal"] or min(longer["A"], longer["B"]) < 5:
+            return
+        if self.run.limits.allow_length or conclusion.by_people or longer["longer"] < 30:
+            return
+        assert check.ruling == "undecided", check.line
+        if conclusion.claimed.excludes_half:
+            yield "length"
+
+    def _grazes(self, conclusion: Conclusion) -> Iterator[str]:
+        """Two digits would print an end, or the rate, that is not one half as 50: `_sentence` reads
+        what is printed, so that these runs show what is made of it."""
+        claimed = conclusion.claimed
+        ends = [claimed.low, claimed.high]
+        claims = claim_of(conclusion.sentence) in ("better", "worse")
+        if claims and any(each is not None and round(100 * each) == 50 for each in ends):
+            yield "grazes"
+
     def _mirrors(self, conclusion: Conclusion, turned: Conclusion) -> None:
         own, other = conclusion.claimed, turned.claimed
         assert conclusion.names == turned.names[::-1]
@@ -282,7 +345,7 @@ class Faces:
             assert check.low is not None
             assert check.high is not None
             assert check.low > threshold if check.ruling == "pass" else check.high < threshold
-            assert not check.sentence.startswith(("No conclusion", "No difference shown"))
+            assert not check.sentence.startswith(("No conclusion", "No difference"))
             claim = claim_of(conclusion.sentence)
             if check.ruling == "pass" and threshold > 0.5:
                 assert claim in ("better", "accuracy")
@@ -308,12 +371,14 @@ def test_sentence_gate_interval_tests_and_notes_agree(tmp_path: Path) -> None:
     claims = check_runs(tmp_path, _QUICK)
     # Else the runs show little.
     assert min(claims[each] for each in ("better", "worse", "none", "accuracy")) >= 3
+    assert min(claims[each] for each in ("length", "grazes")) >= 2
 
 
 @pytest.mark.slow
 def test_five_hundred_random_runs_agree(tmp_path: Path) -> None:
     claims = check_runs(tmp_path, _ALL)
     assert min(claims[each] for each in ("better", "worse", "none", "accuracy")) >= 25
+    assert min(claims[each] for each in ("length", "grazes")) >= 4
 
 
 @pytest.fixture
@@ -339,7 +404,7 @@ def test_pages_say_what_the_gate_rules(visited: tuple[Visitor, Store]) -> None:
         found = conclude(store, run.name)
         (own,), (check,) = found.conclusions, judge_gate(found).checks
         path = f"/runs/{run.id}"
-        pages = {"en": visitor.wait(path, lambda page: "being worked out" not in page.text)}
+        pages = {"en": visitor.wait(path, lambda page: "still calculating" not in page.text)}
         pages["zh"] = visitor.see(path, language="zh")
         for language, page in pages.items():
             headline = _bare(page.by_id("result").text)

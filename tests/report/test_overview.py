@@ -49,13 +49,11 @@ def shown(store: Store, run_id: int, filters: dict[str, Any]) -> int:
     wanted = VerdictFilters.model_validate(filters)
     judges = store.run_judges(run_id)
     names = {judge.id: judge.name for judge in judges}
-    return store.browse(run_id, verdict_filter(wanted, judges, names)).count.count
+    return store.count_rows(run_id, verdict_filter(wanted, judges, names))
 
 
 def of_rows(store: Store, made: list[Row]) -> tuple[int, RunOverview]:
     run_id = make_run(store, "run", made)
-    while store.index_verdicts(run_id, noted=lambda *_: False):
-        pass
     return run_id, overview(store, "run")
 
 

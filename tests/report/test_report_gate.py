@@ -135,16 +135,16 @@ def test_interval_decides_and_its_end_on_the_threshold_does_not(
 @pytest.mark.parametrize(
     ("low", "high", "line"),
     [
-        (0.55, 0.69, "new against old: win rate 0.62 (0.55 to 0.69, 95 %) is above 0.5"),
-        (0.31, 0.45, "new against old: win rate 0.38 (0.31 to 0.45, 95 %) is below 0.5"),
+        (0.55, 0.69, "new against old: win rate 0.62 (0.55 to 0.69, 95%) is above 0.5"),
+        (0.31, 0.45, "new against old: win rate 0.38 (0.31 to 0.45, 95%) is below 0.5"),
         (
             0.45,
             0.59,
-            "new against old: win rate 0.52 (0.45 to 0.59, 95 %) is not significantly different "
+            "new against old: win rate 0.52 (0.45 to 0.59, 95%) is not significantly different "
             "from 0.5",
         ),
         # two digits would show a bound on the threshold that is not there
-        (0.5004, 0.6, "new against old: win rate 0.55 (0.5004 to 0.60, 95 %) is above 0.5"),
+        (0.5004, 0.6, "new against old: win rate 0.55 (0.5004 to 0.60, 95%) is above 0.5"),
         (None, None, "new against old: not enough data: 1 valid pair"),
     ],
 )
@@ -175,7 +175,7 @@ def test_whole_is_as_good_as_its_worst_part(
     assert gate.ruling == whole
     assert len(gate.checks) == len(intervals)
     if len(found) > 1:
-        assert gate.checks[1].line.startswith("new against old, by judge 1: ")
+        assert gate.checks[1].line.startswith("new against old, judged by judge 1: ")
     assert (gate.reason is None) == bool(intervals)
 
 
@@ -188,7 +188,13 @@ def test_the_worst_case_of_what_has_no_verdict_is_named() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, math.nan, math.inf])
 def test_threshold_outside_0_to_1_is_an_error(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"the least win rate is .*; give a number from 0 to 1"):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"the minimum win rate is .*; give a number from 0 to "
+            r"1"
+        ),
+    ):
         ruled(threshold=threshold)
 
 
@@ -209,14 +215,14 @@ def rows(wins: int, losses: int, *, invalid: int = 0, pending: int = 0) -> list[
 @pytest.mark.parametrize(
     ("wins", "losses", "threshold", "alpha", "ruling"),
     [
-        # Wilson at 95 % for 40 of 60: 0.5406 to 0.7727
+        # Wilson at 95% for 40 of 60: 0.5406 to 0.7727
         (40, 20, 0.5, 0.05, "pass"),
         (40, 20, 0.54, 0.05, "pass"),
         (40, 20, 0.55, 0.05, "undecided"),
         # a rate below 0.78 is not shown by a judge that may be a coin: it has no labels
         (40, 20, 0.78, 0.05, "undecided"),
         (20, 40, 0.5, 0.05, "fail"),
-        # at 99.9 %, z = 3.2905: centre (2/3 + z²/120) / (1 + z²/60) = 0.641189,
+        # at 99.9%, z = 3.2905: centre (2/3 + z²/120) / (1 + z²/60) = 0.641189,
         # half z·sqrt((2/9)/60 + z²/14400) / (1 + z²/60) = 0.186067: 0.4551 to 0.8273
         (40, 20, 0.5, 0.001, "undecided"),
         (5, 0, 0.5, 0.05, "undecided"),  # too few
@@ -245,8 +251,8 @@ def test_unfinished_run_may_pass_by_its_always_valid_interval(store: Store) -> N
     (check,) = gate.checks
     assert (gate.ruling, gate.whole, check.always_valid, check.pending) == ("pass", False, True, 2)
     # Were both of the rest lost, 50 of 62 would still be shown to lie above one half.
-    assert ", 95 % always valid) is above 0.5; pairs are judged in the order of the " in check.line
-    assert "the run is not finished (2 of 62 pairs pending); holds for any judge" in check.line
+    assert ", 95% always valid) is above 0.5; pairs are judged in file order, " in check.line
+    assert "the run has not finished (2 of 62 pairs pending); holds for any judge" in check.line
     # 40 of 60 pass by the plain interval alone
     make_run(store, "near", rows(40, 20, pending=2))
     assert gate_run(store, "near").ruling == "undecided"
@@ -263,9 +269,9 @@ def test_run_without_verdicts_is_undecided_with_the_reason(store: Store) -> None
         assert gate_run(store, name).ruling == "undecided"
     (check,) = gate_run(store, "waiting").checks
     assert check.line == (
-        "new against old: not enough data: 0 valid pairs; at least 6 are needed; 0 won, 0 lost, "
-        "0 tied, 0 inconsistent, 0 invalid; worst case 0.00 to 1.00; the run is not finished (7 of "
-        "7 pairs pending)"
+        "new against old: not enough data: 0 valid pairs; at least 6 are needed; 0 won, 0 "
+        "lost, 0 tied, 0 inconsistent, 0 invalid; worst case 0.00 to 1.00; the run has not "
+        "finished (7 of 7 pairs pending)"
     )
 
 
@@ -305,7 +311,9 @@ async def test_decided_run_is_gated_by_its_test_at_the_gates_alpha(tmp_path: Pat
     )
     assert usual.ruling == "pass"
     assert "is above 0.5; " in usual.checks[0].line
-    assert "; the run stopped once it was decided; holds for any judge " in usual.checks[0].line
+    assert (
+        "; the run stopped as soon as it was decided; holds for any judge " in usual.checks[0].line
+    )
     assert (strict.ruling, strict.alpha) == ("undecided", 0.0001)
     assert (strict.checks[0].low, strict.checks[0].high) == (at_level.low, at_level.high)
 
@@ -408,7 +416,11 @@ def test_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere" / "x.xml", Path("/dev/full"), Path("a\0b")):
         with pytest.raises(InputError) as raised:
             write_junit(gate, path)
-        assert re.search(r" cannot be written: | is a directory; ", raised.value.message)
+        assert re.search(
+            r"^cannot write .+: .+; check the disk, the path and its permissions$"
+            r"| is a directory; ",
+            raised.value.message,
+        )
         assert "\n" not in raised.value.message
 
 

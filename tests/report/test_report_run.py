@@ -63,7 +63,9 @@ def test_invalid_pairs_are_named_with_their_reasons(store: Store) -> None:
     make_run(store, "first", ROWS)
     unread, failed = report_run(store, "first").invalid_pairs
     assert (unread.id, unread.judge, unread.kind) == ("q6", "scripted", "invalid")
-    assert "could not be read" in unread.message
+    assert unread.message == (
+        "no valid verdict: Both passes: unreadable (the judge declined: 'I cannot say.')"
+    )
     assert (failed.id, failed.kind) == ("q7", "judge")
     assert failed.message == "the server fell over; start it again"
 

@@ -35,7 +35,7 @@ def effect_notes(concluded: Conclusions) -> list[str]:
 
 def test_a_conclusion_says_that_a_contestant_is_of_the_judges_family(store: Store) -> None:
     (only,) = concluded(store, {GPT: "AAAAABBB"}, [AGAINST_LLAMA] * 8).conclusions
-    assert only.sentence.endswith("gpt-4o is of the judge's own family (gpt).")
+    assert only.sentence.endswith("gpt-4o is from the judge's own family (gpt).")
     assert render(only.messages, "zh").endswith("gpt-4o 与评审属于同一家族（gpt）。")
     check = gate_run(store, "r").checks[0]
     assert check.sentence == only.sentence
@@ -43,7 +43,7 @@ def test_a_conclusion_says_that_a_contestant_is_of_the_judges_family(store: Stor
 
 def test_two_contestants_of_the_judges_family_are_named_together(store: Store) -> None:
     (only,) = concluded(store, {GPT: "AAAAABBB"}, [("gpt-4o", "o3-mini")] * 8).conclusions
-    assert only.sentence.endswith("Both are of the judge's own family (gpt).")
+    assert only.sentence.endswith("Both are from the judge's own family (gpt).")
 
 
 def test_nothing_is_said_of_families_that_are_not_known_or_not_shared(store: Store) -> None:
@@ -58,14 +58,14 @@ def test_own_entries_make_a_model_of_the_judges_family(store: Store) -> None:
     report = concluded(
         store, {GPT: "AAAAABBB"}, [("in-house-3", "llama-3-70b")] * 8, families=entries
     )
-    assert "in-house-3 is of the judge's own family (gpt)" in report.conclusions[0].sentence
+    assert "in-house-3 is from the judge's own family (gpt)" in report.conclusions[0].sentence
 
 
 def test_one_judge_without_labels_says_that_the_effect_cannot_be_had(store: Store) -> None:
     report = concluded(store, {GPT: "AAAAABBB"}, [AGAINST_LLAMA] * 8)
     assert report.family_effects == ()
     (note,) = effect_notes(report)
-    assert "cannot be told from how good the responses are" in note
+    assert "or the responses were simply better" in note
 
 
 def test_judges_of_other_families_on_the_same_pairs_measure_the_effect(store: Store) -> None:
@@ -79,7 +79,8 @@ def test_judges_of_other_families_on_the_same_pairs_measure_the_effect(store: St
     assert effect.neutral
     assert effect.pairs == effect.prompts == 8
     (note,) = effect_notes(report)
-    assert "less that by anthropic:claude-sonnet-4-5 is +25.0 points (" in note
+    assert "openai:gpt-5-mini scored gpt-4o +25.0 points (" in note
+    assert note.endswith(" relative to anthropic:claude-sonnet-4-5 on the same 8 pairs")
 
 
 def test_the_side_on_which_the_family_stands_makes_no_difference(store: Store) -> None:
@@ -120,7 +121,7 @@ def test_only_a_judge_of_the_rivals_family_leaves_both_preferences_in_it(store: 
     said = {GPT: "AAAAAABB", CLAUDE: "ABABABAB"}
     report = concluded(store, said, [("gpt-4o", "claude-3-opus")] * 8)
     assert [each.neutral for each in report.family_effects] == [False, False]
-    assert all("both preferences are in it" in note for note in effect_notes(report))
+    assert all("both preferences are included" in note for note in effect_notes(report))
 
 
 def test_a_judge_of_unknown_family_is_no_measure(store: Store) -> None:
@@ -136,7 +137,9 @@ def test_labels_measure_the_effect_of_a_single_judge(store: Store) -> None:
     assert (effect.compared_with, effect.others, effect.pairs) == ("labels", (), 10)
     assert effect.difference.value == pytest.approx(0.2)
     assert effect.adjusted is None
-    assert "less that by the labels is +20.0 points" in effect_notes(report)[0]
+    note = effect_notes(report)[0]
+    assert "openai:gpt-5-mini scored gpt-4o +20.0 points (" in note
+    assert note.endswith(" relative to the labels on the same 10 pairs")
 
 
 def test_other_pairs_adjust_the_effect_whichever_side_their_models_stand_on(store: Store) -> None:
@@ -156,7 +159,7 @@ def test_other_pairs_adjust_the_effect_whichever_side_their_models_stand_on(stor
     # The judge's own mean is 0.3, people's 0.1.
     assert effect.adjusted is not None
     assert effect.adjusted.value == pytest.approx(0.3 - 44 / 59 * 0.1)
-    assert "allowing for how the two differ on other pairs" in effect_notes(report)[0]
+    assert "adjusted for how the two differ on other pairs" in effect_notes(report)[0]
 
 
 def test_few_pairs_have_a_reason_in_place_of_a_figure(store: Store) -> None:
@@ -177,7 +180,7 @@ def test_a_ranking_names_the_judges_of_its_models_families(store: Store) -> None
         note for note in notes if isinstance(note, Message) and note.code == "report.same_family"
     ]
     assert own == [
-        f"{GPT} is of the family of gpt-4.1, gpt-4o, gpt-4o-mini and 1 more (gpt), "
-        "which it may favour",
-        f"{CLAUDE} is of the family of claude-3-opus (claude), which it may favour",
+        f"{GPT} is from the same family as gpt-4.1, gpt-4o, gpt-4o-mini and 1 more (gpt) and "
+        "may favour it",
+        f"{CLAUDE} is from the same family as claude-3-opus (claude) and may favour it",
     ]

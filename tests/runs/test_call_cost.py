@@ -97,9 +97,9 @@ def test_run_without_a_valid_verdict_tells_nothing(store: Store) -> None:
     make_run(store, "empty", [Row("q1", says("A"), judged=False)])
     make_run(store, "mumbled", [Row("q1", mumbles)])
     for name in ("empty", "mumbled"):
-        with pytest.raises(InputError, match=f"run '{name}' has no valid verdicts to plan by"):
+        with pytest.raises(InputError, match=f"run '{name}' has no valid verdicts to plan from"):
             like_run(store, name)
-    with pytest.raises(InputError, match="there is no run 'none'"):
+    with pytest.raises(InputError, match="no run 'none'"):
         like_run(store, "none")
 
 

@@ -324,7 +324,7 @@ async def test_a_name_stands_for_one_plan(store: Path) -> None:
     await judged(sums(5), judge, store, name="nightly")
     with pytest.raises(InputError, match="other data"):
         await judged(sums(6), judge, store, name="nightly")
-    with pytest.raises(InputError, match="another way to decide"):
+    with pytest.raises(InputError, match="other decision settings"):
         await judged(sums(5), judge, store, name="nightly", config=JudgeConfig(samples=3))
     judge.name = "another"
     with pytest.raises(InputError, match="other judges"):
@@ -409,7 +409,7 @@ async def test_a_bug_in_a_judge_is_raised_and_not_swallowed(store: Path) -> None
 
 
 async def test_a_list_of_file_names_is_told_what_to_do(store: Path) -> None:
-    with pytest.raises(DataError, match="given by its name alone"):
+    with pytest.raises(DataError, match="by its name"):
         await judged(["pairs.jsonl"], ScriptedJudge(adds_up_here), store)
 
 

@@ -99,22 +99,6 @@ def test_what_is_prepared_adds_its_calls_its_tokens_and_its_price() -> None:
     assert written.cost_usd.high == pytest.approx(plain.cost_usd.high + more, rel=1e-3)
 
 
-def test_ratings_are_a_range_from_none() -> None:
-    pairs = [make_pair()] * 10
-    plain = estimated(replace(CONFIG, prepare=()), pairs)
-    rating = replace(CONFIG, prepare=(), on_inconsistent="rate", rating_samples=3)
-    rated = estimated(rating, pairs)
-    assert (rated.calls, rated.ratings) == (plain.calls, 2 * 3 * 10)
-    assert rated.input_tokens.low == plain.input_tokens.low
-    assert rated.input_tokens.high > plain.input_tokens.high
-    assert plain.cost_usd is not None
-    assert rated.cost_usd is not None
-    assert rated.cost_usd.low == pytest.approx(plain.cost_usd.low)
-    assert rated.cost_usd.high > plain.cost_usd.high
-    # Pairs that share their responses share their ratings.
-    assert estimated(rating, pairs, artefacts=ArtefactCounts(1, 1, 5)).ratings == 3 * 5
-
-
 class Told(Observer):
     def approve(self, estimate: Estimate) -> None:
         self.estimate = estimate
@@ -146,10 +130,10 @@ async def test_a_run_is_estimated_by_what_its_pending_pairs_have_in_common(
 
 
 def test_a_preview_counts_the_rows_and_shows_what_is_written_first() -> None:
-    config = replace(CONFIG, prepare=("metrics", "reference", "analysis"), on_inconsistent="rate")
+    config = replace(CONFIG, prepare=("metrics", "reference", "analysis"))
     plan = JudgePlan(config.open_judge(), config)
     preview = preview_run(given_pairs(pairings(3, 4), READING), [plan], RunOptions(price=PRICE))
-    assert (preview.calls, preview.ratings) == (36 + 3 + 3 + 12, 12)
+    assert preview.calls == 36 + 3 + 3 + 12
     assert [(each.artefact, each.order) for each in preview.requests] == [
         ("metrics", None),
         ("reference", None),

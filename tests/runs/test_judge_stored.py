@@ -59,9 +59,9 @@ async def test_another_judge_or_another_way_to_decide_is_refused(tmp_path: Path)
         for plan, why in (
             (JudgePlan(other, QUICK), "other judges"),
             (JudgePlan(judge, JudgeConfig(locale="zh")), "another prompt"),
-            (JudgePlan(judge, JudgeConfig(samples=3)), "another way to decide"),
+            (JudgePlan(judge, JudgeConfig(samples=3)), "other decision settings"),
         ):
-            with pytest.raises(InputError, match=f"was begun with {why}"):
+            with pytest.raises(InputError, match=f"was started with {why}"):
                 await stored(store, name, plan)
     assert (len(judge.calls), len(other.calls)) == (asked, 0)
 
@@ -72,5 +72,5 @@ def test_a_judges_own_price_goes_before_the_runs() -> None:
     options = RunOptions(price=of_run, max_cost=1)
     assert apply_price(JudgePlan(judge, QUICK, own), options).price == own
     assert apply_price(JudgePlan(judge, QUICK), options).price == of_run
-    with pytest.raises(InputError, match="max_cost cannot be kept"):
+    with pytest.raises(InputError, match="max_cost cannot be enforced"):
         apply_price(JudgePlan(judge, QUICK), RunOptions(max_cost=1))

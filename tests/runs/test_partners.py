@@ -77,8 +77,8 @@ def test_every_prompt_without_a_partner_is_skipped_and_counted_once(tmp_path: Pa
             assert not run.on_common_prompts
         note = note_on_partners(stored(store))
         assert note == (
-            "903 answers have no partner (old without new 900, new without old 3) and count as "
-            "missing; prompts common compares on the prompts that both have"
+            "903 answers have no counterpart (old without new 900, new without old 3) and "
+            "count as missing; prompts common compares only prompts answered by both"
         )
         assert PageTranslator("zh")(note).startswith("有 903 个回答没有对应的回答")
 
@@ -93,8 +93,8 @@ def test_on_common_prompts_nothing_is_missing_and_the_number_is_told(tmp_path: P
         assert run.without_partner == (WithoutPartner("old", "new", only_a=900, only_b=3),)
         note = note_on_partners(run)
         assert note == (
-            "903 answers have no partner (old without new 900, new without old 3) and are left "
-            "out; compared are the prompts that both have"
+            "903 answers have no counterpart (old without new 900, new without old 3) and "
+            "are left out; only prompts answered by both are compared"
         )
         assert "只比较双方都有的提示" in PageTranslator("zh")(note)
 
@@ -104,7 +104,7 @@ def test_a_prompt_without_a_partner_is_an_error_with_both_remedies(tmp_path: Pat
     with open_store(tmp_path / "store.db") as store, pytest.raises(DataError) as refused:
         joined.taken_in(store, bad_rows="stop")
     message = refused.value.message
-    assert "old.jsonl, row 1: the answer to '1' has no partner of new" in message
+    assert "old.jsonl, row 1: the answer to '1' has no counterpart from new" in message
     assert "bad_rows skip" in message
     assert "prompts common" in message
 

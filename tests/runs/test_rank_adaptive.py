@@ -233,7 +233,7 @@ async def test_rows_without_models_are_refused(store: Path) -> None:
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5])
 def test_a_budget_is_a_number_of_pairs(budget: Any) -> None:
-    with pytest.raises(InputError, match="it takes a number of pairs from 1"):
+    with pytest.raises(InputError, match="give a number of pairs of at least 1"):
         RankAdaptive(budget)
 
 

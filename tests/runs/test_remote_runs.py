@@ -75,7 +75,7 @@ def test_two_models_outputs_and_an_audit_come_by_url(bucket: Bucket, command: Co
     assert command("rank", "--battles", battles, "--json").code == 0
     absent = command("audit", bucket.url("absent.jsonl"), *JUDGED)
     assert absent.code == 2
-    assert "is not there" in absent.json["error"]["message"]
+    assert "does not exist" in absent.json["error"]["message"]
 
 
 def cut_off(broken: pytest.MonkeyPatch, name: str) -> None:

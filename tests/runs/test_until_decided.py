@@ -213,10 +213,10 @@ async def test_another_alpha_is_another_run(store: Path) -> None:
 
 async def test_rows_of_several_models_are_refused(store: Path) -> None:
     rows = sums(4, model_a="x", model_b="y") + sums(4, begin=5, model_a="y", model_b="x")
-    with pytest.raises(InputError, match=r"the rows hold x against y and y against x; for several"):
+    with pytest.raises(InputError, match=r"the rows have x against y and y against x; use"):
         await decided(rows, ScriptedJudge(adds_up_here), store)
 
 
 async def test_several_judges_are_refused(store: Path) -> None:
-    with pytest.raises(InputError, match="until_decided follows one judge, and 2 are named"):
+    with pytest.raises(InputError, match="until_decided works with one judge, but 2 are given"):
         await decided(sums(4), [ScriptedJudge(adds_up_here), "baseline:longer"], store)

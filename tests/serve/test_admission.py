@@ -25,7 +25,7 @@ async def test_so_many_are_let_in_so_many_wait_and_the_next_is_sent_away() -> No
     held = [asyncio.create_task(hold(admission, let_go)) for _ in range(5)]
     await settle()
     assert (admission.in_flight, admission.waiting) == (2, 3)
-    with pytest.raises(ServerBusy, match="2 comparisons are being judged and 3 wait") as refused:
+    with pytest.raises(ServerBusy, match="2 comparisons are running and 3 are waiting") as refused:
         async with admission.admitted():
             pass
     assert refused.value.retry_after_s >= 1

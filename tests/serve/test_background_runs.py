@@ -24,9 +24,10 @@ from evenhand.errors import (
     ServerBusy,
     TooLarge,
 )
-from evenhand.messages import speaking_to
+from evenhand.messages import FOR_CLIENTS, speaking_to
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, judge_pairs
 from evenhand.serve.judges import JudgeCatalog
+from evenhand.serve.mcp.resources import status_line
 from evenhand.serve.run_status import read_status
 from evenhand.serve.service import Service
 from evenhand.serve.uploads import Upload
@@ -35,6 +36,7 @@ from evenhand.store import open_store
 from evenhand.store.jobs import NewJob
 from run_data import adds_up as adder
 from run_data import sums, wins_b, write_lines
+from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply, start_server
 
 __all__ = ["start_server"]
@@ -201,7 +203,9 @@ async def test_a_cancelled_run_stops_and_a_resumed_one_goes_on(
         async with halfway(service, gate, sums(300)) as status:
             cancelled = await service.cancel(status.id)
             assert cancelled.state in ("judging", "stopped")
-            assert cancelled.state == "stopped" or "being stopped" in cancelled.notes[-1]
+            assert (
+                cancelled.state == "stopped" or "stopping; calls in progress" in cancelled.notes[-1]
+            )
         stopped = await at_rest(service, status.id)
         assert (stopped.state, stopped.stopped_by, stopped.error) == ("stopped", "cancel", None)
         assert 0 < stopped.done < 300
@@ -303,7 +307,7 @@ async def test_a_full_queue_takes_no_more(start_server: StartServer, file_store:
         for n in range(2):
             await service.refuse_when_full()
             last = await start(service, sums(3, begin=1 + 10 * n))
-        with pytest.raises(ServerBusy, match="2 runs wait or are being judged") as refused:
+        with pytest.raises(ServerBusy, match="2 runs are waiting or running") as refused:
             await start(service, sums(3, begin=500))
         assert refused.value.retry_after_s > 0
         with pytest.raises(ServerBusy):
@@ -340,6 +344,49 @@ async def test_a_judge_that_fails_for_good_fails_the_run_and_resuming_tries_agai
     assert (ended.state, ended.done, ended.error) == ("finished", 20, None)
 
 
+async def test_a_judge_that_does_not_answer_is_told_of_by_its_offered_name(
+    start_server: StartServer, file_store: str
+) -> None:
+    limited = threading.Event()
+    limited.set()
+    refusal = error_reply(429, headers={"Retry-After": "2"})
+    server = start_server(lambda request: refusal if limited.is_set() else adder(request))
+    async with opened(server.url, file_store) as service:
+        begun = await start(service, sums(3))
+        status = await until(service, begun.id, lambda status: status.trouble is not None)
+        shown = status.model_dump_json(context=FOR_CLIENTS)
+        assert re.search(r'"rate-limited by adder, retrying in [0-2] s"', shown)
+        assert "Now rate-limited by adder, retrying in" in status_line(status)
+        limited.clear()
+        ended = await at_rest(service, begun.id)
+    assert (ended.done, ended.trouble) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "calls"),
+    [(None, None, 0), (True, None, 2), (True, False, 0), (None, True, 2)],
+)
+async def test_identical_responses_are_asked_about_as_offered_or_as_the_client_says(
+    start_server: StartServer,
+    file_store: str,
+    *,
+    offered: bool | None,
+    asked: bool | None,
+    calls: int,
+) -> None:
+    server = start_server(lambda _: chat_reply(answer_json("TIE")))
+    same = sums(1)[0] | {"response_a": "the same", "response_b": "the same"}
+    chosen = offer(server.url, ask_identical=offered)
+    async with opened(server.url, file_store, chosen) as service:
+        begun = await start(service, [same], ask_identical=asked)
+        ended = await at_rest(service, begun.id)
+        assert (ended.ties, len(server.requests)) == (1, calls)
+        pair = same | {"criteria": ["accuracy"]}
+        options = {} if asked is None else {"ask_identical": asked}
+        verdict = await service.comparisons.compare(pair, options=options)
+    assert (verdict.winner, len(server.requests)) == ("TIE", 2 * calls)
+
+
 async def test_sending_the_data_of_a_failed_run_again_resumes_it(
     start_server: StartServer, file_store: str
 ) -> None:
@@ -370,7 +417,7 @@ async def test_an_offer_that_is_gone_is_told_and_nothing_is_judged(
         assert (failed.state, failed.error and failed.error.kind) == ("failed", "conflict")
         assert failed.error is not None
         assert "judge adder" in failed.error.message
-        assert "not offered any more" in failed.error.message
+        assert "no longer offered" in failed.error.message
     assert server.requests == []
     async with opened(server.url, file_store) as service:
         await service.resume(begun.id)
@@ -387,9 +434,9 @@ async def test_an_offer_that_has_become_another_judge_judges_nothing(
     for changed, told in (
         (
             offer(server.url, locale="zh", temperature=0),
-            "another prompt, or other settings of the judge",
+            "another prompt, or other judge settings",
         ),
-        (offer(server.url, samples=3, temperature=0), "another way to decide"),
+        (offer(server.url, samples=3, temperature=0), "other decision settings"),
     ):
         async with opened(server.url, file_store, changed) as service:
             await service.resume(begun.id)
@@ -437,7 +484,7 @@ async def test_the_servers_own_cap_holds_however_often_a_run_is_resumed(
 async def test_a_cap_on_cost_needs_a_price(start_server: StartServer, file_store: str) -> None:
     url = start_server(adder).url
     async with opened(url, file_store) as service:
-        with speaking_to("http"), pytest.raises(InputError, match="maxCost cannot be kept"):
+        with speaking_to("http"), pytest.raises(InputError, match="maxCost cannot be enforced"):
             await start(service, sums(5), max_cost=1.0)
         assert (await service.runs()).runs == ()
 
@@ -460,7 +507,7 @@ async def test_a_run_of_the_command_line_is_shown_and_left_alone(
         (shown,) = (await service.runs()).runs
         assert (shown.state, shown.stopped_by, shown.pairs) == ("stopped", "max-calls", 10)
         assert adds_up(shown)
-        with pytest.raises(Conflict, match="begun by the command line"):
+        with pytest.raises(Conflict, match="started from the command line"):
             await service.resume(shown.id)
         # Its pairs sent here are the same run, which the server takes on.
         upload = Upload("mine.jsonl")
@@ -536,23 +583,25 @@ async def test_what_is_too_large_is_refused_and_leaves_nothing(
         with pytest.raises(TooLarge, match="more than 10 rows"):
             await start(service, sums(11))
         long = sums(1)[0] | {"response_b": "x" * 1001}
-        with pytest.raises(DataError, match="responseB has 1,001 characters; this server takes"):
+        with pytest.raises(DataError, match="responseB has 1,001 characters; this server accepts"):
             await start(service, [long])
         many = sums(1, criteria=[f"criterion {n}" for n in range(51)])
-        with pytest.raises(DataError, match="criteria has 51; this server takes 50"):
+        with pytest.raises(
+            DataError, match="criteria has 51 entries; this server accepts at most 50"
+        ):
             await start(service, many)
-        with pytest.raises(TooLarge, match="more than 2,000,000 when unpacked"):
+        with pytest.raises(TooLarge, match="unpacks to more than 2,000,000"):
             await send(service, gzip.compress(b" " * 3_000_000), "bomb.jsonl.gz")
         with pytest.raises(TooLarge, match="a line of more than"):
             await send(service, b'{"prompt": "' + b"x" * 1_500_000 + b'"}')
         with pytest.raises(DataError, match="is gzip inside gzip; compress it once"):
             await send(service, gzip.compress(gzip.compress(lines(sums(3)))), "bomb.jsonl.gz")
-        with pytest.raises(DataError, match="cut or damaged"):
+        with pytest.raises(DataError, match="truncated or damaged"):
             # Damage inside the packed data, which zlib finds and no checksum.
             await send(service, gzip.compress(b"")[:10] + b"\xff" * 50, "damaged.jsonl.gz")
-        with pytest.raises(DataError, match="row 1: the key 'prompt' stands twice in one object"):
+        with pytest.raises(DataError, match="row 1: the key 'prompt' appears twice in one object"):
             await send(service, b'{"prompt":"p","prompt":"q","response_a":"","response_b":""}')
-        with pytest.raises(DataError, match="cut or damaged"):
+        with pytest.raises(DataError, match="truncated or damaged"):
             await send(service, gzip.compress(lines(sums(3)))[:-9], "cut.jsonl.gz")
         assert (await service.runs()).runs == ()
         assert (await start(service, sums(10))).pairs == 10
@@ -563,7 +612,7 @@ async def test_a_name_stands_for_one_run(start_server: StartServer, file_store: 
         first = await start(service, sums(3), name="mine")
         assert (await service.run("mine")).id == first.id
         assert (await start(service, sums(3), name="mine")).id == first.id
-        with pytest.raises(Conflict, match="run 'mine' is there already"):
+        with pytest.raises(Conflict, match="run 'mine' already"):
             await start(service, sums(4), name="mine")
 
 
@@ -573,7 +622,7 @@ async def test_an_unknown_run_is_not_found(
 ) -> None:
     async with opened(start_server(adder).url, file_store) as service:
         for asked in (service.run, service.cancel, service.resume, service.report):
-            with pytest.raises(NotFound, match="there is no run"):
+            with pytest.raises(NotFound, match="no run"):
                 await asked(wanted)
         with pytest.raises(NotFound):
             [status async for status in service.follow(wanted)]
@@ -585,11 +634,11 @@ async def test_an_unknown_run_is_not_found(
         ({"judge": "nobody"}, "does not offer"),
         ({"judges": ("adder", "adder")}, "given twice"),
         ({"judge": "adder", "judges": ("adder",)}, "both given"),
-        ({"alpha": 0.1}, "alpha belongs to untilDecided"),
-        ({"budget": 5}, "budget belongs to rankAdaptive"),
+        ({"alpha": 0.1}, "alpha requires untilDecided"),
+        ({"budget": 5}, "budget requires rankAdaptive"),
         ({"rank_adaptive": True}, "rankAdaptive needs budget"),
-        ({"seed": 1}, "seed belongs to"),
-        ({"both_orders": 0.1}, "bothOrders belongs to orders random"),
+        ({"seed": 1}, "seed requires"),
+        ({"both_orders": 0.1}, "bothOrders requires orders random"),
         ({"orders": "random", "swap_positions": False}, "orders and swap_positions"),
         ({"name": " "}, "name is blank"),
         ({"criteria": ()}, "criteria"),

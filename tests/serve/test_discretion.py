@@ -218,11 +218,11 @@ def test_a_store_that_fails_is_told_without_its_place(
     service = start_service(adds_up)
 
     def fails(*_: object, **__: object) -> Any:
-        raise StoreError(f"store {service.config.store} cannot be read or written; check its disk")
+        raise StoreError(f"cannot read or write store {service.config.store}; check its disk")
 
     monkeypatch.setattr(type(service.app.state.service.store), "find_run", fails)
     told = problem(service.client.get("/v1/runs/some"), 500, "store")
-    assert told.detail == "the server's store fails; its log says why, tell its operator"
+    assert told.detail == "the server's store failed; see its log, or tell its operator"
     call = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -231,9 +231,9 @@ def test_a_store_that_fails_is_told_without_its_place(
     }
     accepts = {"Accept": "application/json, text/event-stream"}
     by_mcp = service.client.post("/mcp", json=call, headers=accepts).text
-    assert "the server's store fails" in by_mcp
+    assert "the server's store failed" in by_mcp
     assert str(service.config.store) not in by_mcp
-    assert f"store {service.config.store} cannot be read" in caplog.text
+    assert f"cannot read or write store {service.config.store}" in caplog.text
 
 
 def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
@@ -249,5 +249,5 @@ def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
     lines = {"Content-Type": "application/x-ndjson"}
     row = json.dumps(PAIR) + "\n"
     told = problem(service.client.post("/v1/runs", content=row, headers=lines), 507, "no_room")
-    assert "the server cannot keep the upload (No space left on device)" in told.detail
+    assert "the server cannot store the upload (No space left on device)" in told.detail
     problem(service.client.post("/v1/runs", json=RUN), 507, "no_room")

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from evenhand.contract import read_pair
 from evenhand.errors import EvenhandError, InputError, TooLarge, visible
 from evenhand.serve import service as service_module
-from evenhand.serve.app import ENDPOINTS
-from evenhand.serve.config import ServerLimits
+from evenhand.serve.app import make_app
+from evenhand.serve.config import ServerConfig, ServerLimits
 from evenhand.serve.http.problems import problem_of
-from evenhand.serve.http.requests import parameters
 from evenhand.serve.pages import page as forms
 from evenhand.serve.security.limits import refuse_many_values, refuse_wide, values_of_a_pair
 from evenhand.serve.values import StartRunWithPairs, read_value
@@ -183,7 +182,10 @@ def test_large_bodies_are_read_beside_the_event_loop(
 def test_a_criterions_long_name_is_refused_before_it_is_folded(service: HttpService) -> None:
     for criterion in ("x" * 2000, {"name": "x" * 2000}):
         answer = service.client.post("/v1/compare", json=PAIR | {"criteria": [criterion]})
-        assert "put the rest into its description" in problem(answer, 413, "too_large").detail
+        assert problem(answer, 413, "too_large").detail == (
+            "a criterion's name has 2,000 characters; this server accepts at most 1,000; "
+            "put the rest in its description"
+        )
     answer = service.client.post(
         "/v1/runs", json={"pairs": [PAIR], "criteria": [{"name": "x" * 2000}]}
     )
@@ -230,10 +232,11 @@ EXTREMES = (
 
 
 def numeric() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    for endpoint in ENDPOINTS:
-        for each in parameters(endpoint.query):
-            if each["schema"].get("type") in ("integer", "number"):
-                yield endpoint.method, endpoint.path, each["name"], each["schema"]
+    for path, item in make_app(ServerConfig()).openapi()["paths"].items():
+        for method, operation in item.items():
+            for each in operation["parameters"]:
+                if each["schema"].get("type") in ("integer", "number"):
+                    yield method.upper(), path, each["name"], each["schema"]
 
 
 def test_every_numeric_parameter_has_finite_bounds() -> None:

@@ -86,10 +86,13 @@ def test_marks_and_line_ends_of_windows_do_no_harm(service: HttpService, before:
         (b"null", "a pair is a JSON object, not null"),
         (b"{}", "prompt is missing"),
         (json.dumps(PAIR | {"criteria": []}).encode(), "criteria is empty"),
-        (json.dumps(PAIR | {"criteria": "tone"}).encode(), "criteria takes a list such as"),
-        (json.dumps(PAIR | {"allowTie": 1}).encode(), "allowTie takes true or false"),
+        (json.dumps(PAIR | {"criteria": "tone"}).encode(), "criteria must be a list such as"),
+        (json.dumps(PAIR | {"allowTie": 1}).encode(), "allowTie must be true or false"),
         (json.dumps(PAIR | {"temperature": 1}).encode(), "temperature is not a known field"),
-        (json.dumps(PAIR | {"responseA": "x"}).encode(), "response_a is given twice"),
+        (
+            json.dumps(PAIR | {"responseA": "x"}).encode(),
+            "response_a is also given as responseA; keep one",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_body_is_named(
@@ -106,7 +109,7 @@ def test_what_is_wrong_with_a_body_is_named(
         ({"Content-Type": "application/x-www-form-urlencoded"}, "application/json"),
         ({"Content-Type": "text/xml"}, "the body's content type is text/xml; send JSON"),
         ({"Content-Type": "application/json; charset=utf-16"}, "charset is utf-16; send UTF-8"),
-        (JSON | {"Content-Encoding": "gzip"}, "content encoding is gzip; send it as it is"),
+        (JSON | {"Content-Encoding": "gzip"}, "content encoding is gzip; send it"),
     ],
 )
 def test_what_is_no_plain_json_is_refused_with_the_remedy(
@@ -215,7 +218,7 @@ def test_a_key_that_stands_twice_is_refused_by_name(service: HttpService) -> Non
         "/v1/compare", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 422
-    assert "the key 'responseA' stands twice in one object" in answer.json()["detail"]
+    assert "the key 'responseA' appears twice in one object" in answer.json()["detail"]
 
 
 def test_a_body_of_values_alone_is_refused_before_it_is_parsed(service: HttpService) -> None:

@@ -115,12 +115,12 @@ async def test_what_is_wrong_at_first_is_raised_and_later_is_an_event() -> None:
         raise error
 
     with pytest.raises(NotFound):
-        await event_stream(failing(NotFound("there is no run 7")))
+        await event_stream(failing(NotFound("no run 7")))
     client = Client()
     await stream(await event_stream(failing(StoreError("the disk is full"), status(1))), client)
     assert [event for event, _ in client.events] == ["progress", "problem"]
     # The log has the store's own words; clients get none of them.
-    assert "the server's store fails" in client.text
+    assert "the server's store failed" in client.text
     assert "the disk is full" not in client.text
 
 

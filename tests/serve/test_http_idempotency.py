@@ -68,7 +68,7 @@ def test_of_many_at_once_one_is_done(start_service: StartService, address: str) 
     assert done
     for answer in answers:
         if answer.status_code != 200:
-            assert "still being answered" in problem(answer, 409, "conflict").detail
+            assert "still running" in problem(answer, 409, "conflict").detail
             assert answer.headers["retry-after"] == "1"
     assert len({answer.content for answer in done}) == 1
     assert len(judge_of(service).requests) == 2

@@ -89,7 +89,7 @@ def test_a_run_in_one_random_order_takes_half_the_calls_and_says_so(service: Htt
     report = service.client.get(f"/v1/runs/{once.id}/report").json()["conclusions"]
     (claim,) = report["conclusions"]
     assert claim["winRate"]["drawnOrder"] == 30
-    assert "30 of 30 pairs were judged in one order, drawn at random." in claim["sentence"]
+    assert "30 of 30 pairs were judged in one random order." in claim["sentence"]
     # The same pairs in both orders are another run, which asks only the other half.
     both = ended(service, start(service, rows).id)
     assert (both.id != once.id, both.calls) == (True, 30)
@@ -188,8 +188,8 @@ def test_small_parquet_that_becomes_a_large_store_is_refused(start_service: Star
 @pytest.mark.parametrize(
     ("content", "media_type", "status", "kind", "message"),
     [
-        (b"", "application/x-ndjson", 422, "data", "holds no rows"),
-        (b"\r\n", "application/x-ndjson", 422, "data", "holds no rows"),
+        (b"", "application/x-ndjson", 422, "data", "has no rows"),
+        (b"\r\n", "application/x-ndjson", 422, "data", "has no rows"),
         (b"not json\n", "application/x-ndjson", 422, "data", "row 1: the line is not JSON"),
         (
             b'{"prompt": "p"}\n',
@@ -219,7 +219,7 @@ def test_unknown_field_and_misplaced_option_are_named(service: HttpService) -> N
     assert told.detail.startswith("path is not a known field; the fields are judge, judges")
     del body["path"]
     answer = service.client.post("/v1/runs?name=x", json=body)
-    assert "put it into the body" in problem(answer, 422, "input").detail
+    assert "put it in the body" in problem(answer, 422, "input").detail
 
 
 def test_run_started_again_under_its_key_is_one_run(service: HttpService) -> None:

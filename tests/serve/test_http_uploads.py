@@ -92,12 +92,15 @@ def test_broken_forms_are_refused_by_an_error_of_ours(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (form(b"x", name="judge"), "the form has a field 'judge'; it takes one file"),
-        (form(b"x", filename=None), "the form's field file is no file"),
-        (form(b"x")[:-10], "the form is cut off before its end"),
+        (form(b"x", name="judge"), "unknown form field 'judge'; send one file"),
+        (form(b"x", filename=None), "the form field file is not a file"),
+        (form(b"x")[:-10], "the form is truncated"),
         (b"--edge--\r\n", "the form"),
-        (form(b"x").removesuffix(b"--edge--\r\n") + form(b"y"), "the form has two files"),
-        (b"", "the form is cut off before its end"),
+        (
+            form(b"x").removesuffix(b"--edge--\r\n") + form(b"y"),
+            "the form's two files do not go together; send one in the field file",
+        ),
+        (b"", "the form is truncated"),
     ],
 )
 async def test_form_that_is_no_file_is_refused_with_a_reason(body: bytes, message: str) -> None:

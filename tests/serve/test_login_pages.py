@@ -143,7 +143,7 @@ def test_wrong_tokens_are_slowed_down_and_the_right_one_with_them(
 def test_a_wrong_token_gets_the_form_again_and_nothing_of_itself(browser: httpx.Client) -> None:
     answer = log_in(browser, "<script>wrong</script>", next="/rank")
     assert answer.status_code == 401
-    assert "not a token" in answer.text
+    assert "Unknown token" in answer.text
     assert "wrong&lt;" not in answer.text
     assert "<script>wrong" not in answer.text
     assert 'name="next" value="/rank"' in answer.text
@@ -445,7 +445,7 @@ def test_a_voter_sees_nothing_but_where_to_vote(browser: httpx.Client, path: str
         answer = browser.request(method, path)
         assert answer.status_code == 403, (method, path)
     page = browser.get("/")
-    assert "for voting alone" in page.text
+    assert "for voting only" in page.text
     assert 'href="/rank"' not in page.text
 
 
@@ -471,9 +471,9 @@ def log_in_again(browser: httpx.Client, **more: str) -> httpx.Response:
 def test_voters_tokens_come_with_names_and_beside_full_ones() -> None:
     read = read_tokens(f"vera={VOTERS}, tom={OTHER}", votes_only=True)
     assert [(token.name, token.votes_only) for token in read] == [("vera", True), ("tom", True)]
-    with pytest.raises(SettingsError, match="token 1 of EVENHAND_VOTER_TOKEN says not whose"):
+    with pytest.raises(SettingsError, match="token 1 in EVENHAND_VOTER_TOKEN has no name"):
         read_tokens(VOTERS, votes_only=True)
-    with pytest.raises(SettingsError, match="token vera of EVENHAND_VOTER_TOKEN has 5 char"):
+    with pytest.raises(SettingsError, match="token vera in EVENHAND_VOTER_TOKEN has 5 char"):
         read_tokens("vera=short", votes_only=True)
     for host in ("127.0.0.1", "0.0.0.0"):
         with pytest.raises(SettingsError, match="set EVENHAND_TOKEN too"):

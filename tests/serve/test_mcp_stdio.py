@@ -146,6 +146,22 @@ def test_a_signal_ends_it_in_the_middle_of_a_comparison(
         assert pipe.answer_to(1)["error"]["code"] == -32000
 
 
+def test_a_signal_ends_it_while_the_last_answers_are_awaited(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server(lambda _: Slow(3600, chat_reply("late")))
+    with a_pipe(tmp_path, server.url) as pipe:
+        pipe.write(HELLO, READY, call(1, "pairwiseCompare", PAIR))
+        assert server.wait_until(lambda: len(server.requests) == 2)
+        assert pipe.process.stdin is not None
+        pipe.process.stdin.close()
+        pipe.process.stdin = None
+        with pytest.raises(subprocess.TimeoutExpired):
+            pipe.process.wait(timeout=1)
+        pipe.process.send_signal(signal.SIGTERM)
+        assert pipe.process.wait(timeout=15) == 0  # not after the 30 s in which they may come
+
+
 def test_a_client_that_goes_away_without_reading_ends_it(
     start_server: StartServer, tmp_path: Path
 ) -> None:
@@ -190,7 +206,7 @@ def test_without_a_judge_it_starts_and_says_so(tmp_path: Path) -> None:
     assert code == 0
     assert answers[1]["result"]["isError"] is True
     assert "this server has no judge" in answers[1]["result"]["content"][0]["text"]
-    assert "no judge is offered, so nothing can be compared; give --judge" in log
+    assert "no judge configured, so nothing can be compared; give --judge or --config" in log
 
 
 def test_a_config_that_cannot_be_used_is_told_on_standard_error(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ async def test_tools_are_listed_with_schemas_and_hints(
     rules = whole.pop("$defs")
     told = dict(compare.output_schema or {})
     defined = told.pop("$defs")
-    left_open = {"Artefact", "Pass", "Rating"}
+    left_open = {"Artefact", "Pass"}
     assert told == whole
     assert {name: each for name, each in defined.items() if name not in left_open} == {
         name: each
@@ -153,7 +153,7 @@ async def test_a_judge_that_fails_gives_an_error_and_no_verdict(
         ("pairwiseCompare", {}, "is missing"),
         ("pairwiseCompare", PAIR | {"criteria": []}, "criteria is empty"),
         ("pairwiseCompare", PAIR | {"judge": "other"}, "judge is not a known field"),
-        ("pairwiseCompare", PAIR | {"responseA": 5}, "responseA takes a string"),
+        ("pairwiseCompare", PAIR | {"responseA": 5}, "responseA must be a string"),
         ("rankResponses", {"prompt": "p", "responses": ["a"], "criteria": ["x"]}, "responses"),
         ("rankResponses", {"prompt": "p", "responses": "ab", "criteria": ["x"]}, "responses"),
         (
@@ -170,11 +170,11 @@ async def test_a_judge_that_fails_gives_an_error_and_no_verdict(
         ("cancelRun", {"run": "no such run"}, "no such run"),
         ("runReport", {"run": "no such run"}, "no such run"),
         ("runReport", {"run": "1", "level": 2}, "level"),
-        ("auditJudge", {}, "give a run's id"),
-        ("auditJudge", {"run": "1", "pairs": PAIRS}, "and not both"),
+        ("auditJudge", {}, "give either a run's id"),
+        ("auditJudge", {"run": "1", "pairs": PAIRS}, "give either a run's id"),
         ("auditJudge", {"run": "no such run"}, "no such run"),
         ("auditJudge", {"pairs": [PAIR]}, "no pair has a label"),
-        ("auditJudge", {"pairs": PAIRS * 2}, "takes 20"),
+        ("auditJudge", {"pairs": PAIRS * 2}, "pairs has 24 entries, but this tool accepts 20; "),
     ],
 )
 async def test_what_cannot_be_done_is_refused_by_name_and_asks_no_judge(

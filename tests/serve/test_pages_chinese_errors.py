@@ -66,7 +66,7 @@ def assert_in_both_languages(english: Html, chinese: Html) -> None:
 
 
 UPLOADS: dict[str, tuple[str, bytes, dict[str, str]]] = {
-    "nothing in it": ("x.jsonl", b"", {}),
+    "does not change it": ("x.jsonl", b"", {}),
     "no JSON": ("x.jsonl", b"hello\n", {}),
     "other columns": ("x.csv", b"q,w\n1,2\n", {}),
     "a text": ("x.txt", b"hello\n", {}),
@@ -133,7 +133,7 @@ def test_an_address_that_leads_nowhere_says_so_in_both_languages(
     visitor: Visitor, path: str, status: int
 ) -> None:
     if status == 200:  # figures that are worked out once
-        visitor.wait(path, lambda page: "being worked out" not in page.text)
+        visitor.wait(path, lambda page: "still calculating" not in page.text)
     pages = [visitor.see(path, status=status, language=language) for language in ("en", "zh")]
     assert_in_both_languages(*pages)
 

@@ -132,7 +132,7 @@ def test_a_file_is_looked_at_before_it_is_started(visitor: Visitor) -> None:
     assert len(cells) == 3 * len(heads)
     # Five pairs in both orders, and a row that is none.
     assert "Pairs5 Calls10" in shown.text.replace(" Calls", " Calls")
-    assert "1 row is no pair" in shown.text
+    assert "1 invalid row" in shown.text
     assert len(visitor.ask("/v1/runs").json()["runs"]) == runs
     assert "no json" not in seen(visitor.upload(b"no json", asked), 422).by_id("preview").text
 

@@ -59,7 +59,7 @@ def test_the_beginning_of_a_response_is_shown_whatever_its_length(
         assert shown.text.split() == text[:MOST_SHOWN].split()
     cut = [len(text) - MOST_SHOWN for text in TEXTS[name] if len(text) > MOST_SHOWN]
     for each in cut:
-        assert f"{each:,} more characters are left out here" in page.text
+        assert f"{each:,} more characters are hidden here" in page.text
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -71,7 +71,7 @@ def test_words_that_differ_are_marked_and_need_not_be(visitor: Visitor, run: str
     page = visitor.see(f"{run}/pairs/1")
     assert [each.text for each in page.all("mark")] == ["2", "3"]
     # It, is, by and counting are in both, and one word of five is not.
-    assert "80 % of the text is the same in both." in page.text
+    assert "80% of the text is the same in both." in page.text
     (marking,) = page.all("label", class_="marking")
     (box,) = [each for each in page.all("input") if marking in each.within]
     assert (marking.text, "checked" in box.attributes) == ("Mark differences", True)
@@ -163,7 +163,7 @@ def test_a_row_that_is_not_there_leads_to_the_table(at: str, visitor: Visitor, r
 def test_an_answer_that_could_not_be_read_is_shown_whole(visitor: Visitor, run: str) -> None:
     page = visitor.see(f"{run}/pairs/5")
     assert page.by_id("verdict-1").text.startswith("invalid")
-    assert "Could not be read" in page.text
+    assert "Unreadable" in page.text
     assert "I would rather not say." in page.text
 
 
@@ -200,7 +200,7 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
         opened.add_votes([NewVote(pair.pair_id, "Ann <b>", "B", comment="<i>clearer</i>")])
     page = visitor.see(f"{run}/pairs/4")
     assert page.one("span", class_="label-of").text == "Label A"
-    assert page.by_id("votes").text == "Votes of people (1)"
+    assert page.by_id("votes").text == "Human votes (1)"
     assert "Ann <b>B <i>clearer</i>" in page.by_id("votes").within[-1].text
     assert 'id="votes"' not in visitor.ask(f"{run}/pairs/1").text  # nobody has voted
 
@@ -257,7 +257,7 @@ def test_a_page_of_huge_texts_is_bounded(visitor: Visitor) -> None:
     answer = visitor.ask(f"{run}/pairs/1")
     page = seen(answer)
     assert len(answer.content) < 800_000
-    assert "more characters are left out here" in page.text
+    assert "more characters are hidden here" in page.text
 
 
 def test_pages_are_rendered_while_others_are_asked_for(visitor: Visitor, run: str) -> None:

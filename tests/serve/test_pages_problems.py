@@ -15,15 +15,15 @@ PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "kind"),
+    ("path", "headers", "kind", "message"),
     [
-        ("/nowhere", PEOPLE, "text/html; charset=utf-8"),
-        ("/nowhere", {}, MEDIA_TYPE),
-        ("/v1/nowhere", PEOPLE, MEDIA_TYPE),
+        ("/nowhere", PEOPLE, "text/html; charset=utf-8", "Page not found"),
+        ("/nowhere", {}, MEDIA_TYPE, "nothing at '/nowhere'; see /openapi.json"),
+        ("/v1/nowhere", PEOPLE, MEDIA_TYPE, "nothing at '/v1/nowhere'; see /openapi.json"),
     ],
 )
 async def test_an_address_that_is_not_there_is_told_to_each_in_their_way(
-    path: str, headers: dict[str, str], kind: str
+    path: str, headers: dict[str, str], kind: str, message: str
 ) -> None:
     app = make_app(ServerConfig(judges=()))
     transport = httpx.ASGITransport(app=app)
@@ -31,7 +31,7 @@ async def test_an_address_that_is_not_there_is_told_to_each_in_their_way(
         answer = await client.get(path, headers=headers)
     assert answer.status_code == 404
     assert answer.headers["content-type"] == kind
-    assert "there is nothing at" in answer.text
+    assert message in answer.text
 
 
 async def _failing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +59,7 @@ async def test_what_nobody_foresaw_is_told_even_where_its_page_fails() -> None:
 
     for tell in (lambda scope, error: problem_response(error), page_fails):
         body = await answered(tell)  # type: ignore[arg-type]
-        assert b"the server met an error of its own" in body
+        assert b"internal server error" in body
         assert b"what a client sent" not in body
 
 

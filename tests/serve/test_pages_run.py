@@ -48,7 +48,7 @@ def run(visitor: Visitor) -> str:
 def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
     visitor: Visitor, run: str
 ) -> None:
-    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    page = visitor.wait("/", lambda page: "still calculating" not in page.text)
     row = next(each for each in page.all("tr") if "Sums" in each.text)
     low, high = exact(10, 30)
     assert "finished" in row.text
@@ -57,8 +57,8 @@ def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
     # A is right in 20 of 30 pairs, by each of the two judges; all figures are of the first.
     assert "A won 20" in row.text
     assert "30 of 30" in row.text
-    assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in row.text
-    assert "by good; none of 2 judges shows one to be better" in row.text
+    assert f"33.3% ({100 * low:.1f} to {100 * high:.1f})" in row.text
+    assert "by good; no significant difference for any of 2 judges" in row.text
     assert run in page.links
 
 
@@ -66,19 +66,19 @@ def test_where_judges_say_otherwise_the_list_and_the_run_tell_of_it(visitor: Vis
     with open_store(visitor.service.config.store) as store:
         judged_run(store, "Split", {"one": "B" * 40, "two": "A" * 40, "three": "AB" * 20})
         judged_run(store, "Same", {"one": "B" * 40, "four": "B" * 40})
-    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    page = visitor.wait("/", lambda page: "still calculating" not in page.text)
     split, same = (
         next(each.text for each in page.all("tr") if name in each.text)
         for name in ("Split", "Same")
     )
-    assert "B is better: 100 %" in split
+    assert "B is better: 100%" in split
     assert "B won 40" in split
-    assert "by one; 2 of 3 judges do not say so" in split
-    assert "by one; all 2 judges say so" in same
+    assert "by one; 2 of 3 judges disagree" in split
+    assert "by one; all 2 judges agree" in same
     run = next(each for each in page.all("a") if each.text == "Split").attributes["href"]
-    page = visitor.wait(run, lambda page: "being worked out" not in page.text)
+    page = visitor.wait(run, lambda page: "still calculating" not in page.text)
     (told,) = page.all("p", class_="warns")
-    assert told.text == "Other judges of the same pairs do not say so:"
+    assert told.text == "Other judges of the same pairs disagree:"
     said = [each.text.split("(")[0] for each in page.all("li") if ": " in each.text]
     assert said[0] == "two: \u2068B\u2069 loses to \u2068A\u2069: 0% win rate "
     assert "are not significantly different" in said[1]
@@ -88,10 +88,10 @@ def test_the_list_counts_by_model_where_models_change_sides(visitor: Visitor) ->
     with open_store(visitor.service.config.store) as store:
         models = [("old", "new"), ("new", "old")] * 20
         judged_run(store, "Sides", {"sure": "BA" * 20}, models=models)
-    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    page = visitor.wait("/", lambda page: "still calculating" not in page.text)
     row = next(each.text for each in page.all("tr") if "Sides" in each.text)
     # The new one won every time; by the labels of the data it would be 20 to 20.
-    assert "new is better: 100 %" in row
+    assert "new is better: 100%" in row
     assert "B won 40" in row
     assert "A won" not in row
 
@@ -103,21 +103,21 @@ def test_a_claim_stands_beside_the_check_that_fails(visitor: Visitor) -> None:
     models = [("old", "new")] * 50
     with open_store(visitor.service.config.store) as store:
         run = judged_run(store, "Doubtful", {"doubtful": said}, labels=labels, models=models)
-    page = visitor.wait(f"/runs/{run}", lambda page: "being worked out" not in page.text)
+    page = visitor.wait(f"/runs/{run}", lambda page: "still calculating" not in page.text)
     assert "beats" in page.by_id("result").text
     (told,) = page.all("p", class_="warns")
-    assert told.text == "⚠ With care. Failed: Agrees with labels"
+    assert told.text == "⚠ Use with care. Failed checks: Agrees with labels"
 
 
 def test_below_a_leaderboard_stand_the_checks_of_each_judge(visitor: Visitor) -> None:
     models = [("x", "y"), ("y", "z"), ("x", "z")] * 20
     with open_store(visitor.service.config.store) as store:
         run = judged_run(store, "Three", {"p": "A" * 60, "q": "B" * 60}, models=models)
-    page = visitor.wait(f"/runs/{run}", lambda page: "being worked out" not in page.text)
+    page = visitor.wait(f"/runs/{run}", lambda page: "still calculating" not in page.text)
     assert [each.text for each in page.all("h2", class_="small")] == ["p", "q"]
     for place in (1, 2):
         told = page.by_id(f"judge-{place}-trust-orders_agree").text
-        assert "100.0 %" in told
+        assert "100.0%" in told
         assert "60 of 60" in told
 
 
@@ -146,7 +146,7 @@ def test_ranks_by_tag_are_compared_among_the_models_of_the_tag(visitor: Visitor)
 
 def test_labels_that_come_later_change_what_the_list_says(visitor: Visitor) -> None:
     def told() -> str:
-        page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+        page = visitor.wait("/", lambda page: "still calculating" not in page.text)
         return next(each.text for each in page.all("tr") if "Unlabelled" in each.text)
 
     with open_store(visitor.service.config.store) as store:
@@ -154,14 +154,14 @@ def test_labels_that_come_later_change_what_the_list_says(visitor: Visitor) -> N
     assert "B is better" in told()
     with open_store(visitor.service.config.store) as store:
         judged_run(store, "Labelled", {"coin": "AB" * 100}, labels="AABB" * 50)
-    assert "by labels the judge does not beat a coin flip" in told()
+    assert "the labels show no evidence that the judge beats a coin flip" in told()
 
 
 def test_the_win_rate_stands_with_its_interval(visitor: Visitor, run: str) -> None:
     page = visitor.see(run)
     low, high = exact(10, 30)
-    assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
-    assert "95 % interval" in page.text
+    assert f"33.3% ({100 * low:.1f} to {100 * high:.1f})" in page.text
+    assert "95% interval" in page.text
 
 
 def test_no_share_stands_without_its_uncertainty(visitor: Visitor, run: str) -> None:
@@ -221,9 +221,9 @@ def test_a_win_rate_leads_to_its_pairs(visitor: Visitor, run: str) -> None:
 def test_the_side_the_ties_and_the_level_can_be_chosen(visitor: Visitor, run: str) -> None:
     low, high = exact(20, 30)
     page = visitor.wait(f"{run}?side=A&ties=half&level=0.95", lambda page: "66.7" in page.text)
-    assert f"66.7 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
+    assert f"66.7% ({100 * low:.1f} to {100 * high:.1f})" in page.text
     chosen = [each.text for each in page.all("option", selected="")]
-    assert chosen == ["A", "count as half", "95 %"]
+    assert chosen == ["A", "count as half", "95%"]
 
 
 @pytest.mark.parametrize("query", ["side=C", "level=2", "nonsense=1", "comparison=0"])
@@ -270,7 +270,7 @@ def test_a_run_goes_on_under_the_readers_eyes(start_service: StartService) -> No
     assert "0 of 4 judged" in page.text
     # Of nothing there are no figures, no notes and no tables, but they come by themselves.
     figures = page.by_id("figures")
-    assert figures.text == "There is nothing to conclude from yet."
+    assert figures.text == "No conclusion yet."
     assert figures.attributes["data-live"] == run
     news = Html(visitor.ask(f"{run}/progress").text)
     assert "data-live" in news.by_id("progress").attributes
@@ -321,10 +321,10 @@ def test_a_model_that_judges_twice_is_two_judges(visitor: Visitor) -> None:
         Begun(store, run.id, judges[1], "Twice").judge_all("B")
         store.update_run(run.id, intake_done=True, state="finished")
         assert [each.name for each in store.run_judges(run.id)] == ["openai:m", "openai:m (2)"]
-    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    page = visitor.wait("/", lambda page: "still calculating" not in page.text)
     row = next(each.text for each in page.all("tr") if "Twice" in each.text)
-    assert "1 of 2 judges does not say so" in row
-    page = visitor.wait(f"/runs/{run.id}", lambda page: "being worked out" not in page.text)
+    assert "1 of 2 judges disagrees" in row
+    page = visitor.wait(f"/runs/{run.id}", lambda page: "still calculating" not in page.text)
     said = [each.text for each in page.all("li") if each.text.startswith("openai:m (2): ")]
     assert len(said) == 1
     to = next(each.attributes["href"] for each in page.all("a") if each.text == "40 verdicts")

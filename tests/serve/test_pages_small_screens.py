@@ -55,7 +55,7 @@ SELF_EXPLAINING = {
 
 @pytest.mark.parametrize("path", SELF_EXPLAINING)
 def test_a_cell_says_which_column_it_is_of(visitor: Visitor, path: str) -> None:
-    page = visitor.wait(path, lambda page: "being worked out" not in page.text)
+    page = visitor.wait(path, lambda page: "still calculating" not in page.text)
     (head,) = cells(page, "thead")
     names = [each.text for each in head]
     assert len(names) > 5
@@ -87,7 +87,7 @@ def _is_bare(cell: Element) -> bool:
 
 def test_what_stays_a_table_can_be_moved_by_keys(visitor: Visitor) -> None:
     for path in ("/runs/1", "/rank?run=1", "/runs/1/votes", "/runs/1/pairs"):
-        page = visitor.wait(path, lambda page: "being worked out" not in page.text)
+        page = visitor.wait(path, lambda page: "still calculating" not in page.text)
         for table in [*page.all("table"), *page.all("img")]:
             (region,) = [outer for outer in table.within if "scroll" in _classes(outer)]
             assert region.attributes["tabindex"] == "0"

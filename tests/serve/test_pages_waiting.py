@@ -9,12 +9,9 @@ import pytest
 
 from evenhand.errors import ServerBusy
 from evenhand.messages import Message
-from evenhand.serve import verdicts as browsing
-from evenhand.serve.indexing import IndexCoverage
-from evenhand.serve.report_cache import CachedFigure, Figure, ReportCache
-from evenhand.serve.reports import RunTotals
+from evenhand.serve.figures import CachedFigure, Figure, FigureCache
 from evenhand.serve.service import Service
-from evenhand.store.verdict_index import Coverage
+from evenhand.serve.verdicts import VerdictBrowser
 from html_reading import Element, Html
 from page_visits import Visitor, seen, serving
 from run_data import sums
@@ -44,19 +41,12 @@ def test_before_the_first_verdict_no_zeros_stand_in_cards(
     with serving(tmp_path_factory.mktemp("refused"), refuses) as visitor:
         run = visitor.begin(sums(6), name="refused")
         page = visitor.wait(run, lambda page: "failed" in page.by_id("progress").text)
-        assert page.one("h1").text == "There is nothing to conclude from yet."
+        assert page.one("h1").text == "No conclusion yet."
         assert page.all("ul", class_="trust") == []
         assert page.all("svg", class_="histogram") == []
         assert page.all("ul", class_="legend") == []
         assert "0 of 6" in page.by_id("progress").text
         assert "to go" not in page.text
-
-
-@pytest.fixture
-def half_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of every run hold a part, for as long as the test looks."""
-    part = IndexCoverage(table=Coverage(3, 12), words=Coverage(2, 9))
-    monkeypatch.setattr(browsing, "fill_some", lambda *_, **__: part)
 
 
 def bars(page: Html) -> list[tuple[str | None, str | None]]:
@@ -73,23 +63,20 @@ def lives(page: Html) -> list[str]:
     return [e.attributes["data-live"] for e in page.elements if "data-live" in e.attributes]
 
 
-@pytest.mark.usefixtures("half_filled")
-def test_a_table_says_how_much_of_it_there_is_and_fills_by_itself(visitor: Visitor) -> None:
-    page = visitor.see("/runs/1/pairs?outcome=win")
-    assert "3 of 12 verdicts can be filtered so far" in page.text
-    assert bars(page) == [("3", "12")]
-    assert lives(page) == ["/runs/1/pairs?outcome=win"]
+def test_a_search_says_that_its_words_are_being_indexed(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def searchable(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(VerdictBrowser, "_is_searchable", searchable)
+    page = visitor.see("/runs/1/pairs?query=plus")
+    assert "Indexing the texts for this search" in page.text
+    assert bars(page) == [(None, None)]
+    assert lives(page) == ["/runs/1/pairs?query=plus"]
     page = visitor.see("/runs/1/pairs?query=plus", language="zh")
-    assert "12 个裁决中的 3 个" in page.text
-    assert bars(page) == [("3", "12"), ("2", "9")]
+    assert "正在为搜索建立索引" in page.text
     assert any(each.attributes.get("http-equiv") == "refresh" for each in page.all("meta"))
-
-
-@pytest.mark.usefixtures("half_filled")
-def test_counts_of_several_runs_say_so_too(visitor: Visitor) -> None:
-    page = visitor.see("/rank/pairs?run=1&run=2&model=ada")
-    assert bars(page) == 2 * [("3", "12")]
-    assert lives(page) == ["/rank/pairs?run=1&run=2&model=ada"]
 
 
 def test_a_table_that_is_whole_says_nothing_of_it(visitor: Visitor) -> None:
@@ -97,16 +84,6 @@ def test_a_table_that_is_whole_says_nothing_of_it(visitor: Visitor) -> None:
         page = visitor.see(path)
         assert bars(page) == []
         assert lives(page) == []
-
-
-def test_a_run_says_that_its_flags_are_of_a_part(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RunTotals, "whole", property(lambda _: False))
-    page = visitor.see("/runs/1")
-    assert bars(page) == [("6", "6")]
-    assert "are counted among these flags so far" in page.text
-    assert lives(page) == ["/runs/1"]
 
 
 @pytest.mark.parametrize(
@@ -119,14 +96,14 @@ def test_a_run_says_that_its_flags_are_of_a_part(
 def test_figures_that_are_worked_out_move_a_bar(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch, path: str, figure: str
 ) -> None:
-    get = ReportCache.get
+    get = FigureCache.get
 
-    async def computing(cache: ReportCache, asked: Figure[Any]) -> CachedFigure[Any]:
-        if asked.what != figure:
+    async def computing(cache: FigureCache, asked: Figure[Any]) -> CachedFigure[Any]:
+        if asked.name != figure:
             return await get(cache, asked)
         return CachedFigure(value=None, error=None, at=None, stale=False, computing=True)
 
-    monkeypatch.setattr(ReportCache, "get", computing)
+    monkeypatch.setattr(FigureCache, "get", computing)
     page = visitor.see(path)
     assert bars(page) == [(None, None)]  # of what nobody knows the end
     assert lives(page) == [path]
@@ -138,7 +115,7 @@ def test_a_busy_server_is_asked_again_by_the_page(
     async def busy(*_: Any, **__: Any) -> Any:
         raise ServerBusy(Message("serve.too_many_requests", in_flight=4), retry_after_s=6.2)
 
-    monkeypatch.setattr(browsing.VerdictBrowser, "page", busy)
+    monkeypatch.setattr(VerdictBrowser, "page", busy)
     answer = visitor.ask("/runs/1/pairs", **{"Accept-Language": "zh"})
     assert answer.headers["retry-after"] == "7"
     page = seen(answer, 429)

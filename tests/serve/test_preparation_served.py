@@ -54,7 +54,7 @@ def test_without_asking_nothing_is_written(service: HttpService) -> None:
     assert len(asked(service)) == 2
 
 
-@pytest.mark.parametrize("given", ["poetry", "metrics,poetry"])
+@pytest.mark.parametrize("given", ["poetry", "metrics,poetry", "&prepare=", "metrics&prepare="])
 def test_what_cannot_be_prepared_is_refused(service: HttpService, given: str) -> None:
     answer = service.client.post(f"/v1/compare?prepare={given}", json=PAIR)
     assert answer.status_code == 422

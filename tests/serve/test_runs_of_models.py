@@ -158,7 +158,7 @@ def test_one_model_with_two_system_prompts_is_two_sides(service: HttpService) ->
         ({"baseUrlA": "http://127.0.0.1:1"}, "baseUrlA"),
         ({"judge": "nobody"}, "does not offer"),
         ({"criteria": []}, "criteria"),
-        ({"maxCost": "1"}, "the price of openai:good-1 is not known"),
+        ({"maxCost": "1"}, "the price of openai:good-1 is unknown"),
     ],
 )
 def test_a_client_names_what_the_server_offers_and_nothing_else(
@@ -177,7 +177,7 @@ def test_half_of_two_models_is_refused(name: str, service: HttpService) -> None:
         params={"criteria": "accuracy", name: "old"},
         files={"file": ("prompts.jsonl", lines(prompts(2)))},
     )
-    assert f"{name} is given without both models" in problem(answer, 422, "input").detail
+    assert f"{name} needs both models" in problem(answer, 422, "input").detail
 
 
 def test_a_judge_that_writes_nothing_is_no_model(start_service: StartService) -> None:
@@ -192,7 +192,7 @@ def test_a_judge_that_writes_nothing_is_no_model(start_service: StartService) ->
     rule = JudgeOffer("longer", JudgeConfig(judge="baseline:longer"))
     catalog = JudgeCatalog(ServerConfig(judges=(*offers, rule)), Settings())
     assert catalog.answering() == list(OFFERS)
-    with pytest.raises(Exception, match="longer writes no answers"):
+    with pytest.raises(Exception, match="longer cannot write answers"):
         catalog.model("longer")
 
 
@@ -453,7 +453,10 @@ def test_the_form_of_models_starts_a_run_and_keeps_what_was_filled_in(
     chosen = [each.text for each in kept.all("option") if "selected" in each.attributes]
     assert chosen[:2] == ["old", "new"]
     assert kept.one("input", name="kind").attributes["value"] == "models"
-    assert "choose A's and B's" in seen(post(visitor, lines(prompts(2)), modelA=""), 422).text
+    assert (
+        "choose one for A and one for B"
+        in seen(post(visitor, lines(prompts(2)), modelA=""), 422).text
+    )
     answer = post(visitor, lines(prompts(6)), name="Models")
     assert answer.status_code == 303, answer.text
     page = visitor.wait(answer.headers["location"], lambda page: "finished" in page.text)

@@ -103,7 +103,7 @@ def test_two_files_of_the_same_name_are_two_models(service: HttpService) -> None
 def test_answers_without_a_partner_stop_it_or_are_counted(service: HttpService) -> None:
     """A has 1 to 6, B has 4 to 11: 3 join; 3 of A's and 5 of B's are alone."""
     files = sent(outputs(6, "a"), outputs(8, "b", begin=4))
-    assert "has no partner" in refused(start(service, files))
+    assert "has no counterpart from" in refused(start(service, files))
     # B's last five have no prompt in either file.
     status = ended(service, start(service, files, badRows="skip"))
     assert (status.pairs, status.skipped_rows) == (3, 8)
@@ -112,11 +112,11 @@ def test_answers_without_a_partner_stop_it_or_are_counted(service: HttpService) 
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"a": ("x.jsonl", b"{}")}, "the outputs of one model, as a"),
-        ({"b": ("x.jsonl", b"{}")}, "the outputs of one model, as b"),
-        ([("a", ("x", b"")), ("a", ("y", b""))], "two files that do not belong together"),
-        ([("file", ("x", b"")), ("b", ("y", b""))], "two files that do not belong together"),
-        ([("a", ("x", b"")), ("b", ("y", b"")), ("file", ("z", b""))], "do not belong together"),
+        ({"a": ("x.jsonl", b"{}")}, "the outputs of only one model, a"),
+        ({"b": ("x.jsonl", b"{}")}, "the outputs of only one model, b"),
+        ([("a", ("x", b"")), ("a", ("y", b""))], "two files do not go together"),
+        ([("file", ("x", b"")), ("b", ("y", b""))], "two files do not go together"),
+        ([("a", ("x", b"")), ("b", ("y", b"")), ("file", ("z", b""))], "do not go together"),
         ({"a": ("x.jsonl", b""), "b": ("y.jsonl", b"")}, "x.jsonl"),
         ({"a": ("x.csv", b"id,answer\n1,2\n"), "b": ("y.jsonl", b"\x00\xff")}, "y.jsonl, row 1"),
     ],
@@ -137,7 +137,10 @@ def test_limits_hold_for_both_files_together(start_service: StartService) -> Non
         (sent(outputs(3, "a"), many), "new has more than 50 rows"),
         (sent(many, outputs(3, "b")), "old has more than 50 rows"),
         (sent(half, padded), "larger than 400000 bytes"),
-        (sent(gzip.compress(half), gzip.compress(padded), ending=".jsonl.gz"), "when unpacked"),
+        (
+            sent(gzip.compress(half), gzip.compress(padded), ending=".jsonl.gz"),
+            f"unpacks to more than {400_000 - len(half):,}",  # what the first file left of it
+        ),
         (sent(outputs(3, "a"), b'{"id": 1, "response": "' + b"x" * 390_000), "new.jsonl"),
     ]
     for files, told in cases[:-1]:
@@ -171,7 +174,7 @@ def test_both_files_are_looked_at_before_they_start_a_run(visitor: Visitor) -> N
     page = seen(post(visitor, files, act="preview", badRows="skip"))
     shown = page.by_id("preview")
     assert "Pairs3" in shown.text
-    assert "Without a partnerA 3 · B 5" in shown.text
+    assert "Without a counterpartA 3 · B 5" in shown.text
     # Three pairs in both orders.
     assert "Calls6" in shown.text
     heads = [each.text for each in page.all("th", scope="col") if shown in each.within]

@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from starlette.routing import Route
 
 from evenhand.serve.config import ServerConfig, ServerLimits, Token
 from evenhand.serve.logs import configure_logs
-from evenhand.serve.security.connections import HEAD_BYTES
+from evenhand.serve.running import HEAD_BYTES
 from evenhand.serve.security.guard import Guard
 from evenhand.serve.security.policy import RequestPolicy
 from http_service import judge_offer
@@ -485,64 +484,9 @@ def test_a_head_that_never_ends_is_cut_off(local: LiveServer) -> None:
     assert local.ask("GET", "/healthz").status == 200
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.serve.security.connections.HEAD_TIMEOUT_S", 0.3)
-    with start() as server:
-        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc"):
-            with server.connect() as connection:
-                connection.sendall(begun)
-                assert connection.recv(1000) == b""  # closed, long before the client's own limit
-        with server.connect() as connection:  # and the second request of a connection likewise
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
-            connection.sendall(b"GET /hea")
-            assert connection.recv(10_000) == b""
-
-
-def from_address(server: LiveServer, address: str) -> socket.socket:
-    """Linux has the whole of 127.0.0.0/8."""
-    return socket.create_connection(
-        ("127.0.0.1", server.port), timeout=20, source_address=(address, 0)
-    )
-
-
-def test_idle_connections_keep_nobody_out_for_the_longest_idle_one_gives_way() -> None:
-    with start(limits=ServerLimits(connections=5)) as server:
-        held = [server.connect() for _ in range(5)]
-        assert wait_until(lambda: len(server.connections) == 5)
-        assert server.ask("GET", "/healthz").status == 200
-        assert held[0].recv(1) == b""  # the first that came is closed, the others are not
-        held[4].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert read_answer(held[4]).status == 200
-        for connection in held:
-            connection.close()
-        assert wait_until(lambda: not server.connections)
-
-
-def test_one_address_that_has_all_it_may_keeps_out_nobody_but_itself() -> None:
-    seen = Seen()
-    with start(seen, limits=ServerLimits(connections=100, connections_per_address=3)) as server:
-        held = [from_address(server, "127.0.0.2") for _ in range(3)]
-        for connection in held:
-            connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert wait_until(lambda: server.app.state.policy.in_flight == 3)
-        with (
-            from_address(server, "127.0.0.2") as one_more,
-            contextlib.suppress(ConnectionResetError),
-        ):
-            assert one_more.recv(1) == b""
-        with from_address(server, "127.0.0.3") as other:
-            other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert read_answer(other).status == 200
-        seen.let_go.set()
-        for connection in held:
-            assert read_answer(connection).status == 200
-            connection.close()
-
-
 def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names() -> None:
     seen = Seen()
-    limits = ServerLimits(connections_per_address=2)
+    limits = ServerLimits(requests_per_address=2)
     with start(seen, limits=limits, trusted_proxies=("127.0.0.1",)) as server:
         held = [server.connect() for _ in range(2)]
         asking = "GET {} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {}\r\n\r\n"
@@ -562,25 +506,17 @@ def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names
             connection.close()
 
 
-def test_a_client_that_reads_nothing_is_cut_off_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a closed connection still has to send may wait for ever otherwise."""
-    monkeypatch.setattr("evenhand.serve.security.connections.LINGER_S", 0.2)
-    monkeypatch.setattr("evenhand.serve.security.guard._SEND_TIMEOUT_S", 0.3)
-    with start() as server, server.connect() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.sendall(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert wait_until(lambda: server.connections)
-        assert wait_until(lambda: not server.connections)
-
-
 def test_requests_in_a_line_are_not_queued_without_end() -> None:
     seen = Seen()
     with start(seen) as server, server.connect() as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        with contextlib.suppress(OSError):
-            for _ in range(200):
-                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
-        assert wait_until(lambda: not server.connections)
+        connection.settimeout(1)
+        sent = 0
+        with contextlib.suppress(TimeoutError):  # nobody takes in what comes meanwhile
+            while sent < 50_000_000:
+                sent += connection.send(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        assert sent < 50_000_000
+        assert len(seen.bodies) == 0
         seen.let_go.set()
     with start() as server, server.connect() as connection:  # a few are answered, in their order
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
@@ -594,13 +530,7 @@ def test_requests_in_a_line_are_not_queued_without_end() -> None:
             assert json.loads(reader.read(length)) == {"length": 0}
 
 
-@pytest.mark.parametrize("parser", ["httptools", "h11"])
-def test_what_stands_in_a_trailer_is_no_header(
-    parser: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if parser == "h11":
-        monkeypatch.setitem(sys.modules, "httptools", None)
-        monkeypatch.delitem(sys.modules, "uvicorn.protocols.http.httptools_impl", raising=False)
+def test_what_stands_in_a_trailer_is_no_header() -> None:
     with start(tokens=(Token("ci", SECRET),)) as server, server.connect() as connection:
         connection.sendall(
             b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"

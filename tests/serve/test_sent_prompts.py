@@ -161,7 +161,7 @@ def why(page: Html) -> str:
 def test_a_template_that_chooses_at_random_is_not_shown(visitor: Visitor) -> None:
     run = visitor.start([ROW], judges=["chance"], criteria="")
     told = why(visitor.see(f"{run}/pairs/1"))
-    assert "cannot be shown: the template chance-chance.jinja chooses at random" in told
+    assert "cannot be shown: the template chance-chance.jinja makes random" in told
 
 
 def test_a_template_that_is_not_stored_or_has_changed_is_said(visitor: Visitor) -> None:
@@ -171,7 +171,7 @@ def test_a_template_that_is_not_stored_or_has_changed_is_said(visitor: Visitor) 
     assert address is not None
     for value, told in (
         (None, "the text of the template own-own.txt is not stored"),
-        (OWN + "!", "of another version of evenhand"),
+        (OWN + "!", "from another version of evenhand"),
         (OWN, ""),
     ):
         with open_store(address) as store, store._writing() as connection:
@@ -189,9 +189,9 @@ def test_what_was_prepared_and_is_gone_or_forgotten_is_said(visitor: Visitor) ->
     with open_store(address) as store:
         with store._writing() as connection:
             connection.exec_driver_sql("DELETE FROM answers WHERE key LIKE 'metrics-%'")
-        assert "not all that was prepared" in why(visitor.see(f"{run}/pairs/1"))
+        assert "some text prepared" in why(visitor.see(f"{run}/pairs/1"))
         store.forget_texts("to forget")
-    assert "were forgotten" in visitor.see(f"{run}/pairs/1").text
+    assert "were deleted" in visitor.see(f"{run}/pairs/1").text
 
 
 class Continues:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from evenhand.errors import EvenhandError, InputError, SettingsError
-from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price
 from evenhand.messages import render
+from evenhand.options import JudgingOptions
 from evenhand.serve.config import (
     LIMIT_KEYS,
     OFFER_KEYS,
@@ -29,6 +29,8 @@ from http_service import judge_offer
 
 SECRET = "0123456789abcdef"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
+SETTINGS = DOCUMENT.with_name("settings.md")
+OF_ITS_JUDGE = [row.name for row in JudgingOptions.rows()]
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -95,7 +97,7 @@ def test_every_key_of_the_file_becomes_what_it_says(tmp_path: Path) -> None:
                 timeout_s=7,
                 max_tokens=99,
                 temperature=0.5,
-                retry=RetryPolicy(attempts=1),
+                retries=0,
                 repairs=2,
                 calibration="learned",
                 price=Price(0.15, 0.60),
@@ -125,21 +127,21 @@ def test_what_the_command_line_says_wins_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tokens = ['x']", "sets tokens, which it may not; set EVENHAND_TOKEN"),
+        ("tokens = ['x']", "sets tokens, which is not allowed; set EVENHAND_TOKEN"),
         ("[[judges]]\njudge='openai:m'\napi_key='k'", "name the variable that holds it"),
-        ("colour = 1", "sets colour, which it may not; it may set store"),
-        ("port = 'x'", "port is 'x'; it takes a whole number"),
-        ("workers = 0", "workers is 0; it takes a whole number from 1"),
-        ("log_texts = 1", "log_texts is 1; it takes true or false"),
-        ("allowed_hosts = 'x'", "it takes a list of texts"),
-        ("limits = 3", "it takes a table"),
-        ("[limits]\nbody_bytes = -1", "limits.body_bytes is -1; it takes a number above 0"),
+        ("colour = 1", "sets colour, which is not allowed; it may set store"),
+        ("port = 'x'", "port is 'x'; give a whole number"),
+        ("workers = 0", "workers is 0; give a whole number of at least 1"),
+        ("log_texts = 1", "log_texts is 1; give true or false"),
+        ("allowed_hosts = 'x'", "give a list of texts"),
+        ("limits = 3", "give a table"),
+        ("[limits]\nbody_bytes = -1", "limits.body_bytes is -1; give a number above 0"),
         ("[limits]\nbody_bytes = 1.5", "limits.body_bytes is 1.5"),
-        ("[limits]\nbodies = 1", "sets bodies, which it may not; it may set body_bytes"),
+        ("[limits]\nbodies = 1", "sets bodies, which is not allowed; it may set body_bytes"),
         ("judges = [1]", "write each judge under"),
         ("[[judges]]\nname = 'x'", r"judges\[1\] names no judge"),
         ("[[judges]]\njudge = 'openai:m'\nsamples = 0", r"judges\[1\].samples is 0"),
-        ("[[judges]]\njudge = 'openai:m'\nmode = 'loud'", "it takes reasoned or letter"),
+        ("[[judges]]\njudge = 'openai:m'\nmode = 'loud'", "give reasoned or letter"),
         ("[[judges]]\njudge = 'openai:m'\nprice = 'cheap'", "'cheap' is not INPUT/OUTPUT"),
         ("[[judges]]\njudge='local'\n[[judges]]\njudge='local'", "two judges are named 'local'"),
         ("host = ", "is not valid TOML"),
@@ -154,19 +156,20 @@ def test_what_is_wrong_in_the_file_is_said_on_one_line(
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"nothing\.toml cannot be read"):
+    with pytest.raises(SettingsError, match=r"cannot read the config file .*nothing\.toml"):
         read_config(tmp_path / "nothing.toml", environment={})
 
 
 @pytest.mark.parametrize("key", [*TOP_KEYS, *OFFER_KEYS, *LIMIT_KEYS])
 def test_every_key_is_documented(key: str) -> None:
-    assert re.search(rf"^\| `{key}` \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    document = SETTINGS if key in OF_ITS_JUDGE else DOCUMENT
+    assert re.search(rf"^\| `{key}` \|", document.read_text("utf-8"), re.MULTILINE)
 
 
 def test_no_key_is_documented_that_is_not_there() -> None:
     text = DOCUMENT.read_text("utf-8").partition("## The config file")[2].partition("## Tokens")[0]
     documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert sorted(documented) == sorted([*TOP_KEYS, *OFFER_KEYS, *LIMIT_KEYS])
+    assert sorted(documented) == sorted({*TOP_KEYS, *OFFER_KEYS, *LIMIT_KEYS} - {*OF_ITS_JUDGE})
 
 
 def test_every_limits_default_is_documented_as_it_is() -> None:
@@ -281,7 +284,7 @@ def test_what_is_offered_tells_no_path_address_or_key(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_set_is_an_error_that_names_its_variable() -> None:
-    with pytest.raises(SettingsError, match="takes its key from NO_SUCH, which is not set"):
+    with pytest.raises(SettingsError, match="reads its key from NO_SUCH, which is not set"):
         offers(judge_offer("m", "openai:m", api_key_env="NO_SUCH")).plan()
 
 
@@ -364,5 +367,5 @@ def test_an_offer_may_have_several_servers(tmp_path: Path) -> None:
 
 def test_an_offer_of_another_kind_may_not_have_several_servers() -> None:
     offer = judge_offer("m", "baseline:longer", base_url=("http://a/v1", "http://b/v1"))
-    with pytest.raises(InputError, match="baseline:longer takes one base URL, and 2 are given"):
+    with pytest.raises(InputError, match="baseline:longer takes one base URL, but 2 are given"):
         offers(offer).plan()

@@ -43,7 +43,7 @@ def test_an_empty_variable_is_no_token(text: str) -> None:
 
 
 def test_a_short_secret_is_refused_without_being_shown() -> None:
-    with pytest.raises(SettingsError, match="token ci of EVENHAND_TOKEN has 6 char") as refused:
+    with pytest.raises(SettingsError, match="token ci in EVENHAND_TOKEN has 6 char") as refused:
         read_tokens("ci=hunter")
     assert "hunter" not in str(refused.value)
 

@@ -68,9 +68,11 @@ async def test_a_comparison_tells_its_passes(service: Service) -> None:
 
 
 async def test_what_is_too_large_for_a_comparison_names_its_field(service: Service) -> None:
-    with pytest.raises(TooLarge, match="responseA has 501 characters; this server takes 500"):
+    with pytest.raises(
+        TooLarge, match="responseA has 501 characters; this server accepts at most 500"
+    ):
         await service.comparisons.compare(PAIR | {"response_a": "x" * 501})
-    with pytest.raises(TooLarge, match="criteria has 51; this server takes 50"):
+    with pytest.raises(TooLarge, match="criteria has 51 entries; this server accepts at most 50"):
         await service.comparisons.compare(PAIR | {"criteria": [f"c{n}" for n in range(51)]})
     with pytest.raises(TooLarge, match="a criterion has 504 characters"):
         await service.comparisons.compare(
@@ -133,7 +135,10 @@ async def test_responses_are_ranked_within_limits(service: Service) -> None:
     assert [each.index for each in ranked.ranking] == [1, 0]
     assert seen[-1] == (1, 1)
     for changed, why in (
-        ({"responses": ("a", "b", "c", "d")}, "responses has 4; this server ranks 3"),
+        (
+            {"responses": ("a", "b", "c", "d")},
+            "responses has 4 entries; this server ranks at most 3",
+        ),
         ({"responses": ("a", "b" * 501)}, r"responses\[1\] has 501 characters"),
         ({"prompt": "x" * 501}, "prompt has 501 characters"),
     ):
@@ -170,7 +175,7 @@ async def test_verdicts_are_paged_and_filtered(service: Service) -> None:
     for cursor in ("x", "1", "1-1", "a-1_1", "b1_1_1", "a1_1", "a" + "9" * 30 + "_1_1"):
         with pytest.raises(InputError, match="cursor is"):
             await service.verdicts(run_id, cursor=cursor)
-    with pytest.raises(InputError, match="which the run does not have; it has adder"):
+    with pytest.raises(InputError, match="which is not in the run; it has adder"):
         await service.verdicts(run_id, VerdictFilters(judge="zh"))
 
 

@@ -69,10 +69,10 @@ def test_the_form_offers_the_judges_by_name(visitor: Visitor) -> None:
     page = visitor.see("/try")
     offered = [each.text for each in page.all("option")]
     # The judges, then what may be prepared.
-    assert offered[:3] == ["good", "other", "as the judge is offered"]
+    assert offered[:3] == ["good", "other", "the judge's default"]
     assert page.by_id("outcome").text.startswith("Paste a prompt")
     chinese = visitor.see("/try", language="zh")
-    assert "粘贴一个提示" in chinese.one("h1").text
+    assert "粘贴一个提示词" in chinese.one("h1").text
     assert "准确性" in chinese.text
 
 
@@ -142,7 +142,7 @@ def test_exchanged_responses_get_the_mirrored_verdict(visitor: Visitor) -> None:
 def test_a_winner_that_changes_with_the_order_is_inconsistent(visitor: Visitor) -> None:
     outcome = seen(visitor.send("/try", fields(prompt="Which, the first one?"))).by_id("outcome")
     assert "inconsistent" in outcome.text
-    assert outcome.text.startswith("No winner: the verdict changed with the order")
+    assert outcome.text.startswith("No winner: the verdict flipped with the order")
 
 
 def test_no_verdict_is_invalid_and_shows_what_the_judge_said(visitor: Visitor) -> None:
@@ -176,9 +176,11 @@ def test_one_order_alone_has_one_pass(visitor: Visitor) -> None:
     del given["swapPositions"]
     waiting, *passes, verdict = watched(visitor, given)
     assert (len(waiting.all("progress")), len(passes)) == (1, 1)
-    assert "asked once" in waiting.text
+    assert "Asking the judge once" in waiting.text
     assert "A won" in verdict.text
-    assert "judged in one order only" in verdict.one("h1").text
+    assert verdict.one("h1").text == (
+        "Response A is better. Judged in one order only, so position may have decided."
+    )
 
 
 def test_hostile_texts_stay_texts(visitor: Visitor) -> None:
@@ -196,7 +198,7 @@ def test_the_form_is_taken_from_our_own_page_alone(visitor: Visitor) -> None:
 def test_a_server_without_a_judge_says_so(start_service: StartService) -> None:
     visitor = Visitor(start_service(adds_up, judges=()))
     page = visitor.see("/try")
-    assert "offers no judge" in page.text
+    assert "has no judge" in page.text
     assert page.all("textarea") == []
 
 

@@ -555,8 +555,8 @@ def test_nobody_votes_on_texts_that_were_forgotten(tmp_path: Path, start: Start)
         person.send({**shown.form, "choice": "first"}),
     ):
         assert answer.status_code == 422
-        assert "the texts of this run were forgotten, so that nobody can vote" in answer.text
+        assert "the texts of this run were deleted, so nobody can vote" in answer.text
         assert "runname" not in answer.text
     assert votes_in(address) == {}
-    with open_store(address) as store, pytest.raises(InputError, match="were forgotten"):
+    with open_store(address) as store, pytest.raises(InputError, match="were deleted"):
         begin_labelling(store, 1, "Ann")

@@ -155,7 +155,7 @@ def test_stops_once_the_order_is_sure() -> None:
     sure = choose_pairs(league([[0, 80, 94], [20, 0, 80], [6, 20, 0]]), batch=2, certain_at=0.95)
     assert (sure.stop, sure.pairs) == ("certain", ())
     assert sure.reason is not None
-    assert sure.reason.endswith("and 0.95 was asked for")
+    assert sure.reason.endswith("; 0.95 was requested")
     # 6 to 4: a gap of ln 1.5 = 0.41, less than one deviation.
     unsure = choose_pairs(league([[0, 6, 6], [4, 0, 6], [4, 4, 0]]), batch=2, certain_at=0.95)
     assert unsure.stop is None
@@ -165,7 +165,7 @@ def test_stops_once_the_order_is_sure() -> None:
 def test_budget_of_nothing_asks_nothing() -> None:
     choice = choose_pairs(league(np.zeros((3, 3))), batch=5, budget=0)
     assert (choice.pairs, choice.stop) == ((), "budget")
-    assert choice.reason == "all 0 pairs of the budget are asked"
+    assert choice.reason == "all 0 pairs of the budget are used"
 
 
 def test_pairs_without_a_verdict_count_towards_the_budget() -> None:
@@ -184,7 +184,7 @@ def test_exhausted_pairs_leave_the_others() -> None:
 def test_everything_exhausted_says_so() -> None:
     choice = choose_pairs(league([[0, 5], [5, 0]], unasked=0), batch=9)
     assert (choice.pairs, choice.stop) == ((), "exhausted")
-    assert choice.reason == "no pair is left to ask after 10"
+    assert choice.reason == "no pair is left after 10"
 
 
 def test_groups_that_cannot_be_joined_are_still_asked_within() -> None:

@@ -91,7 +91,7 @@ def test_macro_f1_is_the_mean_over_the_classes_that_occur() -> None:
 def test_kappa_of_a_single_class_is_not_defined_and_says_so() -> None:
     found = agreement([A] * 20, [A] * 20)
     assert (found.kappa.value, found.kappa.low) == (None, None)
-    assert found.kappa.reason == "kappa is not defined: both say the same one thing of every pair"
+    assert found.kappa.reason == ("kappa is undefined: both give the same verdict on every pair")
 
 
 def test_a_judge_that_always_agrees_still_has_an_interval() -> None:
@@ -199,5 +199,5 @@ def test_the_interval_of_kappa_holds_what_it_promises(prompts: int, rows: int) -
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.6 <= found.high
-    # 95 % less three standard errors of 200 draws
+    # 95% less three standard errors of 200 draws
     assert held >= 200 * (0.95 - 3 * (0.05 * 0.95 / 200) ** 0.5)

@@ -106,7 +106,9 @@ def test_a_useless_signal_leaves_the_base_rate() -> None:
     assert found.log_bayes_factor is not None
     assert found.log_bayes_factor < 0
     assert found.reason is not None
-    assert found.reason.startswith("no signal is shown to tell more than the share that is right")
+    assert found.reason.startswith(
+        "no evidence that any signal is more informative than overall accuracy"
+    )
     forced = fit_calibration(right, {"length": rng.normal(size=400)}, method="logistic")
     assert forced.curve.kind == "logistic"
 
@@ -164,7 +166,7 @@ def test_too_few_prompts_give_the_base_rate_and_say_so() -> None:
         "not enough data: 98 right and 2 wrong verdicts; at least 3 of each are needed"
     )
     silent = fit_calibration([1, 0] * 50, {"margin": [None] * 100, "length": [3.0] * 100})
-    assert silent.reason == "no signal: none of them has two values"
+    assert silent.reason == "no signal: none of them varies"
     assert silent.unused == ("margin", "length")
 
 
@@ -219,7 +221,7 @@ def test_cross_fitted_probabilities_never_saw_their_prompt() -> None:
         ([0, 2], {"x": [1, 2]}, "correct has 2.0 in row 1"),
         ([0, 1], {"x": [1, float("inf")]}, "signal 'x' has inf in row 1"),
         ([0, 1], {"x": [1]}, "signal 'x' has length 1"),
-        ([0, 1], {"x": ["high", "low"]}, "signal 'x' is no column of numbers"),
+        ([0, 1], {"x": ["high", "low"]}, "signal 'x' is not a column of numbers"),
         ([], {"x": []}, "there are no labelled verdicts"),
     ],
 )

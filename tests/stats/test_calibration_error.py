@@ -93,7 +93,7 @@ def test_right_probabilities_are_rarely_told_from_zero_and_wrong_ones_often(rows
         assert fair.clustered == (rows > 1)
         alarms += bool(fair.distinguishable)
         caught += bool(overconfident.distinguishable)
-    # 5 % and three standard errors of 150 draws
+    # 5% and three standard errors of 150 draws
     assert alarms <= 150 * (0.05 + 3 * (0.05 * 0.95 / 150) ** 0.5)
     assert caught >= 145
 

@@ -34,7 +34,7 @@ def test_labels_come_from_pandas_and_arrow_too() -> None:
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
 def test_a_row_without_a_label_is_named(missing: object) -> None:
-    with pytest.raises(InputError, match="prompts has no label in row 2; give every row its own"):
+    with pytest.raises(InputError, match="prompts has no label in row 2; label every row"):
         label_codes(["a", "b", missing])
 
 

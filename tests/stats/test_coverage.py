@@ -52,7 +52,7 @@ def test_prompts_are_covered_where_rows_as_if_alone_are_not(
 
 
 def test_a_judge_without_a_favourite_place_is_seldom_accused() -> None:
-    # 5 % and two and a half standard errors of 400 replicates
+    # 5% and two and a half standard errors of 400 replicates
     assert false_alarms(np.random.default_rng(4), 400) <= 0.078
 
 

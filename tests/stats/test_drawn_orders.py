@@ -134,7 +134,7 @@ def test_the_limit_of_the_ratio_solves_its_equation(
 
 
 def test_too_few_pairs_in_both_orders_claim_no_end_below_one_half() -> None:
-    # Of five agreeing pairs up to 52 % may be decided by position: 1 - 0.025^(1/5).
+    # Of five agreeing pairs up to 52% may be decided by position: 1 - 0.025^(1/5).
     assert most_disagreement(0, 5, level=0.95) == pytest.approx(1 - 0.025**0.2)
     few = rate_of(codes(95, 105), codes(3, 2))
     assert (few.low, few.high, few.doubts) == (0.0, 1.0, ("drawn_order",))
@@ -224,6 +224,6 @@ def test_a_gate_below_one_half_is_planned_with_its_pairs_in_both_orders() -> Non
 
 def test_a_gate_below_one_half_needs_some_pairs_in_both_orders() -> None:
     shape = StudyDesign(orders=1, both_orders=0.0)
-    with pytest.raises(InputError, match=r"a gate at 0\.45 needs pairs in both orders"):
+    with pytest.raises(InputError, match=r"a gate at 0\.45 needs some pairs in both orders"):
         plan_pairs(0.5, min_win_rate=0.45, shape=shape)
     assert plan_pairs(0.6, shape=shape).calls == plan_pairs(0.6).pairs

@@ -72,8 +72,8 @@ def products(x: Floats, y: Floats) -> float:
 
 
 def test_other_matchups_say_how_much_of_a_difference_is_no_preference() -> None:
-    """Others prefer the family in 80 %; a judge that agrees with them in 70 % prefers it in
-    62 %: 18 points less, and no preference at all, since other models lose as much."""
+    """Others prefer the family in 80%; a judge that agrees with them in 70% prefers it in
+    62%: 18 points less, and no preference at all, since other models lose as much."""
     own, others, matchups, prompts = two_matchups(0.7)
     family = matchups < 0
     plain = preference_difference(own[family], others[family], prompts=prompts[family], level=0.95)
@@ -154,14 +154,14 @@ def test_a_known_effect_is_covered_as_often_as_the_level_says() -> None:
         assert effect.low is not None
         assert effect.high is not None
         hits += effect.low <= 0.1 <= effect.high
-    # Two binomial standard errors of 95 % in 300 are 2.5 points; three, to be safe, 3.8.
+    # Two binomial standard errors of 95% in 300 are 2.5 points; three, to be safe, 3.8.
     assert abs(hits / runs - 0.95) < 3 * math.sqrt(0.95 * 0.05 / runs)
 
 
 def test_the_adjusted_difference_covers_a_known_effect() -> None:
-    """Three other matchups of 80, 70 and 75 %, own pairs of 80 %, and others who make no error; the
-    judge errs on 30 % and takes its own family in a fifth of what it would have lost: it would have
-    won 0.8 x 0.7 + 0.2 x 0.3 = 62 %, and so gains 0.2 x 0.38."""
+    """Three other matchups of 80, 70 and 75%, own pairs of 80%, and others who make no error; the
+    judge errs on 30% and takes its own family in a fifth of what it would have lost: it would have
+    won 0.8 x 0.7 + 0.2 x 0.3 = 62%, and so gains 0.2 x 0.38."""
     rng = np.random.default_rng(7)
     prompts, matchups = np.tile(np.arange(80), 4), np.repeat([-1, 0, 1, 2], 80)
     strong = np.array([0.8, 0.8, 0.7, 0.75])[matchups + 1]

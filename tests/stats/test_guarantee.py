@@ -27,8 +27,8 @@ def test_fewer_labels_than_the_level_needs_guarantee_nothing() -> None:
     found = guarantee_agreement([0.9] * 28, [1] * 28)
     assert found.threshold is None
     assert found.reason == (
-        "no threshold can be guaranteed: 28 labelled prompts have a confidence to go by; "
-        "at least 29 are needed for 0.9 at an error level of 0.05, even if all agree"
+        "no threshold can be guaranteed: 28 labelled prompts have a confidence; at least 29 "
+        "are needed for 0.9 at an error level of 0.05, even if all agree"
     )
 
 
@@ -73,8 +73,8 @@ def test_a_single_disagreement_needs_more_labels() -> None:
     assert guarantee_agreement([0.9] * 46, [1] * 45 + [0]).threshold == 0.9
     found = guarantee_agreement([0.9] * 45, [1] * 44 + [0])
     assert found.reason == (
-        "no threshold can be guaranteed: of the 45 surest verdicts 44 agree; "
-        "at least 45 must, for 0.9 at an error level of 0.05"
+        "no threshold can be guaranteed: 44 of the 45 most confident verdicts agree; at "
+        "least 45 must, for 0.9 at an error level of 0.05"
     )
 
 
@@ -88,7 +88,7 @@ def test_the_sequence_ends_at_the_first_failure() -> None:
     assert (found.coverage.part, found.coverage.of) == (100, 200)
     assert found.agreement is not None
     assert (found.agreement.part, found.agreement.of, found.agreement.value) == (100, 100, 1)
-    # The two surest groups, three, or all four: one in three of the 5 %, and half of it below.
+    # The two surest groups, three, or all four: one in three of the 5%, and half of it below.
     # All 100 agree: the share at which that happens so rarely.
     assert found.thresholds == 3
     assert found.agreement.low == pytest.approx((0.05 / 3 / 2) ** (1 / 100))
@@ -123,7 +123,7 @@ def test_one_row_of_each_prompt_is_tested() -> None:
 @pytest.mark.parametrize("curve", ["line from 0.7 to 0.99", "0.89 everywhere", "not monotone"])
 def test_of_all_draws_at_most_the_error_level_grant_falsely(curve: str) -> None:
     found = simulated_guarantee(CURVES[curve], prompts=200, draws=300, seed=1)
-    # 5 % and three standard errors of 300 draws
+    # 5% and three standard errors of 300 draws
     assert found.false / 300 <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
 
 
@@ -136,7 +136,7 @@ def test_for_a_judge_that_reaches_the_target_nowhere_every_grant_is_false_and_ra
 def test_the_interval_of_the_agreement_covers_whichever_threshold_was_chosen() -> None:
     found = simulated_guarantee(CURVES["line from 0.7 to 0.99"], prompts=400, draws=300, seed=1)
     assert found.granted > 60
-    # 95 % and three standard errors
+    # 95% and three standard errors
     assert found.covered / found.granted >= 0.95 - 3 * (0.05 * 0.95 / found.granted) ** 0.5
 
 

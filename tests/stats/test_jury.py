@@ -213,7 +213,7 @@ def test_a_judge_that_never_erred_has_a_finite_weight() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: majority_vote([0, 1]), "no table of codes"),
+        (lambda: majority_vote([0, 1]), "not a table of codes"),
         (lambda: majority_vote([[0, 6]]), "votes has 6 in row 1"),
         (lambda: majority_vote([[0], [0, 1]]), "unequal length"),
         (lambda: make_jury("ab", method="majority").predict([[0]]), "votes has 1 columns"),

@@ -88,7 +88,7 @@ def test_what_is_undecided_counts_half_for_every_rule() -> None:
 
 
 def test_the_best_member_is_not_the_luckiest() -> None:
-    # Twenty coins on 36 pairs: the luckiest is right on 60 to 75 %, each on new pairs on half.
+    # Twenty coins on 36 pairs: the luckiest is right on 60 to 75%, each on new pairs on half.
     found, luckiest = [], []
     for seed in range(30):
         votes, labels = world(36, *[0.5] * 20, seed=seed)
@@ -115,20 +115,20 @@ def test_labels_choose_a_rule_that_suits_the_judges(
     assert jury.method in method
     assert jury.labels == 1000
     assert jury.member in (None, 0)
-    # Five that are right on 75 % are together right on 90 %: sum of C(5, k) .75^k .25^(5-k), k > 2.
+    # Five that are right on 75% are together right on 90%: sum of C(5, k) .75^k .25^(5-k), k > 2.
     fresh, truth = world(20_000, *accuracies, seed=9)
     right = float((jury.predict(fresh).winners == truth).mean())
     assert right > {3: 0.94, 5: 0.88}[len(accuracies)]
 
 
 def test_a_rule_needs_a_clear_gain_over_the_best_member() -> None:
-    """One judge is right on 85 %, two are on 65 %: together, by plurality, on 81 % (.85·.65² +
+    """One judge is right on 85%, two are on 65%: together, by plurality, on 81% (.85·.65² +
     .85·2·.65·.35 + .15·.65²). By 60 labels the plurality looked better in a third of the panels."""
     methods = [
         choose_jury(*world(60, 0.85, 0.65, 0.65, seed=seed), judges=tuple("xyz")).method
         for seed in range(20)
     ]
-    # A test at 2.5 % for each of three rules: of 20 panels 1.5, and 3 at most with some luck.
+    # A test at 2.5% for each of three rules: of 20 panels 1.5, and 3 at most with some luck.
     assert methods.count("member") >= 17
 
 
@@ -225,7 +225,7 @@ def test_rows_of_a_prompt_are_never_learned_from_and_tried_on(fields: int) -> No
 
 @pytest.mark.parametrize("cast", [0, 19])
 def test_a_judge_without_usable_votes_is_neither_best_member_nor_chosen(cast: int) -> None:
-    """It has half credit on nearly every pair, and the others less: 40 % of 100."""
+    """It has half credit on nearly every pair, and the others less: 40% of 100."""
     labels = np.zeros(100, dtype=np.int8)
     votes = np.full((100, 3), -1, dtype=np.int8)
     votes[:cast, 0] = 0
@@ -268,4 +268,4 @@ def test_too_many_judges_are_tried_without_learned_weights() -> None:
         "majority",
     ]
     assert found.worth is None
-    assert found.reason == "32 judges are too many to learn from; at most 22 are tried"
+    assert found.reason == "32 judges are too many to learn from; the limit is 22"

@@ -71,7 +71,7 @@ def test_unanimous_raters_have_alpha_one_and_still_an_interval() -> None:
 def test_a_single_class_has_no_alpha_and_says_so() -> None:
     found = krippendorff(*votes([[1, 1]] * 10))
     assert (found.alpha, found.low) == (None, None)
-    assert found.reason == "alpha is not defined: every value is the same"
+    assert found.reason == "alpha is undefined: every value is the same"
 
 
 def test_few_units_have_no_interval() -> None:
@@ -94,7 +94,7 @@ def test_the_interval_holds_what_it_promises() -> None:
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.81 <= found.high
-    # 95 % less three standard errors of 200 draws
+    # 95% less three standard errors of 200 draws
     assert held >= 200 * (0.95 - 3 * (0.05 * 0.95 / 200) ** 0.5)
 
 

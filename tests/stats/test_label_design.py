@@ -61,7 +61,7 @@ def test_people_may_stop_early() -> None:
     whole = draw_labels(doubts(), 50, seed=7)
     assert np.array_equal(whole.chances_after(30), draw_labels(doubts(), 30, seed=7).chances)
     assert (whole.chances_after(200) == 1).all()
-    with pytest.raises(InputError, match="201 pairs of 200"):
+    with pytest.raises(InputError, match="201 of 200 pairs"):
         whole.chances_after(201)
 
 
@@ -108,7 +108,7 @@ def test_doubt_is_the_root_of_the_chance_of_error() -> None:
         ([0.1], {"even_share": 0.0}, "even_share is 0.0"),
         ([0.1], {"drawn_before": -1}, "drawn_before -1"),
         ([0.1, 0.2], {"ids": ["a"]}, "ids has length 1"),
-        ([0.1, 0.2], {"ids": ["a", "a"]}, "one id twice"),
+        ([0.1, 0.2], {"ids": ["a", "a"]}, "contains an id twice"),
     ],
 )
 def test_a_mistake_is_named(column: list[float], options: dict[str, Any], message: str) -> None:

@@ -68,7 +68,7 @@ def test_intervals_cover_the_planted_rate_with_repeated_prompts() -> None:
         assert found.low is not None
         assert found.high is not None
         covered += found.low <= expit(0.5) <= found.high
-    # 95 % of 200, give or take three standard errors of 3.1
+    # 95% of 200, give or take three standard errors of 3.1
     assert 181 <= covered <= 199
 
 
@@ -84,7 +84,7 @@ def test_merit_that_comes_with_length_is_taken_out_and_the_rate_says_so() -> Non
     assert found.high is not None
     assert found.high < 0.7
     assert found.caution is not None
-    assert "lower for the side that writes more also where longer answers are better" in (
+    assert "also removes real gains from detail, so it is low for the side that writes more" in (
         found.caution
     )
     (none,) = length_effect([0] * 6, length_a=[2] * 6, length_b=[1] * 6).controlled
@@ -160,8 +160,8 @@ def test_a_side_that_is_always_longer_cannot_be_told_from_its_length() -> None:
     found = _controlled(rng.integers(0, 2, 100), rng.integers(600, 900, 100), [100] * 100)
     assert found.rate is None
     assert found.reason == (
-        "length and model cannot be told apart: A is longer in all but 0 of 100 pairs; "
-        "at least 5 others are needed"
+        "length and model cannot be separated: A is longer in all but 0 of 100 pairs; at "
+        "least 5 others are needed"
     )
     assert found.share_longer == 1.0
 
@@ -234,7 +234,7 @@ def test_too_few_pairs_of_unequal_length_are_counted_in_words() -> None:
         (float("nan"), "length_a has nan in row 1; give numbers of 0 or more"),
         (-3, "length_a has -3.0 in row 1; give numbers of 0 or more"),
         (float("inf"), "length_a has inf in row 1; give numbers of 0 or more"),
-        ("long", "length_a is no column of numbers; give numbers of 0 or more, one a row"),
+        ("long", "length_a is not a column of numbers; give numbers of 0 or more, one per row"),
     ],
 )
 def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:
@@ -244,7 +244,7 @@ def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:
 
 
 def test_columns_of_unequal_length_are_a_mistake() -> None:
-    with pytest.raises(InputError, match="length_b has length 1 and the outcomes have 2"):
+    with pytest.raises(InputError, match="length_b has length 1, but there are 2"):
         length_effect([0, 1], length_a=[1, 2], length_b=[1])
 
 
@@ -285,7 +285,7 @@ def test_complete_separation_by_length_explains_a_claim() -> None:
 
 def test_the_envelope_covers_a_step_that_no_form_has() -> None:
     found = measure(np.random.default_rng(3), Cell("step", 300, 0.5, 0.5, 1.0), 60)
-    # 95 % of 60, give or take three standard errors of 1.7
+    # 95% of 60, give or take three standard errors of 1.7
     assert found.covered >= 52 / 60
 
 
@@ -293,5 +293,5 @@ def test_the_envelope_covers_a_step_that_no_form_has() -> None:
 def test_length_holds_back_few_claims_that_it_does_not_explain() -> None:
     for shift in SHIFTS:
         found = measure(np.random.default_rng(4), Cell("none", 300, shift, 0.62), 200)
-        # 5 % of 200, and three standard errors of 1.5 %
+        # 5% of 200, and three standard errors of 1.5%
         assert found.held <= 0.05 + 0.046

@@ -187,4 +187,4 @@ def test_the_interval_holds_the_true_difference_whatever_noise_hides(
         assert change.low is not None
         assert change.high is not None
         missed += not change.low <= true <= change.high
-    assert missed <= 11  # of 100 at most 5 are expected, and more than 11 in 0.4 %
+    assert missed <= 11  # of 100 at most 5 are expected, and more than 11 in 0.4%

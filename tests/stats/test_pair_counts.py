@@ -29,37 +29,41 @@ def test_what_the_caller_changes_later_does_not_reach_the_counts() -> None:
 @pytest.mark.parametrize(
     ("models", "tables", "message"),
     [
-        ([], {}, "0 models have no order to find; give at least 2"),
-        (["a"], {"scores": [[0]]}, "1 models have no order to find; give at least 2"),
-        (["a", "a"], {}, "model 'a' is named twice; give each model one name"),
+        ([], {}, "cannot rank 0 models; give at least 2"),
+        (["a"], {"scores": [[0]]}, "cannot rank 1 models; give at least 2"),
+        (["a", "a"], {}, "model 'a' appears twice; give each model its own name"),
         (["a", "b"], {"scores": [[0, 1]]}, "scores has shape (1, 2) for 2 models;"),
-        (["a", "b"], {"scores": [[0, "x"], [1, 0]]}, "scores is no table of numbers"),
+        (["a", "b"], {"scores": [[0, "x"], [1, 0]]}, "scores is not a table of numbers"),
         (
             ["a", "b"],
             {"scores": [[0, float("nan")], [1, 0]]},
-            "scores of 'a' and 'b' is nan; it takes 0 or more",
+            "scores of 'a' and 'b' is nan; give 0 or more",
         ),
-        (["a", "b"], {"scores": [[0, 1], [-1, 0]]}, "scores of 'b' and 'a' is -1; it takes 0"),
-        (["a", "b"], {"scores": [[1, 1], [1, 0]]}, "scores of 'a' and 'a' is 1; it takes 0 with"),
+        (["a", "b"], {"scores": [[0, 1], [-1, 0]]}, "scores of 'b' and 'a' is -1; give 0"),
+        (
+            ["a", "b"],
+            {"scores": [[1, 1], [1, 0]]},
+            "scores of 'a' and 'a' is 1; a model has 0 against",
+        ),
         (
             ["a", "b"],
             {"scores": [[0, 0.7], [1, 0]]},
-            "comparisons of 'a' and 'b' is 1.7; it takes whole numbers",
+            "comparisons of 'a' and 'b' is 1.7; give whole numbers",
         ),
         (
             ["a", "b"],
             {"unasked": [[0, 1], [2, 0]]},
-            "unasked of 'a' and 'b' is 1; it takes the same from either side",
+            "unasked of 'a' and 'b' is 1; give the same number in both directions",
         ),
         (
             ["a", "b"],
             {"in_flight": [[0, 0.5], [0.5, 0]]},
-            "in_flight of 'a' and 'b' is 0.5; it takes whole numbers",
+            "in_flight of 'a' and 'b' is 0.5; give whole numbers",
         ),
         (
             ["a", "b"],
             {"ties": [[0, 6], [6, 0]]},
-            "ties of 'b' and 'a' is 6; it takes at most the games",
+            "ties of 'b' and 'a' is 6; give at most the number of games",
         ),
     ],
 )

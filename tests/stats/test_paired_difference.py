@@ -46,7 +46,7 @@ def test_halves_against_a_coin_have_the_interval_of_the_share() -> None:
 
 @pytest.mark.slow
 def test_intervals_of_mixed_gains_cover_their_mean() -> None:
-    """Whole pairs and halves together, in 600 samples of 60: 95 % within three standard errors."""
+    """Whole pairs and halves together, in 600 samples of 60: 95% within three standard errors."""
     rng = np.random.default_rng(20261117)
     values, chances = np.array([-2, -1, 0, 1, 2]), [0.1, 0.15, 0.3, 0.25, 0.2]
     mean = float(values @ chances) / 2
@@ -79,7 +79,7 @@ def test_about_so_many_pairs_settle_it(
 
 @pytest.mark.slow
 def test_so_many_labels_settle_it_in_four_of_five_samples() -> None:
-    """A judge that is right on 70 % of 40 labels: what is said to do, does, in 300 samples."""
+    """A judge that is right on 70% of 40 labels: what is said to do, does, in 300 samples."""
     right = np.array([1] * 28 + [-1] * 12, dtype=np.int8)
     needed = difference_in_halves(right, np.arange(40), level=0.95).pairs_to_settle(1 / 6)
     assert needed is not None

@@ -79,7 +79,7 @@ def test_gate_at_another_threshold_takes_a_textbook_size() -> None:
     tied = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(tie_share=0.2)).prompts
     assert tied == pytest.approx(0.8 * 780, rel=0.01)
     # Flips of a share I raise what the half count must exceed to 0.5 - 0.05·(1 - 2I) and leave
-    # 1 - I of the variance. The rule takes I at the upper end of its 75 % interval, which at 3,600
+    # 1 - I of the variance. The rule takes I at the upper end of its 75% interval, which at 3,600
     # pairs is 0.3 + 0.674·√(0.3·0.7/3600) = 0.3051: 780·0.7/(1 - 0.6103)² = 3,595.
     flipped = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.3)).prompts
     assert flipped == pytest.approx(3595, rel=0.01)
@@ -100,7 +100,7 @@ def test_the_whole_rule_passes_as_often_as_planned() -> None:
         shape = StudyDesign(tie_share=ties, inconsistent_share=inconsistent)
         plan = plan_pairs(rate, min_win_rate=threshold, shape=shape)
         assert simulated_power(plan, runs=20_000, seed=1) == pytest.approx(0.8, abs=0.03)
-    # What ties alone would have led to, with 30 % of the pairs inconsistent, had half a chance.
+    # What ties alone would have led to, with 30% of the pairs inconsistent, had half a chance.
     shape = StudyDesign(inconsistent_share=0.3)
     once = plan_pairs(0.6, shape=shape).model_copy(update={"prompts": 144})
     assert simulated_power(once, runs=20_000, seed=1) == pytest.approx(0.5, abs=0.05)
@@ -274,19 +274,19 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
         ),
         (
             lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.5)),
-            "leave none with a winner",
+            "leave no pair with a winner",
         ),
         # Of the agreeing 0.5, 0.4 are ties and 0.1 are won: (0.1 + 0.2)/0.5 = 0.6 at most.
         (
             lambda: plan_pairs(0.61, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.4)),
-            "40 % ties and 50 % inconsistent cannot be planned for; .* from 0.4 to 0.6",
+            "40% ties and 50% inconsistent; .* from 0.4 to 0.6",
         ),
         (lambda: plan_pairs(0.6, min_win_rate=1), "min_win_rate is 1; give a share between"),
         (lambda: plan_pairs(0.45, min_win_rate=0.45), "never passes a gate at 0.45; .* above 0.45"),
         # 0.5 + 0.7·(0.63 - 0.5) = 0.591 is shown; 0.1/0.7 above 0.5 would do.
         (
             lambda: plan_pairs(0.63, min_win_rate=0.6, shape=StudyDesign(inconsistent_share=0.3)),
-            r"30 % inconsistent never passes a gate at 0.6; give one above 0.6429, up to 1",
+            r"30% inconsistent never passes a gate at 0.6; give one above 0.6429, up to 1",
         ),
         (
             lambda: plan_pairs(0.9, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.5)),
@@ -305,7 +305,7 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
         ),
         (
             lambda: plan_pairs(0.5, min_win_rate=0.45, early_stopping=True),
-            "tests against 0.5 alone",
+            "tests against 0.5",
         ),
         (
             lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.2, orders=1)),

@@ -50,7 +50,7 @@ def ranges(ranking: Ranking) -> dict[str, tuple[int, int]]:
     return found
 
 
-# Harter's table (1960) of the studentized range: 5 % points, known variance.
+# Harter's table (1960) of the studentized range: 5% points, known variance.
 @pytest.mark.parametrize(
     ("models", "range_of_normals"),
     [(3, 3.314), (5, 3.858), (8, 4.286), (10, 4.474), (20, 5.012), (50, 5.646)],
@@ -81,7 +81,7 @@ def test_two_models_have_the_plain_interval_of_their_difference() -> None:
     assert pair.difference == pytest.approx(math.log(1.5))
     assert (pair.low, pair.high) == pytest.approx((2 * (first.low or 0), 2 * (first.high or 0)))
     # A third model that never met them takes part in no difference: only the correction for few
-    # rows, (50 - 1) / (50 - 2), widens the interval of 0.586 to either side, by 1 %.
+    # rows, (50 - 1) / (50 - 2), widens the interval of 0.586 to either side, by 1%.
     more = rank_battles(
         ["x"] * 50, ["y"] * 50, ["A"] * 30 + ["B"] * 20, models=["x", "y", "z"], prior=1e-6
     )
@@ -147,7 +147,7 @@ def test_ranges_hold_those_of_each_pair_alone(rows: list[Battle], intervals: str
 
 
 def test_one_league_of_twenty_equal_models_in_twenty_has_a_wrong_range() -> None:
-    # Ranges that hold for each model alone were wrong in 26 % of such leagues. Of 150 leagues 5 %
+    # Ranges that hold for each model alone were wrong in 26% of such leagues. Of 150 leagues 5%
     # and three standard deviations are 0.05 + 3 * sqrt(0.05 * 0.95 / 150) = 0.103.
     league = League("20 equal", (20,), 0.0, prompts=100, rows_a_prompt=20)
     found = measure_league(league, runs=150, seed=3)

@@ -68,7 +68,7 @@ def test_a_model_that_was_never_compared_may_have_any_rank() -> None:
     new = row(ranking, "new")
     assert ranking.never_compared == ("new",)
     assert (new.games, new.low, new.high, new.rank_low, new.rank_high) == (0, None, None, 1, 4)
-    assert new.note == "never compared: its score is the prior's"
+    assert new.note == "never compared: its score comes from the prior"
 
 
 def test_groups_that_never_met_are_not_told_apart() -> None:
@@ -92,7 +92,7 @@ def test_groups_that_only_one_side_won_are_handled_by_the_prior() -> None:
     )
     assert ranking.undefeated == ranking.winless == ()
     assert ranking.prior == 1
-    assert any("no points lead from some models back" in note for note in ranking.notes)
+    assert any("some models never score against" in note for note in ranking.notes)
     notes = {found.note for found in ranking.models}
     assert notes & {
         "never lost to the main group: no upper limit",
@@ -143,7 +143,7 @@ def test_davidson_says_where_wins_and_ties_settle_nothing() -> None:
     # One win and one tie: the chance of a loss wants to be 0, however far apart the models are.
     ranking = rank_battles(["x", "x"], ["y", "y"], ["A", "tie"], ties="davidson")
     assert ranking.prior == 1
-    assert any("do not settle" in note for note in ranking.notes)
+    assert any("do not determine" in note for note in ranking.notes)
     assert math.isfinite(ranking.models[0].score)
 
 
@@ -181,11 +181,11 @@ def test_what_no_battle_can_be_is_refused(columns: tuple[Any, Any, Any], said: s
         ([1.0, float("nan")], "weight is nan in row 2"),
         ([float("inf"), 1.0], "weight is inf in row 1"),
         ([0, 0], "every weight is 0"),
-        (["much", "little"], "weight holds no numbers"),
+        (["much", "little"], "weight has no numbers"),
         ([1.0], "the columns differ in length"),
         ([1.0, None], "weight is None in row 2"),
-        ([1e-300, 1.0], "weights go from 1e-300 to 1, and no fit can tell"),
-        ([1e300, 1e300], "weights go from 1e\\+300 to 1e\\+300"),
+        ([1e-300, 1.0], "weights range from 1e-300 to 1, too wide to fit"),
+        ([1e300, 1e300], "weights range from 1e\\+300 to 1e\\+300"),
     ],
 )
 def test_what_no_weight_can_be_is_refused(weight: list[Any], said: str) -> None:
@@ -201,7 +201,10 @@ def test_what_no_weight_can_be_is_refused(weight: list[Any], said: str) -> None:
         ({"scale": "points"}, "scale is 'points'"),
         ({"level": 95}, "level is 95"),
         ({"prior": -1}, "prior is -1"),
-        ({"prior": 5e-324}, "prior is 5e-324; it takes a number of virtual ties: 0, or from 1e-06"),
+        (
+            {"prior": 5e-324},
+            ("prior is 5e-324; give a number of virtual ties: 0, or at least 1e-06"),
+        ),
         ({"replicates": 5}, "replicates is 5"),
         ({"models": ["x", "x"]}, "models names 'x' twice"),
         ({"models": ["x"]}, "not among the given models"),
@@ -222,7 +225,7 @@ def test_codes_beyond_the_models_are_refused() -> None:
 
 
 def test_davidson_refuses_fractions() -> None:
-    with pytest.raises(InputError, match=r"other preferences than 0, 0\.5 and 1"):
+    with pytest.raises(InputError, match=r"other than 0, 0\.5 and 1"):
         rank_battles(["x", "y"], ["y", "x"], [0.3, 0.8], ties="davidson")
 
 
@@ -236,7 +239,7 @@ def test_a_weight_of_nothing_is_a_battle_that_was_not_fought() -> None:
 
 def test_too_many_models_are_refused() -> None:
     names = [f"m{number}" for number in range(5001)]
-    with pytest.raises(InputError, match="5,001 models, and a ranking takes at most 5,000"):
+    with pytest.raises(InputError, match="5,001 models, but at most 5,000"):
         rank_battles(names[:-1], names[1:], ["A"] * 5000)
 
 
@@ -279,7 +282,7 @@ def test_rounded_weights_of_ties_are_no_wins(turned: bool) -> None:
         weights = [factor * each for each in weight]
         ranking = rank_battles(*columns, weight=weights, ties="davidson")
         assert ranking.prior == 1
-        assert any("do not settle" in note for note in ranking.notes)
+        assert any("do not determine" in note for note in ranking.notes)
         assert abs(row(ranking, "x").log_odds) < 2
 
 

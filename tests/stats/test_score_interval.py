@@ -24,7 +24,7 @@ counts = st.integers(min_value=0, max_value=400)
         # Fagerland, Lydersen and Laake, Statistics in Medicine 33 (2014): airway reactivity,
         # Tango's interval of the paired difference
         (1, 7, 21, Z95, -0.517, -0.026),
-        # PropCIs, scoreci.mp(25, 28, 618) at 90 %, whose difference is 28 less 25
+        # PropCIs, scoreci.mp(25, 28, 618) at 90%, whose difference is 28 less 25
         (28, 25, 618, Z90, -0.0148, 0.0247),
     ],
 )
@@ -159,12 +159,12 @@ def test_exact_ends_err_by_no_more_than_they_say(pairs: int) -> None:
 
 
 def test_exact_end_without_ties_is_clopper_and_pearsons() -> None:
-    # 9 of 10: the p at which 9 or more have a chance of 2.5 %, from their published table
+    # 9 of 10: the p at which 9 or more have a chance of 2.5%, from their published table
     assert exact_lower(9, 0, 1, level=0.95) == pytest.approx(0.5550, abs=5e-5)
     assert exact_lower(10, 0, 0, level=0.95) == pytest.approx(0.025 ** (1 / 10))
 
 
 def test_exact_end_keeps_to_the_sign_test() -> None:
-    # 5 to 0 has a two-sided p-value of 2 / 32, which excludes nothing at 5 %
+    # 5 to 0 has a two-sided p-value of 2 / 32, which excludes nothing at 5%
     assert exact_lower(5, 25, 0, level=0.95) <= 0.5
     assert exact_lower(6, 24, 0, level=0.95) > 0.5

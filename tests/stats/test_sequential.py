@@ -66,7 +66,7 @@ def test_alternating_scores_never_decide_and_the_end_says_so() -> None:
     assert said.low is not None
     assert said.high is not None
     assert said.low < 0.5 < said.high
-    assert "neither side" in said.account()
+    assert "no significant difference" in said.account()
 
 
 def test_a_lead_too_small_for_the_looks_is_decided_at_the_end() -> None:
@@ -181,7 +181,7 @@ def test_the_end_may_not_come_early_nor_late() -> None:
     with pytest.raises(InputError, match="after 2 of 4 planned"):
         test.final()
     test.extend([1.0, 0.0])
-    with pytest.raises(InputError, match="more scores came than the 4"):
+    with pytest.raises(InputError, match="got more scores than the 4"):
         test.add(1.0)
     with pytest.raises(InputError, match=r"score 1\.2 is outside"):
         follow(SequentialPlan(planned=4), [1.2])
@@ -196,16 +196,16 @@ def test_a_plan_that_makes_no_sense_is_refused() -> None:
 def test_it_says_before_and_after_what_it_does() -> None:
     plan = SequentialPlan(planned=1000, seed=5)
     said = plan.announcement()
-    for fact in ("1,000 prompts", "seed 5", "after every prompt", "below 5 %"):
+    for fact in ("1,000 prompts", "seed 5", "after every prompt", "below 5%"):
         assert fact in said
     decision = follow(plan, [1.0] * 40).decision
     assert decision is not None
     at = decision.prompts
     assert decision.account() == (
         f"Stopped after {at} of 1,000 prompts: A is better. "
-        f"That saved {1000 - at} prompts, {(1000 - at) / 10:.3g} %."
+        f"That saved {1000 - at} prompts, {(1000 - at) / 10:.3g}%."
     )
-    assert "(100 more were under way)" in decision.account(asked=at + 100)
+    assert "(100 more were in progress)" in decision.account(asked=at + 100)
     assert f"saved {900 - at} prompts" in decision.account(asked=at + 100)
     assert follow(plan, [1.0]).look().account() == "Undecided after 1 of 1,000 prompts."
 

@@ -56,7 +56,7 @@ def test_means_off_every_small_lattice_are_counted_on_a_fine_one() -> None:
 
 
 def test_large_samples_agree_with_the_normal_limit() -> None:
-    # 4,000 prompts of thirds: variance of the sum is that of its parts; 1.96 deviations are 5 %.
+    # 4,000 prompts of thirds: variance of the sum is that of its parts; 1.96 deviations are 5%.
     values = np.resize([1 / 3, -1 / 3, 2 / 3, -2 / 3, 1.0, -1.0], 3996)
     moved = values.copy()
     spread = np.sqrt((values**2).sum())

@@ -25,7 +25,7 @@ from parts import examples
 def test_no_fault_passes_a_gate_at_its_true_rate(claim: Claim) -> None:
     rng = np.random.default_rng(0)
     passed = np.mean([rules(simulate(rng, claim), claim.rate)[0] for _ in range(200)])
-    # Nominal 2.5 %, and three standard errors of 200 replicates: 3·√(0.025·0.975/200) = 3.3 %.
+    # Nominal 2.5%, and three standard errors of 200 replicates: 3·√(0.025·0.975/200) = 3.3%.
     assert passed <= 0.058
 
 

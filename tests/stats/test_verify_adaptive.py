@@ -46,7 +46,7 @@ def test_stated_certainty_of_neighbours_is_about_true() -> None:
 
 
 def test_ranges_hold_by_the_uniform_share_and_not_by_what_was_chosen() -> None:
-    """Six equal models: a range that leaves out a rank is wrong. Of 80 leagues a nominal 5 % are 4,
+    """Six equal models: a range that leaves out a rank is wrong. Of 80 leagues a nominal 5% are 4,
     and 10 are three standard errors (√(80 · 0.05 · 0.95) = 1.9) more."""
     truth = Truth.draw(World(leagues=80, models=6, deviation=0.0, seed=5))
     ours = play(truth, adaptive(), calls=300, batch=20, in_flight=20, even=200)

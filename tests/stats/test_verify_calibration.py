@@ -51,7 +51,7 @@ def test_every_method_is_tested_on_prompts_that_it_did_not_see() -> None:
     found = compare_methods(judge, [judge], splits=2, seed=0)
     assert found.learned_from == 150
     assert found.took_curve.tolist() == [1, 1]
-    # The base rate's Brier score is p (1 - p); two groups of 60 % and 40 % have 0.6 * 0.25.
+    # The base rate's Brier score is p (1 - p); two groups of 60% and 40% have 0.6 * 0.25.
     right = judge.right.mean()
     assert found.brier["base rate"].mean() == pytest.approx(right * (1 - right), abs=0.01)
     assert found.brier[AUTO].mean() == pytest.approx(0.15, abs=0.02)

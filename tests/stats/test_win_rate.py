@@ -97,7 +97,7 @@ def test_a_prompt_weighs_the_same_however_many_rows_it_has() -> None:
 
 @pytest.mark.parametrize(("missing", "doubts"), [(3, ()), (4, ("missing",))])
 def test_missing_pairs_count_against_every_claim(missing: int, doubts: tuple[str, ...]) -> None:
-    """All lost for the lower end, all won for the upper one; 4 of 301 are more than 1 %, and so
+    """All lost for the lower end, all won for the upper one; 4 of 301 are more than 1%, and so
     worth a word. As half only at the caller's word."""
     outcomes = [WIN_A] * 200 + [WIN_B] * 97 + [INVALID] * missing
     found = win_rate(outcomes)
@@ -279,11 +279,11 @@ def test_a_higher_level_is_wider() -> None:
     [
         ({"outcomes": [0, 1, 7]}, "outcomes has 7 in row 2; give codes from 0 to 4"),
         ({"outcomes": [0, -1]}, "outcomes has -1 in row 1; give codes from 0 to 4"),
-        ({"outcomes": [0.0, float("nan")]}, "outcomes are float64 and not whole numbers"),
+        ({"outcomes": [0.0, float("nan")]}, "outcomes are float64, not whole numbers"),
         ({"outcomes": ["A", "B"]}, "not whole numbers; give codes from 0 to 4"),
-        ({"outcomes": [[0], [1]]}, "outcomes has 2 dimensions; give one code a row"),
-        ({"outcomes": [[0], [1, 2]]}, "not one plain column"),
-        ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has length 1 and the outcomes have 2"),
+        ({"outcomes": [[0], [1]]}, "outcomes has 2 dimensions; give one code per row"),
+        ({"outcomes": [[0], [1, 2]]}, "not a single column"),
+        ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has length 1, but there are 2"),
         ({"outcomes": [0], "level": 1.0}, "level is 1.0; give a share between 0 and 1"),
         ({"outcomes": [0], "level": 1 - 1e-16}, "give a share between 0 and 1, e.g. 0.95"),
         ({"outcomes": [0], "level": float("nan")}, "level is nan; give a share"),

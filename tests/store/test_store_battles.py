@@ -198,7 +198,7 @@ def test_an_outcome_that_cannot_be_is_told_and_not_counted_as_another(store: Sto
     begun = begin(store, item("x"))
     impossible = decided(Outcome.WIN, "TIE", None, "none")
     store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, impossible)])
-    with pytest.raises(StoreError, match="outcome 'win' with the winner 'TIE'"):
+    with pytest.raises(StoreError, match="outcome 'win' and the winner 'TIE'"):
         store.outcome_columns(begun.run_id, begun.judge_id)
 
 

@@ -10,8 +10,8 @@ from evenhand.errors import InputError, StoreBusy
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
 from evenhand.store.batches import NewBatch, RequestAsked
+from evenhand.store.figures import FigureKey
 from evenhand.store.jobs import JobPrompts, NewJob
-from evenhand.store.report_cache import ReportKey
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
 
@@ -38,9 +38,8 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     verdicts: tuple[Winner, ...] = ("A", "B")
     for verdict in verdicts:
         store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
-    store.index_verdicts(begun.run_id, noted=lambda *_: False)
     store.add_words(begun.run_id)
-    store.report_cache.take(ReportKey.of(begun.run_id, "totals", {}), "me")
+    store.figures.begin(FigureKey.of(begun.run_id, "totals", {}))
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
@@ -53,7 +52,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
 
 
 def test_an_unknown_run_cannot_be_deleted(store: Store) -> None:
-    with pytest.raises(InputError, match="there is no run named 'nothing'"):
+    with pytest.raises(InputError, match="the store has no run named 'nothing'"):
         store.delete_run("nothing")
 
 
@@ -138,14 +137,15 @@ def test_figures_of_other_runs_that_may_quote_a_run_go_with_its_texts(
     store: Store, way: str
 ) -> None:
     own, other = (begin(store, item(name), name=name) for name in ("own", "other"))
-    kept = store.report_cache
+    kept = store.figures
     keys = {
-        what: ReportKey.of(other.run_id, what, {"runs": [other.run_id, own.run_id]})
+        what: FigureKey.of(other.run_id, what, {"runs": [other.run_id, own.run_id]})
         for what in ("diff", "audit", "ranking", "conclusions")
     }
     for key in keys.values():
-        assert kept.take(key, "me")
-        kept.put(key, "me", b'{"prompt":"a secret"}', stamp="now", took_s=1.0)
+        number = kept.begin(key)
+        assert number is not None
+        kept.keep(number, b'{"prompt":"a secret"}', stamp="now", took_s=1.0)
     if way == "forget":
         store.forget_texts("own")
     else:

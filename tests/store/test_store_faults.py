@@ -62,8 +62,8 @@ def test_a_full_disk_is_told_and_what_was_stored_is_intact(small_disk: Path) -> 
         begun = begin(store)
         stored, error = fill(store, begun.run_id)
         assert error.message == (
-            f"store {path} is full: no room on its disk; "
-            "make room (what was stored before is intact)"
+            f"store {path} is full: its disk has no space left; free some (everything stored "
+            "before is intact)"
         )
         assert stored >= 10
         assert store.count_items(begun.run_id) == stored
@@ -76,7 +76,7 @@ def test_a_full_disk_is_told_and_what_was_stored_is_intact(small_disk: Path) -> 
 @posix
 def test_a_disk_without_room_for_a_store_is_told(small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * (2 * 1024 * 1024 - 8192))
-    with pytest.raises(StoreError, match="is full: no room on its disk"):
+    with pytest.raises(StoreError, match="is full: its disk"):
         open_store(small_disk / "s.db")
 
 
@@ -108,8 +108,8 @@ def test_a_file_that_may_not_grow_is_told_and_what_was_stored_is_intact(tmp_path
     )
     assert done.returncode == 0, done.stderr
     stored, _, message = done.stdout.strip().partition(" ")
-    assert message.startswith(f"store {path} ")
-    assert message.endswith("(what was stored before is intact)")
+    assert message.startswith(f"cannot read or write store {path} (SQLITE_")
+    assert message.endswith("(everything stored before is intact)")
     assert int(stored) >= 10
     assert integrity(path) == ["ok"]
     with open_store(path) as store:
@@ -197,8 +197,8 @@ def test_a_store_that_another_process_locks_is_busy_and_then_free(tmp_path: Path
         with pytest.raises(StoreBusy) as caught:
             begun.judge_all()
         assert caught.value.message == (
-            f"store {path} is locked by another process; "
-            "wait until that is done, or name another store"
+            f"store {path} is locked by another process; wait until it is done, or name "
+            "another store"
         )
         assert len(begun.work()) == 1  # reading goes on
         other.execute("ROLLBACK")
@@ -235,7 +235,7 @@ def test_a_store_whose_file_became_read_only_is_told(tmp_path: Path) -> None:
         begun = begin(store, item("x"))
         with store._writes.connect() as connection:
             connection.exec_driver_sql("PRAGMA query_only=ON")
-        with pytest.raises(StoreError, match="cannot be written: it is read-only"):
+        with pytest.raises(StoreError, match=": it is read-only"):
             begun.judge_all()
 
 

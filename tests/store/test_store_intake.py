@@ -98,8 +98,8 @@ def test_a_row_that_changed_since_the_run_began_is_told_so(store: Store, key: st
     with pytest.raises(DataError) as caught:
         store.add_items(begun.run_id, [item(key, row=4, reference="new")])
     assert caught.value.message == (
-        "pairs.jsonl, row 4 is not what it was when the run began: the file has changed; "
-        "restore it, or start another run"
+        "pairs.jsonl, row 4 has changed since the run started; restore the file, or start "
+        "another run"
     )
 
 

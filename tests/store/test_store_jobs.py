@@ -106,7 +106,7 @@ def test_a_job_goes_with_its_run(store: Store) -> None:
     store.jobs.add(begun.run_id, JOB, wanted="run")
     store.delete_run("run")
     assert store.jobs.wanted("run") == []
-    with pytest.raises(Conflict, match="not in the store any more"):
+    with pytest.raises(Conflict, match="no longer in the store"):
         store.jobs.beat(begun.run_id)
 
 

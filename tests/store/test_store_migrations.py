@@ -103,8 +103,8 @@ def test_a_store_from_before_the_first_release_is_refused_with_a_way_out(
     with pytest.raises(StoreError) as refused:
         open_store(address)
     assert str(refused.value) == (
-        f"store {store.address} has schema 0009, from before the first release; export its runs "
-        "with the evenhand that made it, and name another store"
+        f"store {store.address} has schema 0009, from before the first release; export its "
+        "runs with the evenhand that wrote it, and name another store"
     )
     with store._reading() as connection:
         version = connection.exec_driver_sql("SELECT version_num FROM evenhand_schema")
@@ -150,22 +150,6 @@ def test_an_earlier_store_is_brought_up_and_keeps_what_it_holds(
     # To us it is now a newer evenhand's.
     with pytest.raises(StoreError, match=r"newer evenhand \(schema next\)"):
         schema_version.bring_up(store._writes, store.address, create=False)
-
-
-def test_a_store_of_the_first_release_is_brought_up_to_ours(store: Store) -> None:
-    begun = begin(store, item("x"))
-    with store._reading() as connection:
-        ours = catalogue(connection)
-    with store._writing() as connection:
-        connection.exec_driver_sql("DROP TABLE answers")
-        connection.exec_driver_sql("DROP TABLE pair_flags")
-        connection.exec_driver_sql("DROP TABLE job_prompts")
-        connection.exec_driver_sql("ALTER TABLE judges DROP COLUMN template")
-        connection.exec_driver_sql("ALTER TABLE items DROP COLUMN drawn_order")
-        connection.exec_driver_sql("UPDATE evenhand_schema SET version_num = '0011'")
-    with open_store(store.address) as opened, opened._reading() as connection:
-        assert catalogue(connection) == ours
-        assert opened.pending(begun.run_id, begun.judge_id, after=0, limit=9)[0].number == 1
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store, later: Schema) -> None:

@@ -114,13 +114,13 @@ def test_a_directory_is_refused_with_a_file_in_it_as_the_remedy(tmp_path: Path) 
 
 def test_a_store_that_is_not_there_is_not_made_where_it_is_only_read(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    assert refusal(path, create=False) == f"there is no store at {path}; name another store"
+    assert refusal(path, create=False) == f"no store at {path}; name another store"
     assert not path.exists()
 
 
 @posix
 def test_a_device_is_no_store() -> None:
-    assert refusal("/dev/null") == "/dev/null is no regular file; name another store"
+    assert refusal("/dev/null") == "/dev/null is not a regular file; name another store"
 
 
 def test_a_folder_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
@@ -191,10 +191,12 @@ def test_what_may_not_be_read_or_written_is_said_so() -> None:
             check=True,
         )
         unreadable, readonly, locked, new = done.stdout.splitlines()
-        assert "unreadable.db is not writable; make it so, or name another store" in unreadable
-        assert "readonly.db is not writable; make it so, or name another store" in readonly
-        assert "locked/s.db cannot be opened: permission denied; name another store" in locked
-        assert "new.db cannot be made: permission denied; name another store" in new
+        assert (
+            "unreadable.db is not writable; make it writable, or name another store" in unreadable
+        )
+        assert "readonly.db is not writable; make it writable, or name another store" in readonly
+        assert "locked/s.db: permission denied; name another store" in locked
+        assert "new.db: permission denied; name another store" in new
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
@@ -266,11 +268,11 @@ def test_a_sqlite_url_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("mysql://u:secret@h/d", "mysql:// is no store that is known"),
-        ("postgresql://u:secret@h:port/d", "the postgresql:// URL cannot be read"),
+        ("mysql://u:secret@h/d", "mysql:// is not a known kind of store"),
+        ("postgresql://u:secret@h:port/d", "cannot read the postgresql:// URL"),
         ("sqlite://", "names no file"),
         ("  ", "is empty"),
-        ("a\x00b", "is no path"),
+        ("a\x00b", "is not a valid path"),
     ],
 )
 def test_an_address_that_cannot_be_read_is_told_without_its_password(

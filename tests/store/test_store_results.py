@@ -114,7 +114,6 @@ def test_outcomes_are_counted_apart_and_sums_are_of_what_is_known(store: Store) 
         inconsistent=2,
         invalid=1,
         pending=1,
-        ballot_passes=9,
         unread_passes=1,
         failed_passes=1,
         used=expected,

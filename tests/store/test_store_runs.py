@@ -66,16 +66,16 @@ def test_an_update_changes_what_is_given_and_nothing_else(store: Store) -> None:
 
 
 def test_updating_a_run_that_is_gone_is_an_error(store: Store) -> None:
-    with pytest.raises(InputError, match="run 77 is not in the store any more"):
+    with pytest.raises(InputError, match="run 77 is no longer in the store"):
         store.update_run(77, state="finished")
 
 
 def test_a_name_is_given_once(store: Store) -> None:
     store.create_run(NewRun("r", "f", {}))
-    with pytest.raises(InputError, match="there is a run named 'r' already"):
+    with pytest.raises(InputError, match="a run named 'r' already"):
         store.create_run(NewRun("r", "g", {}))
     store.create_run(NewRun("s", "g", {}))
-    with pytest.raises(InputError, match="there is a run named 'r' already"):
+    with pytest.raises(InputError, match="a run named 'r' already"):
         store.rename_run("s", "r")
     store.rename_run("s", "s")
 
@@ -87,7 +87,7 @@ def test_the_same_run_begun_by_two_processes_at_once_is_one(store: Store, addres
         run, created = store.begin_run(new)
         again, created_again = other.begin_run(new)
         assert (created, created_again, again.id) == (True, False, run.id)
-        with pytest.raises(InputError, match="there is a run named 'pairs-1a2b3c' already"):
+        with pytest.raises(InputError, match="a run named 'pairs-1a2b3c' already"):
             other.begin_run(NewRun("pairs-1a2b3c", "of other pairs", {}))
         named, created = other.begin_run(NewRun("mine", "fingerprint", {}))
         assert created
@@ -107,7 +107,7 @@ def test_a_renamed_run_keeps_everything_but_its_name(store: Store) -> None:
     found = store.find_run("new")
     assert found is not None
     assert found.id == begun.run_id
-    with pytest.raises(InputError, match="there is no run named 'old'"):
+    with pytest.raises(InputError, match="the store has no run named 'old'"):
         store.rename_run("old", "newer")
 
 

@@ -1,19 +1,18 @@
 """Tables of verdicts: the same as filtering and sorting all of them in plain Python, page by page,
-in both engines; and marks that follow the verdicts wherever they go."""
+in both engines; and rows that follow the verdicts wherever they go."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
 
 from evenhand.contract import (
     ErrorBody,
@@ -22,7 +21,9 @@ from evenhand.contract import (
     Outcome,
     Winner,
 )
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.judging.decision import CriterionDecision
+from evenhand.judging.explanation import notes_on
 from evenhand.store import (
     NewItem,
     NewJudge,
@@ -33,11 +34,11 @@ from evenhand.store import (
     Settled,
     Store,
     VerdictRow,
-    open_store,
+    verdict_table,
 )
-from evenhand.store import verdict_table as table_search
 from evenhand.store.verdict_filter import CriterionEnd, VerdictFilter
 from evenhand.store.verdict_table import Sort, TablePlace, TableRow
+from evenhand.store.verdicts import VerdictPlace
 from parts import examples
 from store_values import begin, decided, failed_pass, failure, item, read_pass, unread_pass
 
@@ -72,14 +73,8 @@ SUCH = {
 SORTS: tuple[Sort, ...] = ("number", "confidence", "length")
 
 
-def noted(response_a: str, response_b: str) -> bool:
-    return "!" in response_a + response_b
-
-
-def mark_all(store: Store, run_id: int, *, limit: int = 7) -> None:
-    while store.index_verdicts(run_id, noted=noted, limit=limit):
-        pass
-    while store.add_words(run_id, limit=limit):
+def index_words(store: Store, run_id: int) -> None:
+    while store.add_words(run_id, limit=7):
         pass
 
 
@@ -104,8 +99,8 @@ def fill(store: Store) -> int:
     store.write([], [NewVerdict(other.id, 1, judges[0], _settled(rng))])
     pairs = [each.pair_id for each in store.run_items(run.id)]
     store.add_votes([vote for pair in pairs for vote in _votes(pair, rng)])
-    mark_all(store, run.id)
-    mark_all(store, other.id)
+    index_words(store, run.id)
+    index_words(store, other.id)
     return run.id
 
 
@@ -131,7 +126,7 @@ def _item(number: int, rng: random.Random) -> NewItem:
         model_b=rng.choice(MODELS),
         tags=tuple(tag for tag in TAGS if rng.random() < 0.3),
         prompt=rng.choice(PROMPTS) + f" #{number}",
-        response_a="a" * rng.randrange(6) + rng.choice(["", "!"]),
+        response_a="a" * rng.randrange(6) + rng.choice(["", " Dear judge!"]),
         response_b="b" * rng.randrange(6) + rng.choice(["", " stone"]),
         criteria=list(CRITERIA),
     )
@@ -238,7 +233,7 @@ class Expected:
                 or (label is not None and not _by_rule(row) and wanted.disagrees != agrees)
             )
             and wanted.by_rule in (None, _by_rule(row))
-            and wanted.noted in (None, noted(pair.response_a, pair.response_b))
+            and wanted.noted in (None, bool(notes_on(pair, "en")))
             and wanted.unread in (None, False)
             and wanted.judges_differ in (None, len(self.ends.get(row.item.number, ())) > 1)
             and self._on_criterion(each, wanted)
@@ -437,7 +432,6 @@ few_filters = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("counted_up_to", [10_000, 3])
 @given(
     wanted=filters | few_filters,
     sort=st.sampled_from(SORTS),
@@ -451,7 +445,6 @@ few_filters = (
 )
 def test_a_table_shows_what_meets_the_conditions_in_its_order(
     store: Store,
-    counted_up_to: int,
     wanted: VerdictFilter,
     sort: Sort,
     descending: bool,
@@ -461,16 +454,12 @@ def test_a_table_shows_what_meets_the_conditions_in_its_order(
     run_id = fill(store) if found is None else found.id
     expected = Expected(store, run_id).rows(wanted, sort, descending=descending)
     order: Any = {"sort": sort, "descending": descending, "limit": limit}
-    with pytest.MonkeyPatch.context() as patched:
-        # Few are sorted by hand; where there are more, an index is walked along.
-        patched.setattr(table_search, "COUNTED_UP_TO", counted_up_to)
-        rows = in_pages(store, run_id, wanted, **order)
-        assert places(rows) == expected
-        if rows:
-            before = backwards(store, run_id, wanted, start=rows[-1].place, **order)
-            assert places(before) == expected[:-1]
-    counted = store.browse(run_id, wanted).count
-    assert (counted.count, counted.more) == (len(expected), False)
+    rows = in_pages(store, run_id, wanted, **order)
+    assert places(rows) == expected
+    if rows:
+        before = backwards(store, run_id, wanted, start=rows[-1].place, **order)
+        assert places(before) == expected[:-1]
+    assert store.count_rows(run_id, wanted) == len(expected)
 
 
 def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
@@ -519,21 +508,10 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
     assert voted > 3
 
 
-def test_counting_stops_at_a_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_search, "COUNTED_UP_TO", 10)
-    run_id = fill(store)
-    found = store.browse(run_id, VerdictFilter()).count
-    assert (found.count, found.more) == (10, True)
-
-
-@pytest.mark.parametrize("counted", [10_000, 3])
 @pytest.mark.parametrize("sort", ["number", "confidence", "length"])
-def test_neighbours_of_a_pair_are_those_of_the_whole_table(
-    store: Store, monkeypatch: pytest.MonkeyPatch, counted: int, sort: Sort
-) -> None:
-    """Also where there are too many to count; a pair that the table leaves out has them too."""
+def test_neighbours_of_a_pair_are_those_of_the_whole_table(store: Store, sort: Sort) -> None:
+    """A pair that the table leaves out has them too."""
     run_id = fill(store)
-    monkeypatch.setattr(table_search, "COUNTED_UP_TO", counted)
     for wanted, descending in product(
         (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN)), (0, 1)
     ):
@@ -554,7 +532,7 @@ def test_neighbours_of_a_pair_are_those_of_the_whole_table(
             )
             standing = (numbers.index(number) + 1, len(numbers)) if number in numbers else None
             found = store.neighbours(run_id, wanted, number, **order)
-            assert found == (before, after, standing if len(there) <= counted else None)
+            assert found == (before, after, standing)
 
 
 def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:
@@ -563,7 +541,6 @@ def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:
     begun.settle(read)
     begun.write(unread, [read_pass("original"), unread_pass("swapped")], failure([], "invalid"))
     begun.write(failed, [failed_pass("original")], failure([], "judge_timeout"))
-    mark_all(store, begun.run_id)
     rows = store.browse(begun.run_id, VerdictFilter(unread=True)).rows
     assert [row.number for row in rows] == [unread.number]
     assert len(store.browse(begun.run_id, VerdictFilter(unread=False)).rows) == 2
@@ -581,17 +558,12 @@ def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> Non
         for winner in ("A", "B")
     }
     store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
-    mark_all(store, run.id)
-    assert store.index_state(run.id).indexed_to == 0
     differing = VerdictFilter(judges_differ=True)
-    assert store.browse(run.id, differing).count.count == 0
+    assert store.count_rows(run.id, differing) == 0
     store.write(
         [], [NewVerdict(run.id, 1, two, facts["B"]), NewVerdict(run.id, 2, two, facts["A"])]
     )
-    mark_all(store, run.id)
     assert places(list(store.browse(run.id, differing).rows)) == [(1, one), (1, two)]
-    state = store.index_state(run.id)
-    assert (state.indexed, state.indexed_to) == (4, 2)
 
 
 def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made_anew(
@@ -603,122 +575,35 @@ def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made
             begun.write(work, [unread_pass("original")], failure([], "invalid"))
         else:
             begun.settle(work)
-    mark_all(store, begun.run_id)
     assert store.retire(begun.run_id, {"unread"}) == 3
-    assert store.browse(begun.run_id, VerdictFilter()).count.count == 6
-    assert store.index_state(begun.run_id).indexed == 6
+    assert store.count_rows(begun.run_id, VerdictFilter()) == 6
     begun.judge_all("B")
-    mark_all(store, begun.run_id)
     rows = store.browse(begun.run_id, VerdictFilter(winner="B")).rows
     assert [row.number for row in rows] == [3, 6, 9]
-    state = store.index_state(begun.run_id)
-    assert (state.indexed, state.indexed_to) == (9, 9)
 
 
-def test_two_processes_mark_the_same_run(address: str) -> None:
-    with open_store(address) as one, open_store(address) as other:
-        begun = begin(one, *(item(f"{number}") for number in range(40)))
-        begun.judge_all()
-        while any(
-            each.index_verdicts(begun.run_id, noted=noted, limit=3, stamp="now")
-            for each in (one, other)
-        ):
-            pass
-        state = other.index_state(begun.run_id)
-        assert (state.indexed, state.indexed_to, state.stamp) == (40, 40, "now")
-        assert one.browse(begun.run_id, VerdictFilter()).count.count == 40
-
-
-def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
+def test_pairs_that_share_no_criteria_can_all_be_filtered_and_are_counted_up_to_a_bound(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.verdict_index.MOST_CRITERIA", 3)
+    monkeypatch.setattr(verdict_table, "MOST_CRITERIA", 3)
     begun = begin(store, *(item(f"{n}", criteria=[f"own {n}"]) for n in range(5)))
     for work in begun.work():
         begun.write(work, [unread_pass("original")], failure([], "invalid"))
-    mark_all(store, begun.run_id, limit=2)
-    found = [
-        store.browse(begun.run_id, VerdictFilter(criterion=f"own {n}")).count.count
-        for n in range(5)
-    ]
-    assert found == [1, 1, 1, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("sort", "index"),
-    [
-        ("number", "PRIMARY KEY"),
-        ("confidence", "ix_verdict_index_confidence"),
-        ("length", "ix_verdict_index_longer"),
-    ],
-)
-@pytest.mark.parametrize("descending", [False, True])
-def test_an_order_is_walked_along_its_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Sort, index: str, descending: bool
-) -> None:
-    monkeypatch.setattr(table_search, "COUNTED_UP_TO", 3)
-    with open_store(tmp_path / "s.db") as store:
-        run_id = fill(store)
-        wanted = VerdictFilter(winner="A")
-        first = store.browse(run_id, wanted, sort=sort, descending=descending, limit=3)
-
-        def look() -> None:
-            for place in (None, first.next):
-                store.browse(run_id, wanted, sort=sort, descending=descending, after=place, limit=3)
-
-        walks = list(plans(store, look, "ORDER BY verdict_index"))
-        assert len(walks) >= 2
-        for told in walks:
-            assert index in told
-            assert "TEMP B-TREE" not in told
-
-
-@pytest.mark.parametrize(
-    ("wanted", "index"),
-    [
-        (VerdictFilter(criterion="accuracy"), "ix_verdict_index_breakdown"),
-        (VerdictFilter(criterion_end="invalid"), "ix_verdict_index_breakdown"),
-        (VerdictFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_index_breakdown"),
-        (VerdictFilter(model="left"), "ix_verdict_index_contest"),
-        (VerdictFilter(model="left", criterion_end="model"), "ix_verdict_index_contest"),
-    ],
-)
-def test_what_may_be_rare_is_found_by_an_index(
-    tmp_path: Path, wanted: VerdictFilter, index: str
-) -> None:
-    with open_store(tmp_path / "s.db") as store:
-        run_id = fill(store)
-        gathered = list(plans(store, lambda: store.browse(run_id, wanted), "FROM verdict_index"))
-        assert f"SEARCH verdict_index USING COVERING INDEX {index}" in gathered[0]
-
-
-def plans(store: Store, look: Callable[[], object], of: str) -> Iterator[str]:
-    """How SQLite goes about the statements with these words that are executed meanwhile."""
-    seen: list[tuple[str, Any]] = []
-
-    def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(store._reads, "before_cursor_execute", note)
-    look()
-    event.remove(store._reads, "before_cursor_execute", note)
-    with store._reading() as connection:
-        for sql, parameters in seen:
-            if of in sql:
-                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)
-                yield " ".join(row[3] for row in plan)
+    for n in range(5):
+        assert store.count_rows(begun.run_id, VerdictFilter(criterion=f"own {n}")) == 1
+    assert store.count_kinds(begun.run_id).criteria == {
+        f"own {n}": Counter({INVALID: 1}) for n in range(3)
+    }
 
 
 def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
-    mark_all(store, begun.run_id)
     store.retire(begun.run_id, {"failed"})
-    assert store.browse(begun.run_id, VerdictFilter()).count.count == 0
+    assert store.count_rows(begun.run_id, VerdictFilter()) == 0
     begun.judge_all()
-    mark_all(store, begun.run_id)
-    assert store.browse(begun.run_id, VerdictFilter(winner="A")).count.count == 1
+    assert store.count_rows(begun.run_id, VerdictFilter(winner="A")) == 1
 
 
 def test_a_failed_verdict_whose_pass_was_made_since_leaves_no_marks(store: Store) -> None:
@@ -728,12 +613,8 @@ def test_a_failed_verdict_whose_pass_was_made_since_leaves_no_marks(store: Store
     begun.write(work, [], failure([], "judge_timeout"))
     other = begin(store, item("x"), name="other")
     other.judge_all()
-    for each in (begun, other):
-        mark_all(store, each.run_id)
     assert store.retire(begun.run_id, {"failed"}) == 0
-    assert store.browse(begun.run_id, VerdictFilter()).count.count == 0
-    assert store.index_state(begun.run_id).indexed == 0
-    assert store.index_state(other.run_id).indexed == 1
+    assert store.count_rows(begun.run_id, VerdictFilter()) == 0
     assert len(begun.work()) == 1
     assert other.work() == []
 
@@ -744,17 +625,11 @@ def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store)
     second = unread_pass("original", sample=2)
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
-    mark_all(store, begun.run_id)
-    assert store.browse(begun.run_id, VerdictFilter(unread=True)).count.count == 0
+    assert store.count_rows(begun.run_id, VerdictFilter(unread=True)) == 0
 
 
-@pytest.mark.parametrize("counted", [10_000, 5])
-def test_every_pair_is_found_on_the_page_that_it_stands_on(
-    store: Store, monkeypatch: pytest.MonkeyPatch, counted: int
-) -> None:
-    """Of a table that is counted, the very page that walking from the first one comes to. The same
-    where it is too long to be counted, as here after 5, but for where that page begins."""
-    monkeypatch.setattr(table_search, "COUNTED_UP_TO", counted)
+def test_every_pair_is_found_on_the_page_that_it_stands_on(store: Store) -> None:
+    """The very page that walking from the first one comes to."""
     run_id = fill(store)
     asked = (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN), VerdictFilter(tag="maths"))
     for wanted, sort, descending in product(asked, SORTS, (False, True)):
@@ -770,9 +645,7 @@ def test_every_pair_is_found_on_the_page_that_it_stands_on(
         for number, at in first.items():
             start = store.page_start(run_id, wanted, number, **order)
             page = store.browse(run_id, wanted, after=start, **order)
-            if counted == 10_000:
-                assert page.rows == pages[at].rows
-            assert number in {row.number for row in page.rows}
+            assert page.rows == pages[at].rows
 
 
 def test_a_pair_that_is_not_in_the_table_has_the_page_of_its_place(store: Store) -> None:
@@ -788,3 +661,55 @@ def test_a_pair_that_is_not_in_the_table_has_the_page_of_its_place(store: Store)
         near = {max(before, default=0), min((each for each in won if each > number), default=0)}
         assert near & {row.number for row in rows}
     assert store.page_start(run_id, wanted, 10**9, limit=7) is None
+
+
+def test_whole_verdicts_are_read_by_their_places(store: Store) -> None:
+    run_id = fill(store)
+    invalid = VerdictFilter(outcome=Outcome.INVALID)
+    wanted = [VerdictPlace(*row.place[1:]) for row in store.browse(run_id, invalid).rows]
+    rows = store.verdicts_at(run_id, wanted)
+    assert [(row.item.number, row.judge_id) for row in rows] == wanted
+    assert [whole.row for whole in store.whole_verdicts_at(run_id, wanted)] == rows
+    assert store.whole_verdicts_at(run_id, []) == []
+
+
+def test_totals_count_what_each_filter_shows(store: Store) -> None:
+    run_id = fill(store)
+    counted = store.count_kinds(run_id)
+    filters = {
+        "wins_a": VerdictFilter(outcome=Outcome.WIN, winner="A"),
+        "wins_b": VerdictFilter(outcome=Outcome.WIN, winner="B"),
+        "ties": VerdictFilter(outcome=Outcome.TIE),
+        "inconsistent": VerdictFilter(outcome=Outcome.INCONSISTENT),
+        "invalid": VerdictFilter(outcome=Outcome.INVALID),
+        "abstained": VerdictFilter(abstained=True),
+        "noted": VerdictFilter(noted=True),
+        "unread": VerdictFilter(unread=True),
+        "labelled": VerdictFilter(label="any", by_rule=False),
+        "disagrees": VerdictFilter(disagrees=True),
+        "orders_agree": VerdictFilter(orders="agree"),
+        "leans_first": VerdictFilter(leans="first"),
+        "leans_second": VerdictFilter(leans="second"),
+        "judges_differ": VerdictFilter(judges_differ=True),
+    }
+    for judge_id, kinds in counted.kinds.items():
+        shown = {
+            name: store.count_rows(run_id, replace(wanted, judge_ids=(judge_id,)))
+            for name, wanted in filters.items()
+        }
+        assert dict(kinds) == shown
+    ends: dict[CriterionEnd, int] = {
+        "A": WIN_A,
+        "B": WIN_B,
+        "TIE": TIE,
+        "inconsistent": INCONSISTENT,
+        "invalid": INVALID,
+    }
+    for name, codes in counted.criteria.items():
+        assert codes == Counter(
+            {
+                code: store.count_rows(run_id, VerdictFilter(criterion=name, criterion_end=end))
+                for end, code in ends.items()
+            }
+        )
+    assert set(counted.criteria) == set(CRITERIA)

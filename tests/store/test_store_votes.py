@@ -200,11 +200,14 @@ def test_pages_of_votes_leave_none_out(store: Store) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"who": " "}, "who has 1 characters; name the person in 1 to 200"),
+        ({"who": " "}, "who has 1 characters; give 1 to 200"),
         ({"who": "x" * 201}, "who has 201 characters"),
-        ({"chance": 0.0}, "chance is 0.0; give the chance of being drawn, above 0 and at most 1"),
+        (
+            {"chance": 0.0},
+            ("chance is 0.0; give the probability of being drawn, above 0 and at most 1"),
+        ),
         ({"chance": math.nan}, "chance is nan"),
-        ({"who": "ann\udcff"}, "which is no text that could be written"),
+        ({"who": "ann\udcff"}, "which is not valid text"),
         ({"comment": "\ud800"}, "comment is"),
     ],
 )
@@ -341,8 +344,6 @@ def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
     # Of A alone: three origins that are not escalated, each drawn at random, by chances or unknown.
     assert sum(labels) == 3 * 3
     assert store.right_and_wrong([begun.judge_id], [begun.run_id]) == (9, 0)
-    while store.index_verdicts(begun.run_id, noted=lambda *_: False):
-        pass
     counted = VerdictFilter(label="any", count_votes=True)
     page = store.browse(begun.run_id, counted, limit=100)
     expected = [number for number, label in enumerate(labels, start=1) if label]

@@ -90,22 +90,22 @@ def test_people_who_are_equally_divided_are_no_label(store: Store) -> None:
     vote(store, run_id, {"Ann": right_of(10), "Bob": ["TIE", *right_of(10)[1:]]})
     found = audit_run(store, "run")
     assert (found.n, found.unlabelled, found.labels.equally_divided) == (9, 1, 1)
-    assert "1 pair has no label: people are equally divided" in found.notes
+    assert "1 pair has no label because votes are tied" in found.notes
 
 
 def test_votes_on_chosen_and_escalated_pairs_are_left_out_with_a_word(store: Store) -> None:
     made = rows(10, label=False)
     run_id = make_run(store, "run", made)
-    with pytest.raises(InputError, match="let people vote with evenhand label run"):
+    with pytest.raises(InputError, match="collect votes with evenhand label run"):
         audit_run(store, "run")
     vote(store, run_id, {"Ann": right_of(10)}, draw="chosen")
     vote(store, run_id, {"Bob": right_of(4)}, origin="escalation")
-    with pytest.raises(InputError, match="14 votes, all on pairs that were chosen"):
+    with pytest.raises(InputError, match="14 votes, but all on pairs that were selected"):
         audit_run(store, "run")
     vote(store, run_id, {"Eve": right_of(8)}, draw="random")
     found = audit_run(store, "run")
     assert (found.n, found.labels.chosen, found.labels.escalated) == (8, 10, 4)
-    assert any(note.startswith("14 votes are left out") for note in found.notes)
+    assert any(note.startswith("14 votes are not counted") for note in found.notes)
 
 
 def test_a_draw_that_prefers_doubtful_pairs_is_told(store: Store) -> None:
@@ -113,7 +113,7 @@ def test_a_draw_that_prefers_doubtful_pairs_is_told(store: Store) -> None:
     vote(store, run_id, {"Ann": right_of(10)}, draw="weighted", chance=0.5)
     found = audit_run(store, "run")
     assert found.n == 10
-    assert any(note.startswith("10 pairs have a label by a draw that") for note in found.notes)
+    assert any(note.startswith("10 pairs were labelled in a draw that") for note in found.notes)
 
 
 def test_two_people_s_agreement_stands_beside_the_judge_s(store: Store) -> None:
@@ -163,11 +163,11 @@ def test_a_lead_is_counted_on_the_same_pairs(store: Store) -> None:
     ("count", "wrong", "word"),
     [
         (60, 4, "trustworthy"),
-        (60, 18, "with care"),  # 70 % right, which may be 57 %
+        (60, 18, "with care"),  # 70% right, which may be 57%
         (60, 30, "not trustworthy"),  # a coin's share, and at best 12.7 points above it
-        (12, 3, "too few labels"),  # 75 % right, which may be 43 % or 94 %
+        (12, 3, "too few labels"),  # 75% right, which may be 43% or 94%
         (24, 9, "too few labels"),
-        (240, 108, "not trustworthy"),  # 55 % right: enough labels to rule out a useful lead
+        (240, 108, "not trustworthy"),  # 55% right: enough labels to rule out a useful lead
         (5, 0, "not enough data"),
     ],
 )
@@ -191,13 +191,13 @@ def test_too_few_labels_come_with_how_many_would_do(store: Store) -> None:
     # From 25 points down to -7.2 are 32.2: 2.04 · (32.2 / 25)² · 12 = 40.6 labels show it.
     told = [line for line in assess_audit(found).lines if "baseline:random" in line]
     assert told == [
-        "too few labels to say whether it is better than baseline:random, which is right on "
-        "50.0 %: its lead is 25.0 points (-7.2 to 44.5); about 41 labels would settle it"
+        "too few labels to tell whether it beats baseline:random, which is right on 50.0%: "
+        "lead 25.0 points (-7.2 to 44.5); about 41 labels would settle it"
     ]
 
 
 def test_a_lead_is_useful_beside_what_the_baseline_leaves(store: Store) -> None:
-    """Of a baseline that is right on 90 % nobody can be better by a sixth."""
+    """Of a baseline that is right on 90% nobody can be better by a sixth."""
     made = [
         Row(f"q{n}", says("A"), label="A", pair={"response_a": "x" * (3 if n < 2 else 9)})
         for n in range(20)
@@ -279,7 +279,7 @@ def test_a_judge_below_people_is_to_be_used_with_care(store: Store) -> None:
     vote(store, run_id, {"Ann": right_of(100), "Bob": right_of(100)})
     found = assess_audit(audit_run(store, "run"))
     assert found.word == "with care"
-    assert found.lines[-1].startswith("the judge says what one of them says on 84.0 %")
+    assert found.lines[-1].startswith("the judge agrees with one of them on 84.0%")
     assert found.lines[-1].endswith(", which is less")
 
 
@@ -302,15 +302,16 @@ def test_a_lean_that_is_asked_for_is_part_of_the_ruling(store: Store) -> None:
     assert assess_audit(found, Thresholds.of(max_place_lean=0.3)).ruling == "undecided"
     passed = assess_audit(found, Thresholds.of(max_place_lean=0.6))
     assert (passed.ruling, passed.place_alarm) == ("pass", False)
-    assert passed.checks[0].line.startswith("pass  place lean 0.2")
+    assert passed.checks[0].line.startswith("pass  position bias 0.2")
+    assert passed.checks[0].line.endswith(" is within 0.6")
 
 
 @pytest.mark.parametrize(
     ("count", "places", "ending"),
     [
-        # 7 of 40 are 17.5 %, and the interval holds a tenth; 10 of 400 are 2.5 %, and at most 5.
-        (33, 7, "; a position bias above 10 % is neither shown nor ruled out"),
-        (390, 10, ", which is less than the alarm's limit of 10 %"),
+        # 7 of 40 are 17.5%, and the interval holds a tenth; 10 of 400 are 2.5%, and at most 5.
+        (33, 7, "; a position bias above 10% is neither shown nor ruled out"),
+        (390, 10, ", which is below the alarm limit of 10%"),
     ],
 )
 def test_a_lean_is_less_than_the_limit_where_its_whole_interval_is(
@@ -320,7 +321,7 @@ def test_a_lean_is_less_than_the_limit_where_its_whole_interval_is(
     make_run(store, "run", made)
     found = audit_run(store, "run")
     (line,) = [each for each in assess_audit(found).lines if "response shown first" in each]
-    assert line.startswith(f"{100 * places / (count + places):.1f} % (")
+    assert line.startswith(f"{100 * places / (count + places):.1f}% (")
     assert f"of {count + places} pairs follow the response shown first" in line
     assert line.endswith(ending)
 
@@ -334,9 +335,9 @@ def test_a_length_alarm_says_of_how_many_decided_pairs(store: Store) -> None:
     make_run(store, "run", made)
     (line,) = [each for each in assess_audit(audit_run(store, "run")).lines if "length" in each]
     assert line.startswith(
-        "ALARM: length bias: of 45 decided pairs the longer answer wins 55.6 points ("
+        "ALARM: length bias: in 45 decided pairs the longer response wins 55.6 points ("
     )
-    assert line.endswith(") more often than by the labels")
+    assert line.endswith(") more often than the labels say")
 
 
 @pytest.mark.parametrize("own", ["A", "B"])
@@ -372,7 +373,7 @@ def test_a_length_bias_that_the_interval_holds_is_not_ruled_out(store: Store) ->
     make_run(store, "run", rows(60, wrong=8, longer="A"))
     (line,) = [each for each in assess_audit(audit_run(store, "run")).lines if "length" in each]
     # Half of the 8 errors are for A, the longer, and half for B.
-    assert line.startswith("of 60 decided pairs the longer answer wins 0.0 points (-")
+    assert line.startswith("in 60 decided pairs the longer response wins 0.0 points (-")
     assert line.endswith("; a length bias above 10 points is neither shown nor ruled out")
 
 
@@ -403,16 +404,16 @@ def test_the_confusion_table_keeps_inconsistent_and_invalid_apart(store: Store) 
 
 def test_a_run_of_which_nothing_is_judged_says_so(store: Store) -> None:
     make_run(store, "run", [Row("q1", says("A"), label="A", judged=False)])
-    with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):
+    with pytest.raises(InputError, match="no pair of run 'run' has been judged yet"):
         audit_run(store, "run")
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"min_accuracy": -0.1}, "min_accuracy is -0.1; it takes a share between 0 and 1"),
-        ({"max_unread": 5}, "max_unread is 5; it takes a share between 0 and 1"),
-        ({"min_kappa": -2.0}, "min_kappa is -2.0; it takes a number from -1 to 1"),
+        ({"min_accuracy": -0.1}, "min_accuracy is -0.1; give a share between 0 and 1"),
+        ({"max_unread": 5}, "max_unread is 5; give a share between 0 and 1"),
+        ({"min_kappa": -2.0}, "min_kappa is -2.0; give a number from -1 to 1"),
     ],
 )
 def test_a_threshold_out_of_range_is_refused(given: dict[str, float], told: str) -> None:

@@ -213,12 +213,12 @@ async def test_one_stage_that_uses_the_cap_up_says_so(tmp_path: Path) -> None:
     plans = [plan(Named("one", places)), plan(Named("two", adds_up_here))]
     found = await cascaded(labelled_sums(10), plans, tmp_path / "store.db", max_calls=20)
     assert (len(found.stages), found.left, found.finished) == (1, 10, False)
-    assert any("a cap is used up" in note for note in found.notes)
+    assert any("a cap was reached" in note for note in found.notes)
 
 
 async def test_what_no_cascade_can_be_made_of_is_refused(tmp_path: Path) -> None:
     one, two = Named("one", places), Named("one", adds_up_here)
-    with pytest.raises(InputError, match="given twice"):
+    with pytest.raises(InputError, match=r"^judge one appears twice in the cascade; name it once$"):
         await cascaded(labelled_sums(2), [plan(one), plan(two)], tmp_path / "store.db")
     with pytest.raises(InputError, match="escalate judges every pair"):
         await cascaded(

@@ -158,10 +158,8 @@ def test_labels_that_come_from_what_a_cascade_left_are_told(store: Store) -> Non
     assert not any("run-left-abc" in note for note in correct_run(store, "run").notes)
     vote_on(store, run, dict.fromkeys(hard, "B"), draw="random")
     (told,) = (note for note in correct_run(store, "run").notes if "run-left-abc" in note)
-    assert told.startswith(
-        "25 of 50 evenly drawn pairs are among those that run run-left-abc holds"
-    )
-    assert "25 % of all" in told
+    assert told.startswith("25 of 50 evenly drawn pairs belong to run run-left-abc")
+    assert "25% of all" in told
 
 
 JURY = {"x": "ABTABAIX" * 10, "y": "ABTBBAAX" * 10, "z": "AABBBTBX" * 10}
@@ -214,7 +212,7 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
     saved = evaluate_jury(store, ["run"], weights="learned").poll.saved
     save_jury(saved, tmp_path / "it.json")
-    with pytest.raises(InputError, match="was learned or chosen by labels of run 'run'"):
+    with pytest.raises(InputError, match="was learned or chosen with labels from run 'run'"):
         correct_run(store, "run", jury=str(tmp_path / "it.json"))
     with pytest.raises(InputError, match="both judge x and jury majority are given"):
         correct_run(store, "run", judge="x", jury="majority")
@@ -242,11 +240,11 @@ def test_labels_that_were_not_drawn_at_random_are_refused(store: Store) -> None:
     with pytest.raises(InputError) as refused:
         correct_run(store, "run")
     assert refused.value.message == (
-        "run 'run' has no label of a pair that was drawn at random (12 of the data, which do not "
-        "say how their pairs were drawn; 2 of people, which do not say how their pairs were drawn; "
-        "1 on pairs that were chosen for what was known of them; 1 on pairs that were shown "
-        "because the judge was unsure); evenhand correct run with draw 100 says which "
-        "pairs to label, or say labels_are random if they were"
+        "run 'run' has no label on a randomly drawn pair (12 from the data, which do not say "
+        "how their pairs were drawn; 2 from people, which do not say how their pairs were "
+        "drawn; 1 on pairs that were selected; 1 on pairs "
+        "shown because the judge was unsure); evenhand correct run draw 100 says which "
+        "pairs to label, or give labels_are random if they were drawn at random"
     )
 
 
@@ -261,8 +259,8 @@ def test_the_users_word_makes_labels_random(store: Store) -> None:
     assert found.corrections[0].people_only.rate == pytest.approx((0.5 + 5 + 0 + 1) / 13)
     left = {own.reason.partition(",")[0]: (own.labels, own.pairs) for own in found.left_out}
     assert left == {
-        "shown to people because the judge was unsure": (1, 1),
-        "chosen for what was known of the pair": (1, 1),
+        "shown because the judge was unsure": (1, 1),
+        "the pair was selected": (1, 1),
     }
     assert found.corrections[0].excluded.escalated == 1
 
@@ -272,7 +270,9 @@ def test_some_labels_of_the_data_have_no_part_beside_drawn_votes(store: Store) -
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
     found = correct_run(store, "run", side="A")
     assert found.corrections[0].people_only.rate == pytest.approx(1)
-    assert [(own.labels, own.reason[:14]) for own in found.left_out] == [(19, "the data's own")]
+    assert [(own.labels, own.reason.partition(":")[0]) for own in found.left_out] == [
+        (19, "from the data")
+    ]
 
 
 def test_where_the_data_label_every_pair_they_come_first(store: Store) -> None:
@@ -394,7 +394,7 @@ def test_pairs_that_were_drawn_and_not_answered_are_told(store: Store) -> None:
     answered = drawn.model_copy(update={"pairs": drawn.pairs[:10] + drawn.pairs[12:]})
     world.label(answered)
     (note,) = correct_run(store, "run").notes
-    assert note.startswith("of 30 pairs that were drawn 2 have no verdict")
+    assert note.startswith("2 of 30 drawn pairs have no verdict; the rate is valid if ")
 
 
 def test_an_even_draw_beside_a_weighted_one_joins_it(store: Store) -> None:
@@ -424,7 +424,7 @@ def test_chances_of_another_source_are_taken_as_told(store: Store) -> None:
     for own, chance in zip(ids, chances.tolist(), strict=False):
         vote_on(store, world.run, {own: world.truth[own]}, draw="weighted", chance=chance)
     found = correct_run(store, "run", side="A")
-    assert found.notes == ("the chances of the labels are taken as their votes tell them",)
+    assert found.notes == ("each label's sampling probability is taken from its vote",)
     weights = 1 / chances[:30]
     expected = float(weights @ np.array(world.scores(ids)) / weights.sum())
     assert found.corrections[0].people_only.rate == pytest.approx(expected)
@@ -436,7 +436,7 @@ def test_escalated_pairs_are_drawn_like_any_other(store: Store) -> None:
     drawn = draw_pairs(store, "run", 100)
     assert {own.id for own in drawn.pairs} == set(world.keys)
     assert {own.chance for own in drawn.pairs} == {1.0}
-    assert drawn.notes == ("only 20 pairs have no label yet; all of them are drawn",)
+    assert drawn.notes == ("only 20 pairs are unlabelled; all of them are drawn",)
 
 
 def test_rows_of_the_same_texts_are_drawn_once(store: Store) -> None:
@@ -457,7 +457,7 @@ def test_rows_of_the_same_texts_are_drawn_once(store: Store) -> None:
 def test_everything_labelled_leaves_nothing_to_draw(store: Store) -> None:
     world = World(store, 20)
     vote_on(store, world.run, world.truth, draw="random")
-    with pytest.raises(InputError, match="every judged pair of run 'run' has a label that counts"):
+    with pytest.raises(InputError, match="every judged pair of run 'run' already has a label"):
         draw_pairs(store, "run", 5)
 
 
@@ -494,10 +494,10 @@ def test_a_drawn_file_comes_back_as_votes(store: Store, tmp_path: Path) -> None:
 def test_a_file_of_another_ending_is_refused(store: Store, tmp_path: Path) -> None:
     World(store)
     drawn = draw_pairs(store, "run", 3)
-    with pytest.raises(InputError, match=r"end it in \.csv or \.jsonl"):
+    with pytest.raises(InputError, match=r"end the name in \.csv or \.jsonl"):
         write_draw(store, drawn, tmp_path / "draw.txt")
     write_draw(store, drawn, tmp_path / "draw.jsonl")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_draw(store, drawn, tmp_path / "draw.jsonl")
 
 

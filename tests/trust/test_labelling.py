@@ -207,7 +207,7 @@ def test_what_was_left_for_people_stays_an_escalation(store: Store) -> None:
 
 def test_a_draw_of_another_run_is_refused(store: Store) -> None:
     begun = many(store, 2)
-    with pytest.raises(DataError, match="row 2 names the pair 'moon', which the run does not have"):
+    with pytest.raises(DataError, match="row 2 names pair 'moon', which is not in the run"):
         begin_drawn(store, begun.run_id, "Ann", rows=drawn("0", "moon"))
 
 

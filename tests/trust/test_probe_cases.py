@@ -193,7 +193,7 @@ def test_probes_are_chosen_by_name_and_language() -> None:
 
 
 def test_an_unknown_probe_is_told_with_its_likeness() -> None:
-    with pytest.raises(InputError, match="no probe 'injections'; did you mean injection"):
+    with pytest.raises(InputError, match=r"^unknown probe 'injections'; did you mean injection\?$"):
         probe_cases(["injections"])
     with pytest.raises(InputError, match="there are identical, shuffled"):
         probe_cases(["xyz"])

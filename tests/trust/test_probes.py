@@ -114,16 +114,16 @@ async def test_a_place_that_decides_identical_responses_is_a_fault_of_position(
     found = scores_of(report.probes)
     identical = found["identical"]
     assert (identical.passed, identical.wrong, identical.inconsistent) == (0, 0, identical.n)
-    fault = "position: of two identical responses it chose the first"
+    fault = "position bias: of two identical responses it chose the first"
     assert {case.fault for case in identical.failing} == {fault}
-    (first, second) = identical.failing[0].said
+    (first, second) = identical.failing[0].answers
     # It chose what came first: the caller's A, and once they are exchanged the caller's B.
     assert (first.order, first.winner, second.order, second.winner) == (
         *("original", "A"),
         *("swapped", "B"),
     )
     other = found["shuffled"].failing[0].fault
-    assert other == "the winner changed with the order: it chose whatever came first"
+    assert other == "the winner changed with the order: it chose whichever came first"
 
 
 async def test_a_mean_of_two_orders_does_not_hide_a_fault_of_position(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_cannot_be_read_is_invalid_and_in_no_score(tmp_path: Path) ->
     assert (found.n, found.passed, found.invalid) == (12, 8, 4)
     assert (found.share.part, found.share.of) == (8, 8)
     assert {case.state for case in found.failing} == {"invalid"}
-    assert all("no verdict" in said.text for case in found.failing for said in case.said)
+    assert all("no verdict" in said.text for case in found.failing for said in case.answers)
     # Had the four failed, it would be 8 of 12: the threshold lies between.
     assert found.share.low is not None
     assert report.ruling == "undecided"
@@ -253,14 +253,14 @@ async def test_a_case_tells_what_the_judge_said_in_each_order(tmp_path: Path) ->
     report = await probed(ScriptedJudge(answer), cases, tmp_path)
     (case,) = report.probes[0].failing
     assert (case.state, case.expected, case.winners) == ("wrong", "A or TIE", ("B",))
-    assert case.fault == "prefers length"
+    assert case.fault == "prefers longer responses"
     # Both in the caller's labels.
-    assert [said.text for said in case.said] == ["Response B has more to say."] * 2
+    assert [said.text for said in case.answers] == ["Response B has more to say."] * 2
 
 
 async def test_a_threshold_that_is_no_share_is_refused(tmp_path: Path) -> None:
     cases = probe_cases(["empty"], ["en"])
-    with pytest.raises(InputError, match=r"the least score is 90"):
+    with pytest.raises(InputError, match=r"the minimum score is 90"):
         await probed(judge_with(judges.no_vice, cases), cases, tmp_path, min_score=90)
 
 

@@ -41,7 +41,7 @@ def test_without_it_every_judge_votes_and_a_note_says_who_may_favour_whom(store:
     report = evaluate_jury(store, ["run"], weights="plurality").report
     assert [each.recused for each in report.judges] == [0, 0, 0]
     (note,) = [note for note in report.notes if "family" in note]
-    assert note.startswith(f"{GPT} is of the family of gpt-4o and o3-mini (gpt)")
+    assert note.startswith(f"{GPT} is from the same family as gpt-4o and o3-mini (gpt)")
 
 
 def test_recusal_changes_the_jurys_verdict(store: Store) -> None:

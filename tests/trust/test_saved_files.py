@@ -28,5 +28,8 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         '{"name": "first", "values": {"a": 1.0, "a": 2.0}}',
     ):
         path.write_text(text)
-        with pytest.raises(InputError, match=r"is no lesson: the key '\w+' stands twice"):
+        with pytest.raises(
+            InputError,
+            match=r"is not a lesson: the key '\w+' appears twice in one object; keep one$",
+        ):
             LEARNED.open(path)

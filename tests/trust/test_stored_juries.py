@@ -101,7 +101,7 @@ def test_the_quorum_is_the_users(store: Store) -> None:
     }
     # q6 and q8 have two votes, q7 one.
     assert told == {1: 0, 2: 1, 3: 3}
-    with pytest.raises(InputError, match="the quorum is 4 of 3 judges; give 1 to 3"):
+    with pytest.raises(InputError, match="the quorum is 4 of 3 judges; give a number from 1 to 3"):
         evaluate_jury(store, ["run"], quorum=4)
 
 
@@ -112,7 +112,7 @@ def test_runs_over_the_same_pairs_make_one_jury(store: Store) -> None:
     assert sitting.poll.panel.titles == ("x", "y", "z")
     assert [item.key for item in sitting.poll.panel.items] == ["q1", "q2", "q3"]
     assert sitting.poll.panel.votes.tolist() == [[0, 0, 0], [1, 1, 1], [0, 1, -1]]
-    assert "run second is not finished: 1 verdict is pending" in sitting.report.notes
+    assert "run second has not finished: 1 verdict is pending" in sitting.report.notes
 
 
 def test_a_jury_over_an_unfinished_run_has_always_valid_intervals(store: Store) -> None:
@@ -125,7 +125,7 @@ def test_a_jury_over_an_unfinished_run_has_always_valid_intervals(store: Store) 
 def test_runs_without_a_common_pair_are_refused(store: Store) -> None:
     judged_run(store, "first", {"x": "AB"})
     judged_run(store, "second", {"y": "AB"}, keys=["p1", "p2"])
-    with pytest.raises(InputError, match="'first' and 'second' share no pair"):
+    with pytest.raises(InputError, match="'first' and 'second' have no pair"):
         evaluate_jury(store, ["first", "second"])
 
 
@@ -229,13 +229,13 @@ def test_judges_that_always_agree_are_nearly_one(store: Store) -> None:
     assert report.dissent == 0
     assert report.between[0].agreement.value == 1
     assert [each.redundant for each in report.judges] == [True, True]
-    assert report.judges[0].finding == "says nearly always what y says"
+    assert report.judges[0].finding == "nearly always agrees with y"
     assert report.accuracy == ()
 
 
 def test_a_run_without_verdicts_is_refused(store: Store) -> None:
     judged_run(store, "run", {"x": "..", "y": ".."})
-    with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):
+    with pytest.raises(InputError, match="no pair of run 'run' has been judged yet"):
         evaluate_jury(store, ["run"])
 
 
@@ -279,14 +279,14 @@ def test_a_copy_and_a_coin_are_redundant_and_a_good_judge_is_not(store: Store) -
         "coin": True,
     }
     assert found["coin"].finding == "the jury does as well without it"
-    assert found["good"].finding == "says nearly always what copy says"
+    assert found["good"].finding == "nearly always agrees with copy"
 
 
 def test_too_few_labels_teach_no_weights(store: Store) -> None:
     judged_run(store, "run", {"x": "AB" * 20, "y": "AB" * 20}, labels="AB" * 5 + "." * 30)
     with pytest.raises(
         InputError,
-        match="the weights cannot be learned: not enough data: 10 labels; at least 20 are needed",
+        match="cannot learn the weights: not enough data: 10 labels; at least 20 are needed",
     ):
         evaluate_jury(store, ["run"], weights="learned")
     report = evaluate_jury(store, ["run"]).report
@@ -315,7 +315,7 @@ def test_a_saved_jury_comes_back_as_it_was(store: Store, tmp_path: Path) -> None
     saved = learned(store)
     path = save_jury(saved, tmp_path / "jury.json")
     assert open_jury(path) == saved
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         save_jury(saved, path)
     save_jury(saved, path, overwrite=True)
 
@@ -327,7 +327,7 @@ def test_a_saved_jury_knows_its_judges_in_any_order(store: Store) -> None:
     assert sitting.poll.panel.titles == ("x", "y")
     # x is right far more often, so that q1 is A.
     assert sitting.poll.outcomes.tolist() == [0, 1]
-    assert "not on the jury, and without a vote: other" in sitting.report.notes
+    assert "not on the jury, so without a vote: other" in sitting.report.notes
     assert sitting.poll.verdicts.probability is not None
     assert sitting.poll.verdicts.probability[0] < sitting.poll.verdicts.probability[1]
 
@@ -341,7 +341,7 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
         evaluate_jury(store, ["new"], use=saved)
     assert refused.value.message == (
         "the jury has a seat for x [v1, en], which is not among the judges here (x [v2, zh], "
-        "z [v2, zh]); learn a jury of these, or give force"
+        "z [v2, zh]); learn a jury from these judges, or give force"
     )
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
     assert sitting.poll.panel.titles == ("x", "z")
@@ -353,22 +353,28 @@ def test_a_forced_seat_without_a_judge_has_no_votes(store: Store) -> None:
     judged_run(store, "new", {"x": "AB"}, keys=["n1", "n2"])
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
     assert sitting.poll.panel.votes.tolist() == [[0, -1], [1, -1]]
-    assert "nobody sits for y: the seat has no votes" in sitting.report.notes
+    assert "no judge for y: the seat has no votes" in sitting.report.notes
 
 
 def test_a_jury_tried_where_it_was_learned_says_so(store: Store) -> None:
     saved = learned(store)
     report = evaluate_jury(store, ["taught"], use=saved).report
     assert report.accuracy[0].rule == "this jury"
-    assert any("flatters" in note for note in report.notes)
+    assert (
+        "the jury was learned or chosen with labels from this run, so its accuracy here is "
+        "optimistic"
+    ) in report.notes
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no jury"),
-        ('{"format": "evenhand calibration 1"}', "is no jury"),
-        ("[]", "is no jury"),
+        ("{", r"is not a jury \(the file: Invalid JSON: "),
+        ('{"format": "evenhand calibration 1"}', r"is not a jury \(format: Input should be '"),
+        (
+            "[]",
+            r"is not a jury \(the file: Input should be an object\); make one with evenhand jury",
+        ),
     ],
 )
 def test_a_file_that_is_no_jury_is_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -382,14 +388,14 @@ def test_weights_that_do_not_fit_the_seats_are_refused(store: Store, tmp_path: P
     told = json.loads(learned(store).model_dump_json())
     told["jury"]["weights"] = [1.0]
     (tmp_path / "jury.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match="its seats, weights and quorum do not fit"):
+    with pytest.raises(InputError, match="its seats, weights and quorum do not match"):
         open_jury(tmp_path / "jury.json")
 
 
 def test_a_jury_that_is_not_there_is_refused_by_its_name() -> None:
-    with pytest.raises(InputError, match="there is no jury 'nobody'"):
+    with pytest.raises(InputError, match="no jury 'nobody'"):
         open_jury("nobody")
-    with pytest.raises(InputError, match=r"'\.\./x' is no name for a jury"):
+    with pytest.raises(InputError, match=r"'\.\./x' is not a valid name for a jury"):
         open_jury("../x")
 
 
@@ -422,7 +428,7 @@ def test_without_labels_no_pair_is_lost_for_lack_of_votes(store: Store) -> None:
     assert (report.weights, report.quorum, report.chosen_by_labels) == ("plurality", 0, False)
     assert report.gain.value is None
     assert report.gain.reason == (
-        "unknown without labels: votes do not show whether a jury is better than its best judge "
+        "unknown without labels: votes alone do not show whether a jury beats its best judge "
         "(not enough data: 0 labels; at least 20 are needed)"
     )
     first = next(iter(jury_rows(sitting)))["votes"]
@@ -515,7 +521,7 @@ def test_a_jury_that_an_earlier_evenhand_saved_votes_as_it_did(
 def test_a_member_that_has_no_seat_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     told = {**V1_JURY, "jury": {**V1_JURY["jury"], **change}}  # type: ignore[dict-item]
     (tmp_path / "jury.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match="its seats, weights and quorum do not fit"):
+    with pytest.raises(InputError, match="its seats, weights and quorum do not match"):
         open_jury(tmp_path / "jury.json")
 
 

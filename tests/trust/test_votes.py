@@ -85,7 +85,7 @@ def test_votes_with_and_without_escalated_ones(store: Store) -> None:
 
 
 def test_numbers_that_do_not_ascend_are_refused(store: Store) -> None:
-    with pytest.raises(InputError, match="the item numbers do not ascend"):
+    with pytest.raises(InputError, match="the item numbers are not in ascending order"):
         majority_labels(item_votes(store, 1, [2, 1]), [2, 1])
 
 
@@ -147,7 +147,7 @@ def test_a_summary_counts_pairs_once_and_says_how_far_people_agree(store: Store)
     assert 0.5 < agreed.low < 0.9 < agreed.high < 1
     # In a sentence, in whole per cent: 9 of 10 agree.
     said = sum_up_votes(found)
-    told = re.escape("3 people voted on 11 of 11 pairs; two of them say the same of a pair in 90 %")
+    told = re.escape("3 people voted on 11 of 11 pairs; two people agree on 90%")
     assert re.fullmatch(rf"{told} \((\d+) to (\d+)\)\.", said), said
     # Alpha by hand: 18 A, 1 B, 1 TIE; observed 0.1, expected 1 - 18 * 17 / (20 * 19).
     assert found.agreement.alpha.alpha == pytest.approx(1 - 0.1 / (1 - 18 * 17 / (20 * 19)))

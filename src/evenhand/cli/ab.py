@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, ClassVar, NoReturn
 
 import typer
 
@@ -16,17 +16,21 @@ from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
 from evenhand.cli.judging import show_preview
 from evenhand.cli.options import (
+    Given,
     JudgeChoices,
     OrderChoices,
     PairRules,
     RunLimits,
     first_given,
-    grouped,
+    flags_of,
+    grouped_showing,
     open_judge,
+    parameter,
 )
 from evenhand.cli.run import Alpha, Seed, StopChoices, UntilDecidedFlag
-from evenhand.cli.terminal import one_line, table_of
 from evenhand.errors import Status, StoreError
+from evenhand.options import GeneratingOptions
+from evenhand.present.terminal import one_line, table_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,62 +43,63 @@ PromptsFile = Annotated[
     str,
     typer.Argument(
         metavar="PROMPTS",
-        help="A file of prompts: JSON lines, JSON, CSV (each also gzipped) or Parquet, with a "
-        "column prompt or conversations in messages; - for standard input.",
+        help="A file of prompts: JSON Lines, JSON, CSV (optionally gzipped) or Parquet, with "
+        "a prompt column or conversations in messages; - for standard input.",
     ),
 ]
-_SIDE = "A model (openai:gpt-5), or a file of answers. Default: the other side's model."
-_COMMAND = "A command in its place: prompt on standard input, answer on standard output, no shell."
 _MAY_LACK_ANSWERS = 0.05  # of the prompts, unless --max-skipped allows more
-_TEMPLATE = "A file around each prompt, with {{ prompt }} in it."
 
 
-def _option(flag: str, text: str, **more: Any) -> Any:
-    return typer.Option(flag, help=text, **more)
+def _flags_of_side(side: str) -> tuple[inspect.Parameter, ...]:
+    who = typer.Option(
+        f"--{side}",
+        metavar="MODEL|FILE",
+        help="A model (openai:gpt-5), or a file of answers. Default: the other side's model.",
+    )
+    price = typer.Option(
+        f"--{side}-price", help="Dollars per million tokens in/out, e.g. 0.15/0.60."
+    )
+    return (
+        parameter(side, Annotated[str | None, who], None),
+        *flags_of(GeneratingOptions.rows(), side=side),
+        parameter(f"{side}_price", Annotated[str | None, price], None),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class FirstSide:
+class FirstSide(Given):
     """Side A: the old one."""
 
-    a: Annotated[str | None, _option("--a", _SIDE, metavar="MODEL|FILE")] = None
-    a_command: Annotated[str | None, _option("--a-command", _COMMAND)] = None
-    a_template: Annotated[Path | None, _option("--a-template", _TEMPLATE)] = None
-    a_system: Annotated[str | None, _option("--a-system", "A system prompt: a text, or @FILE.")] = (
-        None
-    )
-    a_base_url: Annotated[str | None, _option("--a-base-url", "The address of its server.")] = None
-    a_temperature: Annotated[float | None, _option("--a-temperature", "Else its own.")] = None
-    a_max_tokens: Annotated[
-        int | None, _option("--a-max-tokens", "Of an answer; a longer one is truncated.")
-    ] = None
-    a_seed: Annotated[int | None, _option("--a-seed", "Of the first repeat.")] = None
-    a_name: Annotated[str | None, _option("--a-name", "What reports call it.")] = None
-    a_price: Annotated[
-        str | None, _option("--a-price", "Dollars for a million tokens in and out, 0.15/0.60.")
-    ] = None
+    side: ClassVar[str] = "a"
+    flags = _flags_of_side("a")
+
+    def choice(self, timeout_s: float | None) -> SideChoice:
+        """The options of one side under the names that both have."""
+        from evenhand.cli.inputs import read_text
+        from evenhand.judges.prices import read_price
+        from evenhand.runs.ab import SideChoice
+        from evenhand.runs.generation import check_template
+
+        values = self.checked(GeneratingOptions, side=self.side)
+        if "template" in values:
+            path = values["template"]
+            text = read_text(f"@{path}", f"--{self.side}-template")
+            values["template"] = check_template(text, named=path)
+        if "system" in values:
+            values["system"] = read_text(values["system"], f"--{self.side}-system")
+        price = self.values.get(f"{self.side}_price")
+        return SideChoice(
+            spec=self.values.get(self.side),
+            timeout_s=timeout_s,
+            price=None if price is None else read_price(price, where=f"--{self.side}-price"),
+            **values,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class SecondSide:
+class SecondSide(FirstSide):
     """Side B: the new one."""
 
-    b: Annotated[str | None, _option("--b", _SIDE, metavar="MODEL|FILE")] = None
-    b_command: Annotated[str | None, _option("--b-command", _COMMAND)] = None
-    b_template: Annotated[Path | None, _option("--b-template", _TEMPLATE)] = None
-    b_system: Annotated[str | None, _option("--b-system", "A system prompt: a text, or @FILE.")] = (
-        None
-    )
-    b_base_url: Annotated[str | None, _option("--b-base-url", "The address of its server.")] = None
-    b_temperature: Annotated[float | None, _option("--b-temperature", "Else its own.")] = None
-    b_max_tokens: Annotated[
-        int | None, _option("--b-max-tokens", "Of an answer; a longer one is truncated.")
-    ] = None
-    b_seed: Annotated[int | None, _option("--b-seed", "Of the first repeat.")] = None
-    b_name: Annotated[str | None, _option("--b-name", "What reports call it.")] = None
-    b_price: Annotated[
-        str | None, _option("--b-price", "Dollars for a million tokens in and out, 0.15/0.60.")
-    ] = None
+    side = "b"
+    flags = _flags_of_side("b")
 
 
 Repeats = Annotated[
@@ -102,17 +107,54 @@ Repeats = Annotated[
     typer.Option(
         "--repeats",
         min=1,
-        help="Answers of each side to each prompt, so that the models' own noise is in the "
-        "interval.",
+        help="Answers per prompt and side, so that the interval includes the models' own noise.",
     ),
 ]
 AnswerTimeout = Annotated[
     float | None,
-    typer.Option("--answer-timeout", min=0.1, help="Seconds for one answer of either side."),
+    typer.Option("--answer-timeout", min=0.1, help="Timeout for one answer, in seconds."),
 ]
 
 
-@grouped
+@grouped_showing(
+    *(
+        "a",
+        "b",
+        "a_template",
+        "b_template",
+        "a_system",
+        "b_system",
+        "repeats",
+        "columns",
+        "criteria",
+    ),
+    *(
+        "judge",
+        "base_url",
+        "locale",
+        "mode",
+        "samples",
+    ),
+    *(
+        "name",
+        "store",
+        "concurrency",
+        "max_calls",
+        "max_cost",
+        "yes",
+        "as_json",
+    ),
+    *(
+        "until_decided",
+        "dry_run",
+    ),
+    *(
+        "gate",
+        "min_win_rate",
+        "junit",
+        "html",
+    ),
+)
 def ab(
     *,
     prompts: PromptsFile,
@@ -125,26 +167,25 @@ def ab(
     rules: PairRules,
     orders: OrderChoices,
     judge: opt.JudgeNames = None,
-    base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
     limits: RunLimits,
     until_decided: UntilDecidedFlag = False,
     alpha: Alpha = None,
     seed: Seed = None,
-    locale: opt.LocaleName = None,
     judging: JudgeChoices,
     dry_run: opt.DryRun = False,
     gate: GateFlag = False,
     gating: GateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Have two models answer prompts, judge them, and conclude.
+    """Have two models answer prompts, and judge which is better.
 
-    Run it again and it goes on; no answer is generated twice, and the caps hold over generation
-    and judging of all its commands together. Exit codes: 0 every pair was judged or no more were
-    needed, 2 bad input or the store failed, 3 a model or the judge failed, or more than 5% of the
-    prompts (--max-skipped) lack an answer, 5 a cap stopped it, 130 interrupted. With --gate: 0 the
-    gate passes, 1 it fails, 6 it is undecided, and those above but 0 where the test stops early.
+    Run it again to continue; no answer is generated twice, and the caps cover generation and
+    judging together. Exit codes: 0 every pair was judged or no more were needed, 2 bad input
+    or a store error, 3 a model or the judge failed, or more than 5% of the prompts
+    (--max-skipped) lack an answer, 5 a cap was reached, 130 interrupted. With --gate: 0 the
+    gate passes, 1 it fails, 6 it is undecided; if the run stops early, the codes above other
+    than 0.
     """
     from evenhand.cli.inputs import data_path, mapped_columns, read_options
     from evenhand.data import open_source
@@ -162,14 +203,14 @@ def ab(
     allowed = first_given(gating.counting.max_skipped, set_up, _MAY_LACK_ANSWERS)
     mapped = mapped_columns(columns)
     sides = open_sides(
-        _choice(first, "a", answer_timeout),
-        _choice(second, "b", answer_timeout),
+        first.choice(answer_timeout),
+        second.choice(answer_timeout),
         load_settings(),
         mapped,
     )
     named: list[str | None] = [*judge] if judge else [None]
     configs = [
-        judging.config(each, base_url=base_url if len(named) == 1 else None, locale=locale)
+        judging.config(each) if len(named) == 1 else judging.config(each, base_url=None)
         for each in named
     ]
     reading = read_options(
@@ -182,7 +223,7 @@ def ab(
     source = open_source(data_path(prompts))
     found, skipped = open_prompts(source, mapped, bad_rows=bad_rows)
     if skipped:
-        session.err().print(f"note  {len(skipped):,} rows hold no prompt and are skipped")
+        session.err().print(f"note  {len(skipped):,} rows have no prompt and are skipped")
     plans = [JudgePlan(open_judge(config), config) for config in configs]
     with _store(options.store, dry_run=dry_run) as store:
         generation = Generation(store, found, sides, repeats, options)
@@ -194,36 +235,6 @@ def ab(
             pairs, plans, options, as_json=as_json, confirm_above=limits.asks_above
         )
     _end(summary, options, asked_for, allowed=allowed, as_json=as_json)
-
-
-def _choice(
-    given: FirstSide | SecondSide, side: Literal["a", "b"], timeout_s: float | None
-) -> SideChoice:
-    """The options of one side under the names that both have."""
-    from evenhand.cli.inputs import read_text
-    from evenhand.judges.prices import read_price
-    from evenhand.runs.ab import SideChoice
-    from evenhand.runs.generation import check_template
-
-    def of(name: str) -> Any:
-        return getattr(given, f"{side}_{name}")
-
-    price, template, system = of("price"), of("template"), of("system")
-    return SideChoice(
-        spec=getattr(given, side),
-        command=of("command"),
-        base_url=of("base_url"),
-        template=None
-        if template is None
-        else check_template(read_text(f"@{template}", f"--{side}-template"), named=str(template)),
-        system=None if system is None else read_text(system, f"--{side}-system"),
-        temperature=of("temperature"),
-        max_tokens=of("max_tokens"),
-        seed=of("seed"),
-        timeout_s=timeout_s,
-        name=of("name"),
-        price=None if price is None else read_price(price, where=f"--{side}-price"),
-    )
 
 
 @contextmanager
@@ -336,7 +347,7 @@ def show_generation(out: Console, summary: AbSummary) -> None:
     reused = sum(side.reused for side in made.sides)
     if reused:
         parts.append(f"{counted(reused, 'answer')} reused")
-    parts.append("cost not known" if made.cost_usd is None else dollars(made.cost_usd))
+    parts.append("cost unknown" if made.cost_usd is None else dollars(made.cost_usd))
     out.print(Text(f"answers: {', '.join([*parts, seconds(made.seconds)])}"))
 
 
@@ -351,4 +362,4 @@ def show_why_unjudged(err: Console, summary: AbSummary) -> None:
         session.print_line(err, Text(f"error  {one_line(summary.error.message)}"))
     if summary.run is None and summary.stopped_by is not None:
         why = "a model failed" if summary.stopped_by == "judge" else WHY_STOPPED[summary.stopped_by]
-        session.print_line(err, Text(f"stopped: {why}; the same command goes on"))
+        session.print_line(err, Text(f"stopped: {why}; run the same command to continue"))

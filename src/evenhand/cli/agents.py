@@ -12,6 +12,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.options import ServerChoices, grouped
 from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
 from evenhand.errors import InputError
 from evenhand.messages import Message
@@ -23,23 +24,28 @@ if TYPE_CHECKING:
 # `evenhand mcp`: the tools for an agent that starts this program and talks by its streams.
 
 
+@grouped
 def mcp(
+    *,
     judge: OfferedJudges = None,
-    base_url: opt.BaseUrl = None,
+    server: ServerChoices,
     store: opt.StoreAddress = None,
     config: ConfigFile = None,
 ) -> None:
-    """Serve MCP on standard input and output, for an agent.
+    """Serve MCP over standard input and output, for an agent.
 
-    Nothing but the protocol is written to standard output; notes and the log go to standard
-    error. It ends with its input, by SIGTERM or by Ctrl-C; background runs are saved and go on at
-    the next start. Exit codes: 0 it was ended, 2 bad input or the store cannot be used.
+    Standard output carries only the protocol; notes and the log go to standard error. The
+    server stops at end of input, on SIGTERM or Ctrl-C; background runs are saved and continue
+    at the next start. Exit codes: 0 stopped, 2 bad input or the store cannot be used.
     """
     from evenhand.serve.config import read_config
     from evenhand.serve.startup import refuse_without
 
     refuse_without("mcp")
-    chosen: dict[str, Any] = {"judges": chosen_offers(judge, base_url, config), "store": store}
+    chosen: dict[str, Any] = {
+        "judges": chosen_offers(judge, server.base_url, config),
+        "store": store,
+    }
     given = {name: value for name, value in chosen.items() if value is not None}
     session.run_async(_serve(read_config(config, chosen=given)))
 
@@ -55,11 +61,11 @@ async def _serve(config: ServerConfig) -> None:
     configure_logs(config)
     if not config.judges:
         sys.stderr.write(
-            "note  no judge is offered, so nothing can be compared; give --judge or --config\n"
+            "note  no judge configured, so nothing can be compared; give --judge or --config\n"
         )
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(
-            "note  this command speaks MCP, for an agent that starts it; Ctrl-C ends it\n"
+            "note  this command speaks MCP to the agent that starts it; press Ctrl-C to stop\n"
         )
     async with Service.opened(config, for_operator=True) as service:
         await serve_stdio(service)
@@ -74,29 +80,27 @@ def skill(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="Whose folder: agents (the shared one), claude, codex, copilot, cursor, gemini or "
-            "opencode; repeatable. Default: agents and claude.",
+            help="Which agent's folder: agents (shared), claude, codex, copilot, cursor, "
+            "gemini or opencode. Repeatable. Default: agents and claude.",
         ),
     ] = None,
     of_user: Annotated[
         bool,
         typer.Option(
             "--user/--project",
-            help="For all your projects, in the home directory, or for this one.",
+            help="Install in your home directory for all projects, or in this project.",
         ),
     ] = False,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="Another folder of skills; evenhand/ is made in it."),
+        typer.Option("--dir", help="Another skills folder; evenhand/ is created in it."),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--print", help="Print the skill instead, and write nothing.")
+        bool, typer.Option("--print", help="Print the skill without writing anything.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace files that were changed.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace modified files.")] = False,
 ) -> None:
-    """Write the Agent Skill that teaches a coding agent evenhand."""
+    """Install the Agent Skill that teaches coding agents evenhand."""
     from evenhand.skill import skill_folders, skill_texts, write_skill
 
     if show:
@@ -114,7 +118,7 @@ def skill(
 
 def schema(
     which: Annotated[
-        Literal["input", "output"], typer.Argument(help="What goes in, or what comes out.")
+        Literal["input", "output"], typer.Argument(help="The input schema or the output schema.")
     ] = "input",
 ) -> None:
     """Print the JSON Schema of a comparison's input or output."""

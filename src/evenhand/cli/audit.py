@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import number, share, value
-from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
-from evenhand.cli.terminal import (
+from evenhand.cli.options import (
+    JudgeChoices,
+    PairRules,
+    RunLimits,
+    flags_given,
+    grouped_showing,
+    open_judge,
+)
+from evenhand.errors import DataError, InputError, Status
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     table_of,
 )
-from evenhand.errors import DataError, InputError, Status
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,12 +34,40 @@ if TYPE_CHECKING:
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.trust.audit import Audit
-    from evenhand.trust.biases import PositionBiasReport
-    from evenhand.trust.findings import Findings, Thresholds
-    from evenhand.trust.published_rules import RuleFigures, RuleName
+    from evenhand.trust.findings import Findings
 
 
-@grouped
+@grouped_showing(
+    *(
+        "columns",
+        "criteria",
+        "against",
+        "disagreements",
+        "try_prepare",
+    ),
+    *(
+        "judge",
+        "base_url",
+        "locale",
+        "mode",
+        "samples",
+    ),
+    *(
+        "name",
+        "store",
+        "concurrency",
+        "max_calls",
+        "max_cost",
+        "yes",
+        "as_json",
+    ),
+    *(
+        "min_accuracy",
+        "min_kappa",
+        "min_consistency",
+        "max_unread",
+    ),
+)
 def audit(
     *,
     context: typer.Context,
@@ -41,24 +75,17 @@ def audit(
         str | None,
         typer.Argument(
             metavar="LABELLED",
-            help="A file of pairs with labels (then --judge judges them), or a run whose pairs "
-            "have labels or people's votes.",
+            help="A file of labelled pairs (judged by --judge), or a run whose pairs have "
+            "labels or votes.",
         ),
     ] = None,
     judge: opt.JudgeName = None,
-    rule: Annotated[
-        Literal["judgebench", "llmbar", "pandalm", "position-bias", "qlora"] | None,
-        typer.Option(
-            "--rule",
-            help="Other authors' rule over a replayed judge, beside our own figures.",
-        ),
-    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="RUN",
-            help="Another run over the same pairs: another judge, or the other language.",
+            help="Another run over the same pairs, e.g. with another judge or language.",
         ),
     ] = None,
     level: opt.Level = 0.95,
@@ -67,32 +94,34 @@ def audit(
         typer.Option("--disagreements", min=0, help="How many disagreements to list."),
     ] = 20,
     min_accuracy: Annotated[
-        float | None, typer.Option("--min-accuracy", help="Fail where accuracy is below this.")
+        float | None, typer.Option("--min-accuracy", help="Fail if accuracy is below this.")
     ] = None,
     min_kappa: Annotated[
-        float | None, typer.Option("--min-kappa", help="Fail where Cohen's kappa is below this.")
+        float | None, typer.Option("--min-kappa", help="Fail if Cohen's kappa is below this.")
     ] = None,
     min_consistency: Annotated[
         float | None,
-        typer.Option("--min-consistency", help="Fail where the two orders agree less often."),
+        typer.Option(
+            "--min-consistency", help="Fail if the two orders agree less often than this."
+        ),
     ] = None,
     max_unread: Annotated[
         float | None,
-        typer.Option("--max-unread", help="Fail where more pairs than this have no verdict."),
+        typer.Option("--max-unread", help="Fail if a larger share of pairs has no verdict."),
     ] = None,
     max_place_lean: Annotated[
         float | None,
         typer.Option(
             "--max-place-lean",
-            help="Fail where more pairs than this follow their place. Without it, an alarm at 0.1.",
+            help="Fail if position bias is above this. Without it, an alarm at 0.1.",
         ),
     ] = None,
     max_length_excess: Annotated[
         float | None,
         typer.Option(
             "--max-length-excess",
-            help="Fail where the longer wins so much oftener than it should. Without it, an alarm "
-            "at 0.1.",
+            help="Fail if the longer response wins this much more often than the labels say. "
+            "Without it, an alarm at 0.1.",
         ),
     ] = None,
     columns: opt.ColumnMap = None,
@@ -102,8 +131,8 @@ def audit(
         bool,
         typer.Option(
             "--try-prepare",
-            help="Judge the labelled pairs with each choice of --prepare and without any, and say "
-            "what each gains, harms and costs.",
+            help="Judge the labelled pairs with and without each --prepare choice, and show "
+            "what each gains and costs.",
         ),
     ] = False,
     choices: Annotated[
@@ -111,24 +140,22 @@ def audit(
         typer.Option(
             "--choice",
             metavar="KINDS[=JUDGE]",
-            help="With --try-prepare: a choice to try, e.g. metrics,reference; with a judge of its "
-            "own where its answers were recorded apart. Repeatable. Default: metrics; reference; "
-            "both; analysis.",
+            help="With --try-prepare: a choice to try, e.g. metrics,reference; optionally "
+            "with its own judge if its answers were recorded separately. Repeatable. "
+            "Default: metrics; reference; both; analysis.",
         ),
     ] = None,
     rules: PairRules,
-    base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
     limits: RunLimits,
-    locale: opt.LocaleName = None,
     judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Audit a judge: how often it is right by labels, and its biases.
+    """Measure a judge's accuracy and biases against labels.
 
     Exit codes: 0 it passes (or no threshold was set), 1 a threshold fails, 6 one is undecided,
-    2 bad input, no labels, or the store failed, 3 the judge failed, 5 a cap stopped it,
-    130 interrupted.
+    2 bad input, no labels or a store error, 3 the judge failed, 5 a cap was reached, 130
+    interrupted.
     """
     from evenhand.cli.inputs import data_path, read_options
     from evenhand.cli.judging import end, judge_all
@@ -151,18 +178,11 @@ def audit(
     confidence_level(level)
     if choices and not try_prepare:
         raise InputError(Message("command.choice_alone"))
-    if try_prepare and judging.prepare is not None:
+    if try_prepare and "prepare" in judging.values:
         raise InputError(Message("command.choice_not_prepare"))
     if try_prepare and labelled == "-":
         raise InputError(Message("command.try_prepare_needs_file"))
     data = as_data(labelled)
-    by_rule = None
-    if rule is not None:
-        by_rule = figures_by_rule(
-            rule, data, judge, columns, values=values, bad_rows=bad_rows, level=level
-        )
-        if by_rule.position is not None:  # there are no labels to count against
-            end_without_labels(by_rule, by_rule.position, thresholds, as_json=as_json)
     if labelled is None:
         raise InputError(Message("command.nothing_to_audit"))
     run, repeated = labelled, None
@@ -172,23 +192,15 @@ def audit(
         refuse_unknown_file(named_store(limits.store), run)
         refuse_judging_options(context, run)
     else:
-        config = judging.config(judge, base_url=base_url, locale=locale)
-        one_order = rules.no_swap or rule in _ONE_ORDER
-        reading = read_options(
-            columns,
-            replace(rules, no_swap=one_order),
-            criteria_needed=config.needs_prompt,
-            values=values,
-        )
+        config = judging.config(judge)
+        reading = read_options(columns, rules, criteria_needed=config.needs_prompt, values=values)
         need_labels(data, reading, named_store(limits.store), bad_rows=bad_rows)
         if try_prepare:
             data.close()
             try_choices(
                 lambda: open_source(data_path(labelled)),
                 reading,
-                lambda its: judging.config(
-                    its or judge, base_url=None if its else base_url, locale=locale
-                ),
+                lambda its: judging.config(its, base_url=None) if its else judging.config(judge),
                 choices,
                 limits.options(name, bad_rows=bad_rows),
                 level=level,
@@ -216,10 +228,9 @@ def audit(
             level=level,
             disagreements=shown,
             against=against,
-            rule=by_rule.figures if by_rule else None,
         )
     unused = vote_lists_note(data, run) if data is not None and not audited.people else None
-    more = [note for note in (by_rule.note if by_rule else None, repeated, unused) if note]
+    more = [note for note in (repeated, unused) if note]
     audited = audited.model_copy(update={"notes": (*audited.notes, *more)})
     findings = assess_audit(audited, thresholds)
     if as_json:
@@ -230,8 +241,6 @@ def audit(
     raise typer.Exit(_CODES[findings.ruling])
 
 
-# Recorded in one order; asked for the other, every pair would be invalid.
-_ONE_ORDER = frozenset({"pandalm"})
 _CODES: dict[str | None, int] = {
     None: Status.OK,
     "pass": Status.OK,
@@ -244,12 +253,8 @@ _CODES: dict[str | None, int] = {
 
 # They say how pairs are judged, which a run's are already.
 _OF_JUDGING = (
-    *("base_url", "columns", "values", "bad_rows", "criteria", "no_tie", "no_swap", "name"),
-    "concurrency",
-    *("rpm", "tpm", "max_calls", "max_cost", "price", "confirm_above", "yes", "fresh", "retry"),
-    "keep_going_unread",
-    *("locale", "mode", "samples", "reconcile", "confidence", "template", "protocol", "timeout"),
-    *("max_tokens", "temperature", "retries", "repairs"),
+    *("columns", "values", "bad_rows", "criteria", "no_tie", "no_swap", "name"),
+    *(each.name for each in (*RunLimits.flags, *JudgeChoices.flags) if each.name != "store"),
 )
 
 
@@ -269,15 +274,8 @@ def as_data(given: str | None) -> Source | None:
 
 def refuse_judging_options(context: typer.Context, run: str) -> None:
     """Silently doing without what somebody asked for is worse than an error."""
-    given = [
-        name
-        for name in _OF_JUDGING
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    ]
-    if given:
-        options = {param.name: param.opts[0] for param in context.command.params}
-        named = [options[name] for name in given]
-        raise InputError(Message("command.run_judged_already", options=named, run=run))
+    if given := flags_given(context, _OF_JUDGING):
+        raise InputError(Message("command.run_judged_already", options=given, run=run))
 
 
 def refuse_unknown_file(address: str | None, run: str) -> None:
@@ -323,14 +321,6 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None, *, bad_ro
         raise DataError(Message("command.no_labels", name=data.name))
 
 
-def has_labels(data: Source, reading: ReadOptions) -> bool:
-    from evenhand.data import BadRow, read_pairs
-
-    return any(
-        not isinstance(row, BadRow) and row.label is not None for row in read_pairs([data], reading)
-    )
-
-
 def vote_lists_note(data: Source, run: str) -> str | None:
     """Where a file's rows hold several people's verdicts, which are votes once imported."""
     from itertools import islice
@@ -345,8 +335,8 @@ def vote_lists_note(data: Source, run: str) -> str | None:
         columns = known.find(tuple(row)) if not isinstance(row, str) else {}
         if "votes" in columns:
             return (
-                f"the column {columns['votes'][0]} may hold several people's verdicts; evenhand "
-                f"votes import {run} {data.name} makes them a yardstick"
+                f"the column {columns['votes'][0]} may contain several people's verdicts; "
+                f"import them as labels with evenhand votes import {run} {data.name}"
             )
     return None
 
@@ -361,81 +351,6 @@ def _any_vote(address: str | None) -> bool:
             return any(store.vote_columns(run.id).pair_id for run in store.list_runs())
     except StoreError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class FiguresByRule:
-    """`note` says what the rule counts and what we do; `position` is there where labels are not."""
-
-    figures: RuleFigures
-    note: Message
-    position: PositionBiasReport | None
-
-
-def figures_by_rule(
-    rule: RuleName,
-    data: Source | None,
-    judge: str | None,
-    columns: list[str] | None,
-    *,
-    values: list[str] | None,
-    bad_rows: str,
-    level: float,
-) -> FiguresByRule:
-    """The authors' figures over what a replayed judge was recorded to say."""
-    from evenhand.cli.inputs import mapped_columns, meant_values
-    from evenhand.data import ReadOptions
-    from evenhand.trust import published_rules as published
-
-    if judge is None or not judge.strip().startswith("replay:"):
-        raise InputError(Message("command.rule_needs_recordings", rule=rule))
-    labels = None
-    if data is not None:
-        reading = ReadOptions(
-            columns=mapped_columns(columns), criteria_needed=False, values=meant_values(values)
-        )
-        if rule in published.NEEDS_LABELS or has_labels(data, reading):
-            labels = published.labels_of(data, reading, skip_bad_rows=bad_rows == "skip")
-    recordings = published.recordings_of(judge)
-    figures = published.apply_rule(rule, recordings, labels, level=level)
-    position = None
-    if labels is None:
-        reader = published.authors_reader(rule)
-        position = published.position_of(recordings, reader=reader, level=level)
-    return FiguresByRule(figures, Message(f"trust.rule_{rule}"), position)
-
-
-def end_without_labels(
-    found: FiguresByRule, position: PositionBiasReport, thresholds: Thresholds, *, as_json: bool
-) -> NoReturn:
-    """Position bias needs no labels; whether the judge is right cannot be said without any."""
-    from rich.text import Text
-
-    from evenhand.trust.findings import assess_position
-
-    figures = found.figures
-    repeated = (figures.pairs, len(figures.by_repetition)) if figures.by_repetition else None
-    findings = assess_position(position, thresholds, repeated=repeated)
-    if as_json:
-        session.write_json(
-            {
-                "n": found.figures.n,
-                "rule": found.figures.model_dump(mode="json"),
-                "place": position.model_dump(mode="json"),
-                "findings": findings.model_dump(mode="json"),
-                "notes": [found.note],
-            }
-        )
-        raise typer.Exit(_CODES[findings.ruling])
-    console = session.out()
-    for line in findings.lines:
-        style = "bold red" if findings.place_alarm else ""
-        session.print_line(console, Text(line, style))
-    show_rule(console, found.figures)
-    for check in findings.checks:
-        console.print(Text(check.line))
-    session.print_line(console, Text(f"note  {found.note}", style="dim"))
-    raise typer.Exit(_CODES[findings.ruling])
 
 
 def repetitions_note(judge: Judge, config: JudgeConfig) -> Message | None:
@@ -480,12 +395,9 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
         more = f", {number(left)} more" if left else ""
         console.print(Text(f"disagreements{more}", style="bold"))
         for each in audit.disagreements:
-            said = each.verdict if each.outcome in ("win", "tie") else each.outcome
-            console.print(Text(f"  {one_line(each.id)}  label {each.label}, judge {said}"))
+            verdict = each.verdict if each.outcome in ("win", "tie") else each.outcome
+            console.print(Text(f"  {one_line(each.id)}  label {each.label}, judge {verdict}"))
         session.print_line(console, _look(audit.run))
-    if audit.rule is not None:
-        console.print()
-        show_rule(console, audit.rule)
     for check in findings.checks:
         console.print(Text(check.line))
     for note in audit.notes:
@@ -498,33 +410,6 @@ def _look(run: str | None) -> Text:
     return Text(f"  evenhand show {one_line(run or 'RUN')} ID shows a pair in full", "dim")
 
 
-def show_rule(console: Console, figures: RuleFigures) -> None:
-    from rich.text import Text
-
-    head = f"by the rule {figures.name} (the authors' own), n {figures.n:,}"
-    if figures.by_repetition:
-        head += f" ({figures.pairs:,} pairs in {len(figures.by_repetition)} repetitions)"
-    console.print(Text(head, "bold"))
-    if not figures.figures:
-        session.print_line(console, Text(f"  {Message('trust.no_pair_in_both_orders')}"))
-    for name, figure in figures.figures.items():
-        console.print(Text(f"  {name} {figure:.2f}"))
-    for each in figures.by_repetition:
-        shown = ", ".join(f"{name} {figure:.2f}" for name, figure in each.figures.items())
-        shown = shown or "the other order is missing"
-        console.print(Text(f"  repetition {each.repetition}: {shown}"))
-    if figures.retest is not None:
-        console.print(Text(f"  the same when asked again {share(figures.retest)}"))
-
-
-def _rated(audit: Audit) -> list[tuple[str, str]]:
-    """How far the ratings of inconsistent pairs can be trusted, which nothing else counts."""
-    if audit.by_rating is None:
-        return []
-    rated = audit.by_rating
-    return [(f"  scored alone ({number(rated.pairs)} pairs), right", share(rated.right))]
-
-
 def _figures(audit: Audit) -> list[tuple[str, str]]:
     lines = [
         ("labelled pairs", number(audit.n)),
@@ -534,7 +419,7 @@ def _figures(audit: Audit) -> list[tuple[str, str]]:
         ("  with half credit", share(audit.half_credit)),
         *((f"  {_agreeing(each.name)}", share(each.accuracy)) for each in audit.yardsticks),
         *_judge_and_person(audit),
-        (f"agreement on the {number(audit.agreement.of)} decided", share(audit.agreement)),
+        (f"agreement on {number(audit.agreement.of)} decided", share(audit.agreement)),
         ("  without ties", share(audit.agreement_without_ties)),
         ("Cohen's kappa", value(audit.kappa)),
         ("  without ties", value(audit.kappa_without_ties)),
@@ -544,21 +429,20 @@ def _figures(audit: Audit) -> list[tuple[str, str]]:
             if each.kappa is not None
         ),
         ("inconsistent", share(audit.inconsistent)),
-        *_rated(audit),
         ("no verdict", share(audit.unread)),
         ("both orders agree", share(audit.consistency)),
-        ("first place taken", share(audit.first_place_share)),
-        ("lean to the first place", value(audit.place.lean)),
-        ("longer wins, by the judge", share(audit.length.by_judge)),
-        ("longer wins, by the labels", share(audit.length.by_labels)),
-        ("  oftener than it should", value(audit.length.excess)),
+        ("first position chosen", share(audit.first_place_share)),
+        ("bias to first position", value(audit.place.lean)),
+        ("longer wins (judge)", share(audit.length.by_judge)),
+        ("longer wins (labels)", share(audit.length.by_labels)),
+        ("  more than labels say", value(audit.length.excess)),
     ]
     if audit.self_preference is not None:
         own = audit.self_preference
         lines.append((f"its own model ({one_line(own.model)}) wins", share(own.by_judge)))
-        lines.append(("  oftener than it should", value(own.excess)))
+        lines.append(("  more than labels say", value(own.excess)))
     if audit.retest is not None:
-        lines.append(("the same when asked again", share(audit.retest)))
+        lines.append(("same verdict when asked again", share(audit.retest)))
     if audit.between is not None:
         other = audit.between
         lines.append((f"agreement with {one_line(other.judge)}", share(other.agreement)))
@@ -574,16 +458,16 @@ def _label_sources(audit: Audit) -> list[tuple[str, str]]:
     """Told only where people had a part in it."""
     if not audit.labels.by_people:
         return []
-    lines = [("  by people's majority", number(audit.labels.by_people))]
+    lines = [("  by majority vote", number(audit.labels.by_people))]
     if audit.labels.by_data:
-        lines.insert(0, ("  by the data", number(audit.labels.by_data)))
+        lines.insert(0, ("  by data labels", number(audit.labels.by_data)))
     return lines
 
 
 def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
     if audit.people is None:
         return []
-    return [("  judge and one of them", share(audit.people.judge_agreement))]
+    return [("  judge and one person", share(audit.people.judge_agreement))]
 
 
 def _show_confusion(console: Console, audit: Audit) -> None:

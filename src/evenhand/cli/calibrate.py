@@ -11,16 +11,17 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, counted_share, interval, number, p_value, percent, rate
-from evenhand.cli.terminal import (
+from evenhand.cli.figures import counted, counted_share, interval, number, p_value, percent
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.messages.numbers import rate
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_facts,
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,59 +35,58 @@ if TYPE_CHECKING:
 
 def calibrate(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run whose pairs have labels, or votes.")
+        str, typer.Argument(metavar="RUN", help="A run whose pairs have labels or votes.")
     ],
     save: Annotated[
         str | None,
         typer.Option(
             "--save",
             metavar="NAME",
-            help="Keep it under this name, for --calibration; or in a file.json. Without it the "
-            "figures are shown and nothing is kept.",
+            help="Save it under this name, for --calibration, or to a file.json. Without it "
+            "nothing is saved.",
         ),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option("--judge", "-j", help="Whose verdicts, where the run has several.")
+        str | None, typer.Option("--judge", "-j", help="The judge, if the run has several.")
     ] = None,
     method: Annotated[
         Literal["auto", "logistic"],
         typer.Option(
             "--method",
-            help="auto learns a logistic curve of the signals where the labels speak for one, "
-            "and else the share that is right; logistic a curve in any case.",
+            help="auto: a logistic curve of the signals if the labels support one, otherwise "
+            "overall accuracy; logistic: always a curve.",
         ),
     ] = "auto",
     min_agreement: Annotated[
         float | None,
         typer.Option(
             "--min-agreement",
-            help="Find the probability above which verdicts agree with labels at least this "
-            "often, on half of the prompts; with the calibration the others abstain.",
+            help="Find the threshold above which verdicts agree with labels at least this "
+            "often (on half of the prompts); verdicts below it abstain.",
         ),
     ] = None,
     error_level: Annotated[
         float | None,
         typer.Option(
             "--error-level",
-            help="With --min-agreement: in how many of all calibrations a threshold may be granted "
-            "falsely. Default: 0.05.",
+            help="With --min-agreement: the chance of granting a threshold wrongly. Default: 0.05.",
         ),
     ] = None,
     level: opt.Level = 0.95,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of the folds, and of the half that is kept apart.")
+        int, typer.Option("--seed", min=0, help="Seed of the folds and of the held-out half.")
     ] = 0,
     plot: opt.Plot = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a calibration of that name.")
+        bool, typer.Option("--force", help="Replace an existing calibration.")
     ] = False,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn the probability that a verdict is right, from labels.
+    """Learn from labels how likely a verdict is to be right.
 
-    Exit codes: 0 it was learned (it says where too little is known for more than the share that is
-    right, or for a guarantee), 2 bad input or the store failed.
+    Exit codes: 0 learned (it says so if the data supports no more than overall accuracy, or no
+    guarantee), 2 bad input or a store error.
     """
     from evenhand.cli.session import opened_store
     from evenhand.trust.calibration import (
@@ -117,7 +117,7 @@ def calibrate(
         path = save_calibration(learned.calibration, save, overwrite=force)
         learned = learned.model_copy(update={"saved": str(path)})
     if plot is not None:
-        from evenhand.report.charts.drawing import write_reliability_chart
+        from evenhand.present.charts import write_reliability_chart
 
         write_reliability_chart(learned.change, learned.learned_on.judge, plot)
     session.present(learned, partial(show_calibration, name=save, plot=plot), as_json=as_json)
@@ -136,17 +136,17 @@ def show_calibration(
     console.print(Text(f"calibration of {one_line(report.learned_on.judge)}", "bold"))
     learned = report.calibration.calibration
     tested = (
-        "by calibrations that had not seen the prompt"
+        "with calibrations that had not seen the prompt"
         if report.tested == "cross-fitted"
-        else "by this one on the prompts that were kept apart"
+        else "with this one on the held-out prompts"
     )
     facts = (
         ("labels", _labels(report)),
         ("signals", ", ".join(report.signals)),
         (
             "learned",
-            f"{_curve(learned.curve)}{_supported_by(learned)}, "
-            f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
+            f"{_curve(learned.curve)}{_supported_by(learned)}, from "
+            f"{counted(learned.n, 'verdict')} on {counted(learned.prompts, 'prompt')}, "
             f"{_tenths(learned.base_rate)} right",
         ),
         ("tested", f"on {counted(report.change.after_all.n, 'verdict')}, {tested}"),
@@ -164,26 +164,26 @@ def show_calibration(
         if report.calibration.guarantee.threshold is not None:
             promised += [
                 ("", _promise(report.calibration.guarantee)),
-                ("", f"it holds for data like those of {data} and for no others"),
+                ("", f"it applies only to data like {data}"),
             ]
         show_facts(console, promised, width=_WIDTH_OF_NAMES)
     show_notes(console, report.notes, apart=True)
     console.print()
     if report.saved is None:
-        console.print(Text("not kept; --save NAME keeps it", "dim"))
+        console.print(Text("not saved; save it with --save NAME", "dim"))
     else:
         console.print(
-            Text(f"kept in {one_line(report.saved)}; use it with --calibration {name}"),
+            Text(f"saved to {one_line(report.saved)}; use it with --calibration {name}"),
             soft_wrap=True,
         )
     if plot is not None:
-        console.print(Text(f"chart in {one_line(str(plot))}"), soft_wrap=True)
+        console.print(Text(f"chart saved to {one_line(str(plot))}"), soft_wrap=True)
 
 
 def _labels(report: CalibrationReport) -> str:
     parts = [f"{counted(report.verdicts, 'verdict')} of {counted(report.prompts, 'prompt')}"]
     if report.by_people:
-        parts.append(f"{number(report.by_people)} by people's votes")
+        parts.append(f"{number(report.by_people)} by votes")
     left_out = [
         f"{number(count)} {what}"
         for count, what in (
@@ -200,7 +200,7 @@ def _labels(report: CalibrationReport) -> str:
 
 def _curve(curve: Curve) -> str:
     if curve.kind == "constant":
-        return "the share that is right"
+        return "overall accuracy"
     return f"logistic in {', '.join(part.signal for part in curve.signals)}"
 
 
@@ -218,7 +218,7 @@ def _show_errors(console: Console, report: CalibrationReport) -> None:
 
     change = report.change
     base = change.after_all
-    table = table_of("", "before", "after", "the share that is right alone", left=("",))
+    table = table_of("", "before", "after", "overall accuracy", left=("",))
     before, after = change.before, change.after_all
     table.add_row("calibration error", _error(before), _error(after), Text(""))
     table.add_row("  differs from zero", _nonzero(before), _nonzero(after), Text(""))
@@ -233,22 +233,22 @@ def _show_errors(console: Console, report: CalibrationReport) -> None:
             if drop.low is not None and drop.high is not None
             else ""
         )
-        console.print(Text(f"Brier score after less before: {drop.value:+.3f}{limits}", "dim"))
+        console.print(Text(f"change in Brier score: {drop.value:+.3f}{limits}", "dim"))
     if change.without:
-        console.print(Text(f"{counted(change.without, 'verdict')} had no confidence before", "dim"))
+        console.print(Text(f"{counted(change.without, 'verdict')} had no confidence", "dim"))
 
 
 def _beside_base_rate(report: CalibrationReport) -> str:
     better, skill = report.better_than_base_rate, report.change.after_all.brier_skill
     if not report.calibration.calibration.goes_by:
-        return "no better than the share that is right alone: nothing else was learned"
+        return "no better than overall accuracy: nothing more was learned"
     if better is None or skill.value is None or skill.low is None or skill.high is None:
-        return "not known to be better than the share that is right alone: too little to test on"
-    saved = f"the Brier score is lower by {_tenths(skill.value)}"
-    saved += f" ({100 * skill.low:.1f} to {100 * skill.high:.1f} %)"
+        return "not known to beat overall accuracy: too little data to test"
+    saved = f"lowers the Brier score by {_tenths(skill.value)}"
+    saved += f" ({100 * skill.low:.1f} to {100 * skill.high:.1f}%)"
     if better:
-        return f"better than the share that is right alone: {saved}"
-    return f"not shown to be better than the share that is right alone: {saved}"
+        return f"beats overall accuracy: {saved}"
+    return f"no evidence that it beats overall accuracy: {saved}"
 
 
 def _error(errors: CalibrationError | None) -> str:
@@ -282,8 +282,8 @@ def _show_bins(console: Console, report: CalibrationReport) -> None:
     """The reliability diagram: `|` is what was said, `o` what happened."""
     from rich.text import Text
 
-    scale = "0 | said, o right   1"
-    table = table_of("confidence", "verdicts", "said", "right", "interval", scale, left=(scale,))
+    scale = "0 | stated, o right 1"
+    table = table_of("confidence", "verdicts", "stated", "right", "interval", scale, left=(scale,))
     for name, errors in (("before", report.change.before), ("after", report.change.after_all)):
         if errors is None:
             continue
@@ -307,9 +307,9 @@ def _show_bins(console: Console, report: CalibrationReport) -> None:
 _WIDTH = 21
 
 
-def _drawn(said: float, happened: float | None) -> str:
+def _drawn(confidence: float, happened: float | None) -> str:
     line = ["·"] * _WIDTH
-    line[round(said * (_WIDTH - 1))] = "|"
+    line[round(confidence * (_WIDTH - 1))] = "|"
     if happened is not None:
         line[round(happened * (_WIDTH - 1))] = "o"
     return "".join(line)
@@ -324,16 +324,16 @@ def _guarantee(given: Guarantee) -> str:
     )
     return (
         f"from {given.threshold:.3f} up{covered}: {promise}; seen "
-        f"{counted_share(given.agreement)}, one verdict a prompt; the others abstain"
+        f"{counted_share(given.agreement)}, one verdict per prompt; the others abstain"
     )
 
 
 def _promise(given: Guarantee) -> str:
     return (
-        f"falsely granted in at most {percent(given.error_level)} of all calibrations; of those "
-        f"that grant a threshold more may be false: go by the interval"
+        f"wrongly granted in at most {percent(given.error_level)} of all calibrations, but "
+        "possibly in more of those that grant a threshold: trust the interval"
     )
 
 
 def _tenths(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"

@@ -28,13 +28,12 @@ _PURPOSES = {
     "local": "the embedded judge",
     "pandas": "verdicts as a DataFrame",
     "parquet": "Parquet files, data by URL",
-    "plot": "charts",
-    "postgres": "a store in PostgreSQL",
+    "postgres": "PostgreSQL store",
     "providers": "anthropic:, google: and other judges, batch APIs",
     "ray": "runs on a Ray cluster",
     "serve": "HTTP, MCP and pages",
     "speed": "a faster event loop and transport",
-    "telemetry": "traces by OpenTelemetry",
+    "telemetry": "OpenTelemetry traces",
     "tools": "tools for agent frameworks",
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -93,9 +92,7 @@ def check_set_up(
         yield SetupCheck(key, *(("ok", "set") if environment.get(key) else ("missing", "not set")))
     proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY") if _either(environment, name)]
     if proxies:
-        yield SetupCheck(
-            "proxy", "ok", f"{' and '.join(proxies)} used for judges that NO_PROXY does not except"
-        )
+        yield SetupCheck("proxy", "ok", f"{' and '.join(proxies)} used for judges not in NO_PROXY")
 
 
 def _check_files(settings: Settings, fault: SettingsError | None) -> SetupCheck:
@@ -134,8 +131,8 @@ def _check_model(settings: Settings) -> SetupCheck:
 async def check_judges(config: JudgeConfig) -> list[SetupCheck]:
     """Ask the judge something with one right answer, once in each order; a fleet at each server."""
     if config.judge is None:
-        said = Message("checkup.no_judge")
-        return [SetupCheck("judge", "missing", said)]
+        result = Message("checkup.no_judge")
+        return [SetupCheck("judge", "missing", result)]
     name = f"judge {config.judge}"
     if len(config.base_urls) < 2:
         return [await _check(name, config)]
@@ -162,20 +159,22 @@ async def _check(name: str, config: JudgeConfig) -> SetupCheck:
 
 async def _try(name: str, judge: Judge) -> SetupCheck:
     if not judge.traits.needs_prompt:
-        return SetupCheck(name, "ok", "opened; it is not asked here, since it reads no prompts")
+        return SetupCheck(name, "ok", "opened; not asked, because it does not read prompts")
     settled = await settle(_TRIAL, judge, _TRIED_ONCE)
     if not isinstance(settled, Verdict):
         _, error = settled
         return SetupCheck(name, "wrong", error.message, exit_code(error))
     meta = settled.metadata
-    said = f"answered in {meta.evaluation_time_ms / 1000:.1f} s ({meta.mode} mode, {meta.outcome})"
+    result = (
+        f"answered in {meta.evaluation_time_ms / 1000:.1f} s ({meta.mode} mode, {meta.outcome})"
+    )
     state: State = "ok"
     if settled.outcome is Outcome.INCONSISTENT:
         state = "warning"
-        said += "; its winner changed with the order"
+        result += "; its verdict flipped with the order"
     if settled.winner != "A":
         state = "warning"
-        said += "; it missed a sum that a valid judge gets right"
+        result += "; it got a simple sum wrong"
     if settled.confidence is None:
-        said += "; it gives no confidence"
-    return SetupCheck(name, state, said)
+        result += "; it gives no confidence"
+    return SetupCheck(name, state, result)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairTexts, grouped, open_judge
-from evenhand.cli.terminal import one_line, plain, show_hanging
+from evenhand.present.terminal import one_line, plain, show_hanging
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,8 +25,6 @@ def compare(
     *,
     texts: PairTexts,
     judge: opt.JudgeName = None,
-    base_url: opt.BaseUrl = None,
-    locale: opt.LocaleName = None,
     judging: JudgeChoices,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
@@ -34,13 +32,13 @@ def compare(
 ) -> None:
     """Say which of two responses is better, judged in both orders.
 
-    Exit codes: 0 a verdict (an inconsistent one too), 2 bad input, 3 the judge failed,
-    4 no valid verdict, 130 interrupted.
+    Exit codes: 0 a verdict (including an inconsistent one), 2 bad input, 3 the judge failed, 4
+    no valid verdict, 130 interrupted.
     """
     from evenhand.cli.inputs import calibrations_of, gather_pair
     from evenhand.judging.comparison import compare as compare_pair
 
-    config = judging.config(judge, base_url=base_url, locale=locale)
+    config = judging.config(judge)
     pair = gather_pair(texts, criteria_needed=config.needs_prompt)
     opened = open_judge(config)
     (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
@@ -87,7 +85,7 @@ _CONFIDENCE = {
     "votes": "share of samples",
     "rule": "by rule: the orders disagree",
     "identical": "by rule: the responses are identical",
-    "calibration": "that it is right, by its calibration",
+    "calibration": "probability of being right, calibrated",
     "none": "",
 }
 _PASS = {"original": "first pass", "swapped": "second pass"}
@@ -132,7 +130,7 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
         )
     )
     if meta.abstained:
-        console.print(Text("abstained: its calibration does not vouch for it", "yellow"))
+        console.print(Text("abstained: below its calibrated threshold", "yellow"))
     position = verdict.position_consistency
     if position is not None:
         same = "both orders agree" if position.consistent else "the orders differ"
@@ -236,7 +234,7 @@ def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
     if usage.cost_usd:
         parts.append(f"${usage.cost_usd:.4f}")
     elif usage.cost_usd is None and usage.requests:
-        parts.append("cost not known")
+        parts.append("cost unknown")
     parts.append(f"{usage.requests} request{'' if usage.requests == 1 else 's'}")
     parts.append(f"{time_ms / 1000:.1f} s")
     return " · ".join(part for part in parts if part)
@@ -250,8 +248,8 @@ def show_failure(console: Console, failure: Failure, *, kept: bool = True) -> No
     session.print_line(console, Text.assemble(("error  ", "bold red"), message))
     ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
     if ballots and kept:
-        said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
-        console.print(Text(f"kept: {said}; --json shows it", "dim"))
+        choices = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
+        console.print(Text(f"kept: {choices}; --json shows it", "dim"))
 
 
 def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:

@@ -10,16 +10,17 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
-from evenhand.cli.terminal import (
+from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.messages.numbers import rate
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_hanging,
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,15 +34,15 @@ def correct(
     name: opt.RunArgument,
     judge: Annotated[
         str | None,
-        typer.Option("--judge", "-j", help="Whose verdicts, where the run has several judges."),
+        typer.Option("--judge", "-j", help="The judge, if the run has several."),
     ] = None,
     jury: Annotated[
         str | None,
         typer.Option(
             "--jury",
             metavar="NAME",
-            help="The verdicts of all judges of the run together: plurality, majority, or a jury "
-            "that was kept by evenhand jury --save and not learned on this run.",
+            help="Combine all judges of the run: plurality, majority, or a jury saved with "
+            "evenhand jury --save and not learned on this run.",
         ),
     ] = None,
     side: opt.SideOption = "B",
@@ -49,31 +50,28 @@ def correct(
     labels_are: opt.LabelsAre = None,
     draw: Annotated[
         int | None,
-        typer.Option(
-            "--draw", min=1, metavar="N", help="Say which N pairs people should label next."
-        ),
+        typer.Option("--draw", min=1, metavar="N", help="Draw N pairs for people to label next."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draw.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="With --draw: write the pairs to a file.csv or file.jsonl, to be filled in and "
-            "brought back by evenhand votes import.",
+            help="With --draw: write the pairs to a file.csv or file.jsonl to fill in, then "
+            "import it with evenhand votes import.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Correct a win rate for the judge's errors by people's labels.
+    """Correct a win rate for judge errors, using human labels.
 
     --draw says which pairs to label next.
 
-    Exit codes: 0, and 2 for bad input, which labels are that were not drawn by a known chance, or
-    where the store failed.
+    Exit codes: 0 success, 2 bad input (such as labels with unknown sampling) or a store error.
     """
     from evenhand.cli.session import opened_store
 
@@ -118,7 +116,7 @@ def correct(
 _DRAWN = {
     "every pair": "every pair has a label",
     "at random": "drawn evenly from all pairs",
-    "with known chances": "drawn with known chances, by which they weigh",
+    "with known chances": "drawn and weighted with known probabilities",
 }
 _LISTED_AT_MOST = 20
 
@@ -148,7 +146,7 @@ def _show_correction(console: Console, report: Corrections, own: Correction) -> 
     table = table_of(*names, "pairs", left=names)
     parts = (
         ("corrected", own.corrected),
-        ("uncorrected, the judge alone", own.uncorrected),
+        ("judge alone, uncorrected", own.uncorrected),
         ("people alone", own.people_only),
     )
     for name, part in parts:
@@ -157,13 +155,13 @@ def _show_correction(console: Console, report: Corrections, own: Correction) -> 
     print_table(console, table)
     if own.judge_weight is not None and own.gain is not None:
         line = (
-            f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "
-            f"labels are worth {own.gain:.1f} times as many of people alone"
+            f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; "
+            f"worth {own.gain:.1f} times as many labels alone"
         )
         session.print_line(console, Text(line))
     if own.judge_unread:
         unread = counted(own.judge_unread, "pair")
-        console.print(Text(f"{unread} without a verdict of the judge: half in the prediction"))
+        console.print(Text(f"{unread} without a verdict from the judge: predicted as half"))
 
 
 def _rate_and_bar(part: RateEstimate) -> tuple[str, str]:
@@ -179,21 +177,23 @@ def show_draw(console: Console, drawn: PairDraw, *, output: Path | None) -> None
     how = (
         "doubtful ones more often, by the judge's confidence"
         if drawn.by_doubt
-        else "all with the same chance"
+        else "all with the same probability"
     )
     pairs = counted(len(drawn.pairs), "pair")
     console.print(Text(f"{pairs} to label next, {how}", "bold"))
     if output is None:
         for own in drawn.pairs[:_LISTED_AT_MOST]:
-            console.print(Text(f"  {one_line(own.id)}  chance {own.chance:.4f}"), soft_wrap=True)
+            console.print(
+                Text(f"  {one_line(own.id)}  probability {own.chance:.4f}"), soft_wrap=True
+            )
         if len(drawn.pairs) > _LISTED_AT_MOST:
             left = number(len(drawn.pairs) - _LISTED_AT_MOST)
             console.print(Text(f"  and {left} more", "dim"))
-        session.print_line(console, Text("--output FILE writes them, to be labelled", "dim"))
+        session.print_line(console, Text("write them to a file with --output FILE", "dim"))
     else:
         where, run = one_line(str(output)), one_line(drawn.run)
         lines = (
-            f"in {where}; evenhand label {run} --drawn {where} asks in the terminal",
+            f"saved to {where}; label them in the terminal: evenhand label {run} --drawn {where}",
             "or fill in who and verdict (A, B, TIE or skipped) from the top, then "
             f"evenhand votes import {run} {where}",
         )

@@ -14,8 +14,8 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, interval, number, percent
-from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
-from evenhand.cli.terminal import one_line, show_facts, show_notes
+from evenhand.cli.options import JudgeChoices, RunLimits, grouped_showing, open_judge
+from evenhand.present.terminal import one_line, show_facts, show_notes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,11 +29,35 @@ criteria = typer.Typer(cls=CommandTree, no_args_is_help=True, rich_markup_mode=N
 
 @criteria.callback()
 def of_data_set() -> None:
-    """Suggest criteria for a data set, and try them."""
+    """Suggest criteria for a data set and test them."""
 
 
 @criteria.command("suggest")
-@grouped
+@grouped_showing(
+    *(
+        "columns",
+        "prompts",
+        "pairs",
+        "seed",
+        "output",
+    ),
+    *(
+        "judge",
+        "base_url",
+        "locale",
+        "mode",
+        "samples",
+    ),
+    *(
+        "name",
+        "store",
+        "concurrency",
+        "max_calls",
+        "max_cost",
+        "yes",
+        "as_json",
+    ),
+)
 def suggest(
     *,
     data: Annotated[
@@ -42,34 +66,34 @@ def suggest(
     columns: opt.ColumnMap = None,
     bad_rows: opt.OnBadRows = "stop",
     judge: opt.JudgeName = None,
-    base_url: opt.BaseUrl = None,
     prompts: Annotated[
-        int, typer.Option("--prompts", min=1, max=500, help="How many prompts the judge is shown.")
+        int, typer.Option("--prompts", min=1, max=500, help="How many prompts to show the judge.")
     ] = 30,
     pairs: Annotated[
         int,
         typer.Option(
-            "--pairs", min=1, help="The most labelled pairs to judge, drawn by whole prompts."
+            "--pairs",
+            min=1,
+            help=("The maximum number of labelled pairs to judge, sampled by prompt."),
         ),
     ] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Of the sample and of the halves.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample and the halves.")] = 0,
     level: opt.Level = 0.95,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the criteria too, as JSON."),
+        typer.Option("--output", "-o", metavar="FILE", help="Also write the criteria as JSON."),
     ] = None,
     force: opt.Overwrite = False,
     name: opt.RunName = None,
     limits: RunLimits,
-    locale: opt.LocaleName = None,
     judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
     """Suggest criteria from a sample of prompts, and keep those that agree with labels.
 
-    One call suggests them. Where rows have labels, one run judges these pairs by all of them, is
-    estimated and asked about as every run, and goes on with the same command. Exit codes as of
-    evenhand run.
+    One call suggests them. If rows have labels, one run then judges those pairs by every
+    criterion; it is estimated, confirmed and resumed like any run. Exit codes as for evenhand
+    run.
     """
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.cli.judging import exit_code_of, watched
@@ -81,7 +105,7 @@ def suggest(
     from evenhand.store import open_store
     from evenhand.trust.criteria import stored_criteria, suggestion
 
-    config = judging.config(judge, base_url=base_url, locale=locale)
+    config = judging.config(judge)
     with open_source(data_path(data)) as source:
         read = read_criteria_data(
             source,
@@ -141,7 +165,7 @@ def show_suggestion(console: Console, found: CriteriaSuggestion) -> None:
     shown = f"{number(found.prompts)} of {counted(found.prompts_in_all, 'prompt')}"
     tried = ""
     if found.run is not None:
-        tried = f"; tried on {counted(found.labels, 'labelled pair')} in run {found.run}"
+        tried = f"; tested on {counted(found.labels, 'labelled pair')} in run {found.run}"
     head = one_line(f"criteria by {found.judge} from {shown}{tried}")
     session.print_line(console, Text(head, "bold"))
     console.print()
@@ -169,7 +193,7 @@ def _reasons(reason: str | None, unseen: CriterionAgreement | None, level: float
     if own.value is None or own.low is None or own.high is None:
         yield f"on unseen prompts: {own.reason}"
         return
-    longer = "" if unseen.longer is None else f"; the longer answer: {unseen.longer:.2f}"
+    longer = "" if unseen.longer is None else f"; picking the longer response: {unseen.longer:.2f}"
     yield (
         f"agrees with people on {own.value:.2f} ({interval(own.low, own.high)}, {percent(level)}) "
         f"of {pairs} of unseen prompts{longer}"

@@ -15,7 +15,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.options import JudgeChoices
+from evenhand.cli.options import JudgeChoices, ServerChoices, grouped
 from evenhand.errors import (
     EvenhandError,
     InputError,
@@ -44,39 +44,39 @@ _SHOWN_WHOLE = 3
 _HOPELESS = (JudgeAuthentication, JudgeQuotaExceeded, JudgeUnreachable)
 
 
+@grouped
 def demo(
+    *,
     judge: opt.JudgeName = None,
-    base_url: opt.BaseUrl = None,
+    server: ServerChoices,
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Let --judge, your settings' judge, or the one that your key is for judge the "
-            "second act: 24 calls.",
+            help="Ask a real judge in act 2 (--judge, your configured judge, or the one your "
+            "key is for): 24 calls.",
         ),
     ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Use the example answers, as without --live.")
+        bool, typer.Option("--offline", help="Use the example answers (default without --live).")
     ] = False,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Show every verdict of the second act whole.")
+        bool, typer.Option("--whole", help="Show every verdict of act 2 in full.")
     ] = False,
     pairs: Annotated[
         int | None,
-        typer.Option(
-            "--pairs", min=1, help="Only so many of the pairs, where the machine is slow."
-        ),
+        typer.Option("--pairs", min=1, help="Judge only this many pairs, for slow machines."),
     ] = None,
 ) -> None:
     """See it work: a tiny model live, then a strong judge's reasons.
 
-    Nothing is asked that costs money, unless --live is given.
+    It costs nothing unless --live is given.
     """
     if live and offline:
         raise InputError(Message("command.demo_live_and_offline"))
-    if not live and (judge is not None or base_url):
+    if not live and (judge is not None or server.values):
         raise InputError(Message("command.demo_judge_unasked"))
-    strong = _strong_judge(judge, base_url=base_url) if live else _example_judge()
+    strong = _strong_judge(judge, base_url=server.base_url) if live else _example_judge()
     session.run_async(_play(strong, whole=whole, most=pairs))
 
 
@@ -103,9 +103,9 @@ async def _play(strong: _Demonstrated, *, whole: bool, most: int | None) -> None
 async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
     from rich.text import Text
 
-    from evenhand.cli.terminal import one_line
     from evenhand.contract import Verdict
     from evenhand.demo import tally
+    from evenhand.present.terminal import one_line
 
     console.rule(Text("Act 1: a tiny model judges, live", "bold"), align="left")
     console.print(
@@ -115,9 +115,9 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
     try:
         config = partial(_settings_for, "local", None)
         embedded = _Demonstrated(config("en").open_judge(), config)
-        settled = await _judge_all(embedded, pairs, "the embedded model judges")
+        settled = await _judge_all(embedded, pairs, "the embedded model is judging")
     except EvenhandError as error:
-        left_out = Text.assemble(("left out  ", "yellow"), one_line(error.message), "\n")
+        left_out = Text.assemble(("skipped  ", "yellow"), one_line(error.message), "\n")
         session.print_line(console, left_out)
         return
     for pair, result in zip(pairs, settled, strict=True):
@@ -133,14 +133,14 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
     verdicts = [result for result in settled if isinstance(result, Verdict)]
     counted = tally(verdicts)
     interval = counted.followed_place_interval
-    bounds = f" (95 % interval {interval[0]:.0%} to {interval[1]:.0%})" if interval else ""
+    bounds = f" (95% interval {interval[0]:.0%} to {interval[1]:.0%})" if interval else ""
     console.print(
         Text.assemble(
-            "\nIts verdict merely followed the place in ",
+            "\nPosition alone decided ",
             (f"{counted.followed_place} of {counted.pairs} pairs", "bold"),
-            f"{bounds}: the first {counted.first_place} times, the second "
-            f"{counted.second_place} times.\nA tool that asks once would have reported a winner "
-            "each time. evenhand asks in both orders and tells you.\n",
+            f"{bounds}: first {counted.first_place} times, second {counted.second_place} "
+            "times.\nA tool that asks once would have reported a winner each time. evenhand "
+            "asks in both orders and tells you.\n",
         )
     )
 
@@ -154,12 +154,12 @@ def _places(result: Verdict | Failure) -> tuple[str, str]:
     first = position.first_pass_winner if position else None
     second = position.second_pass_winner if position else None
     if (first, second) == ("A", "B"):
-        return "took the first-shown twice ", "yellow"
+        return "chose the first one twice  ", "yellow"
     if (first, second) == ("B", "A"):
-        return "took the second-shown twice", "yellow"
+        return "chose the second one twice ", "yellow"
     if first == second and first is not None:
-        return f"said {first} in both orders".ljust(27), "green"
-    return f"said {first}, then {second}".ljust(27), "yellow"
+        return f"chose {first} in both orders".ljust(27), "green"
+    return f"chose {first}, then {second}".ljust(27), "yellow"
 
 
 async def _second_act(
@@ -172,7 +172,7 @@ async def _second_act(
 
     console.rule(Text("Act 2: a strong judge, with reasons", "bold"), align="left")
     console.print(Text(f"Judged by {strong.described}.\n"))
-    results = await _judge_all(strong, pairs, "the judge answers")
+    results = await _judge_all(strong, pairs, "the judge is answering")
     for index in range(len(pairs)) if whole else _worth_showing(results):
         pair, result = pairs[index], results[index]
         show_pair(console, pair.pair, title=str(pair.pair.id))
@@ -181,7 +181,7 @@ async def _second_act(
         else:
             show_verdict(console, result)
         console.print()
-    console.rule(Text("All of them", "bold"), align="left")
+    console.rule(Text("All verdicts", "bold"), align="left")
     for pair, result in zip(pairs, results, strict=True):
         console.print(_summary(pair, result))
 
@@ -190,8 +190,8 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     from rich.text import Text
 
     from evenhand.cli.compare import headline
-    from evenhand.cli.terminal import one_line
     from evenhand.contract import Failure, Outcome
+    from evenhand.present.terminal import one_line
 
     if isinstance(result, Failure):
         reason = one_line(result.error.message)
@@ -201,12 +201,12 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     return Text.assemble(
         f"{pair.pair.id:<8} ",
         (f"{headline(result):<48}", style),
-        (f"{confidence:>5}   we say {pair.label}", "dim"),
+        (f"{confidence:>5}   our label: {pair.label}", "dim"),
     )
 
 
 def _strong_judge(named: str | None, *, base_url: list[str] | None) -> _Demonstrated:
-    from evenhand.cli.terminal import one_line
+    from evenhand.present.terminal import one_line
 
     if _settings_for(named, base_url, "en").judge is None:
         named = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
@@ -226,7 +226,7 @@ def _example_judge() -> _Demonstrated:
     return _Demonstrated(
         judges.open_judge(f"replay:{answers_file()}"),
         lambda locale: JudgeConfig(locale=locale),
-        f"a replay of {EXAMPLES_LABEL}: no model was asked (--live asks yours)",
+        f"a replay of {EXAMPLES_LABEL}; no model was asked (use --live to ask yours)",
     )
 
 

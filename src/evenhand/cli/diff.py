@@ -10,7 +10,9 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, number, p_value, value
 from evenhand.cli.session import opened_store
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_facts,
@@ -18,8 +20,6 @@ from evenhand.cli.terminal import (
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,43 +30,41 @@ _Outcome = Literal["A", "tie", "inconsistent", "B", "invalid"]
 
 
 def diff(
-    first: Annotated[str, typer.Argument(metavar="RUN", help="The run that was before.")],
+    first: Annotated[str, typer.Argument(metavar="RUN", help="The earlier run.")],
     second: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run to compare with it; may be the same.")
+        str, typer.Argument(metavar="RUN", help="The run to compare it with; may be the same one.")
     ],
     judge: Annotated[
         list[str] | None,
         typer.Option(
             "--judge",
-            help="Where a run has several judges; a second one is of the second run.",
+            help="The judge, if a run has several; give a second one for the second run.",
         ),
     ] = None,
     from_outcome: Annotated[
         _Outcome | None,
-        typer.Option("--from-outcome", help="Show the pairs that came out so in the first run."),
+        typer.Option("--from-outcome", help="Show pairs with this outcome in the first run."),
     ] = None,
     to_outcome: Annotated[
         _Outcome | None,
-        typer.Option("--to-outcome", help="Show the pairs that came out so in the second."),
+        typer.Option("--to-outcome", help="Show pairs with this outcome in the second run."),
     ] = None,
     towards: Annotated[
         Literal["A", "B"] | None,
-        typer.Option("--towards", help="Show the pairs that moved towards this response."),
+        typer.Option("--towards", help="Show pairs that moved towards this response."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=0, max=100, help="Show so many pairs at most.")
+        int, typer.Option("--limit", min=0, max=100, help="Show at most this many pairs.")
     ] = 10,
-    after: Annotated[
-        int, typer.Option("--after", min=0, help="Show pairs from this number on.")
-    ] = 0,
+    after: Annotated[int, typer.Option("--after", min=0, help="Start after this pair number.")] = 0,
     allow_one_order: opt.AllowOneOrder = False,
     level: opt.Level = 0.95,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compare two runs over the same pairs: what changed, and how sure.
+    """Compare two runs over the same pairs.
 
-    Pairs are matched by their texts, or else by id and prompt.
+    Pairs are matched by their texts, otherwise by id and prompt.
     """
     from evenhand.report.conclusions import ConclusionLimits
     from evenhand.report.diff import DiffOptions, diff_runs
@@ -123,7 +121,7 @@ def show_diff(console: Console, found: RunDiff) -> None:
         _show_pair(console, each)
     left = found.flipped_in_all - len(found.flipped)
     if left > 0:
-        more = "" if found.next is None else f"; go on with --after {found.next}"
+        more = "" if found.next is None else f"; continue with --after {found.next}"
         console.print(Text(f"\n{counted(left, 'pair')} not shown here{more}", "dim"))
 
 
@@ -143,7 +141,7 @@ def _show_flow(console: Console, found: RunDiff) -> None:
 def _show_pair(console: Console, pair: FlippedPair) -> None:
     from rich.text import Text
 
-    from evenhand.cli.terminal import plain
+    from evenhand.present.terminal import plain
 
     where = f"pair {pair.first.number}"
     if pair.second.number != pair.first.number:
@@ -152,11 +150,11 @@ def _show_pair(console: Console, pair: FlippedPair) -> None:
         Text.assemble("\n", (one_line(pair.first.id), "bold"), (f"  {one_line(where)}", "dim"))
     )
     show_hanging(console, Text(f"{'prompt':>9} ", "dim"), plain(one_line(pair.prompt)))
-    for name, came in (("first", pair.first), ("second", pair.second)):
-        show_hanging(console, Text(f"{name:>9} ", "dim"), plain(_told(came)))
+    for name, judged in (("first", pair.first), ("second", pair.second)):
+        show_hanging(console, Text(f"{name:>9} ", "dim"), plain(_describe(judged)))
 
 
-def _told(came: PairOutcome) -> str:
-    outcome = came.winner if came.outcome == "win" else str(came.outcome)
-    sure = "" if came.confidence is None else f", {came.confidence:.2f}"
-    return f"{outcome}{sure}{': ' if came.reasoning else ''}{one_line(came.reasoning)}"
+def _describe(judged: PairOutcome) -> str:
+    outcome = judged.winner if judged.outcome == "win" else str(judged.outcome)
+    sure = "" if judged.confidence is None else f", {judged.confidence:.2f}"
+    return f"{outcome}{sure}{': ' if judged.reasoning else ''}{one_line(judged.reasoning)}"

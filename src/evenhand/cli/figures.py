@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import (
+from evenhand.messages.numbers import rate
+from evenhand.present.terminal import (
     one_line,
     print_where_it_fits,
     table_of,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from evenhand.report.claims import ClaimedRate
     from evenhand.report.conclusions import SideRate
     from evenhand.runs import Range
     from evenhand.stats.always_valid import AlwaysValidInterval
@@ -61,13 +63,13 @@ def _short(amount: float) -> str:
 
 def running_rate(watched: AlwaysValidInterval) -> str:
     """The win rate of a run that goes on, in per cent with its interval."""
-    return f"{100 * watched.mean:.0f} % ({100 * watched.low:.0f}–{100 * watched.high:.0f})"
+    return f"{100 * watched.mean:.0f}% ({100 * watched.low:.0f}–{100 * watched.high:.0f})"
 
 
 def share(part: EstimatedShare | EstimatedValue) -> str:
     if part.value is None or part.low is None or part.high is None:
         return part.reason or "not enough data"
-    return f"{100 * part.value:.1f} % ({100 * part.low:.1f} to {100 * part.high:.1f})"
+    return f"{100 * part.value:.1f}% ({100 * part.low:.1f} to {100 * part.high:.1f})"
 
 
 def share_as_rate(part: EstimatedShare) -> str:
@@ -103,18 +105,8 @@ def _plain(figure: float) -> str:
 _BAR_WIDTH = 25  # odd, so that one half has a place of its own
 _HALF = _BAR_WIDTH // 2
 _SMALLEST_P = 0.0001
-_TELLING = (0.0, 0.5, 1.0)
 # Above a column of bars.
 SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
-
-
-def rate(value: float) -> str:
-    """Two digits, and more where two would read as certainty, or as even."""
-    shown = f"{value:.2f}"
-    for digits in (3, 4):
-        if float(shown) in _TELLING and value not in _TELLING:
-            shown = f"{value:.{digits}f}"
-    return shown
 
 
 def interval(low: float, high: float) -> str:
@@ -122,7 +114,7 @@ def interval(low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.6g} %"
+    return f"{100 * share:.6g}%"
 
 
 def p_value(p: float) -> str:
@@ -157,6 +149,14 @@ class RateLine:
 
     names: tuple[str, ...]
     own: SideRate | None = None
+    claims: bool = True  # else something holds back what its interval shows
+    claimed: ClaimedRate | None = None  # shown in the place of the judge's own
+
+    @property
+    def shows_difference(self) -> bool:
+        """A claimed rate has no test of its own: what speaks against it holds the claim back."""
+        own = self.claims if self.own is None or self.claimed else self.own.shows_difference
+        return own and self.claims
 
 
 def show_rates(console: Console, titles: tuple[str, ...], lines: Sequence[RateLine]) -> None:
@@ -177,13 +177,14 @@ def _table(titles: tuple[str, ...], lines: Sequence[RateLine], *, bars: bool) ->
         if line.own is None:
             table.add_row(*(Text(name, "bold") for name in line.names))
             continue
-        own = line.own
+        own, shown = line.own, line.claimed or line.own
         cells: list[Text | str] = [Text(one_line(name)) for name in line.names]
-        if own.rate is None or own.low is None or own.high is None:
+        if shown.rate is None or shown.low is None or shown.high is None:
             cells += [Text("not enough data", "dim"), *([""] if bars else [])]
         else:
-            cells.append(f"{rate(own.rate)} ({interval(own.low, own.high)})")
-            cells += [Text(bar(own.rate, own.low, own.high), style_of(own))] if bars else []
+            cells.append(_rate_of(line, shown.rate, shown.low, shown.high))
+            style = style_of(shown.low, line.shows_difference)
+            cells += [Text(bar(shown.rate, shown.low, shown.high), style)] if bars else []
         table.add_row(*cells, *map(number, _counts(own)))
     return table
 
@@ -196,15 +197,20 @@ def _stack(console: Console, line: RateLine) -> None:
     if line.own is None:
         console.print(Text(named, "bold"))
         return
-    own = line.own
+    own, claimed = line.own, line.claimed or line.own
     shown = "not enough data"
-    if own.rate is not None and own.low is not None and own.high is not None:
-        shown = f"{rate(own.rate)} ({interval(own.low, own.high)})"
+    if claimed.rate is not None and claimed.low is not None and claimed.high is not None:
+        shown = _rate_of(line, claimed.rate, claimed.low, claimed.high)
     counts = ", ".join(
         f"{name} {number(count)}" for name, count in zip(_COUNTS, _counts(own), strict=True)
     )
     console.print(Text(f"{named}  {shown}"))
     console.print(Padding(Text(counts), (0, 0, 0, 2)))
+
+
+def _rate_of(line: RateLine, value: float, low: float, high: float) -> str:
+    by_labels = line.claimed is not None and line.claimed.estimator == "corrected"
+    return f"{rate(value)} ({interval(low, high)}){', by labels' if by_labels else ''}"
 
 
 def _counts(own: SideRate) -> tuple[int, ...]:
@@ -217,9 +223,8 @@ def wins_and_losses(own: SideRate) -> tuple[int, int]:
     return (counts.wins_a, counts.wins_b) if own.side == "A" else (counts.wins_b, counts.wins_a)
 
 
-def style_of(own: SideRate) -> str:
-    if own.low is None or own.high is None:
-        return ""
-    if not own.shows_difference:
+def style_of(low: float, shown: bool) -> str:
+    """Of an interval from here on, and whether a difference is shown."""
+    if not shown:
         return "yellow"
-    return "green" if own.low > 0.5 else "red"
+    return "green" if low > 0.5 else "red"

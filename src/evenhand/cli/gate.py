@@ -15,9 +15,9 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.options import Claiming, Counting, first_given, given_options, grouped
 from evenhand.cli.session import named_or_latest, opened_store
-from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
 from evenhand.messages import Message
+from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,13 +33,17 @@ STATUS: dict[Ruling, int] = {
 }
 # What takes a doubt away, where something can.
 _REMEDIES: dict[Doubt, str] = {
-    "one_order": "judge both orders (run without --no-swap), or take one with --allow-one-order",
-    "missing": "--retry what has no verdict, or say with --missing half that it is like the rest",
-    "pending": "finish the run: the same evenhand run goes on",
-    "position": "take another judge; evenhand audit and evenhand probe tell how far to trust one",
-    "drawn_order": "judge more pairs in both orders with --both-orders; evenhand plan --orders "
-    "random tells how many",
-    "ties": "take another judge, or show by labels or evenhand probe that this one can tell",
+    "one_order": (
+        "judge both orders (run without --no-swap), or accept one with --allow-one-order"
+    ),
+    "missing": (
+        "use --retry for pairs without a verdict, or --missing half if they are like the rest"
+    ),
+    "pending": "finish the run with the same evenhand run command",
+    "position": "use another judge; check it with evenhand audit and evenhand probe",
+    "drawn_order": "judge more pairs in both orders with --both-orders; evenhand plan "
+    "--orders random says how many",
+    "ties": "use another judge, or show with labels or evenhand probe that this one can tell",
 }
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 
@@ -54,7 +58,7 @@ class GateChoices:
             "--min-win-rate",
             min=0,
             max=1,
-            help="What the win rate has to be above, from 0 to 1. Default: 0.5.",
+            help="The win rate to exceed, from 0 to 1. Default: 0.5.",
         ),
     ] = None
     require: Annotated[
@@ -62,21 +66,23 @@ class GateChoices:
         typer.Option(
             "--require",
             metavar="PART>RATE",
-            help="Require several win rates, each of which must hold: 'overall>0.5', "
-            "'safety>=0.45' of a criterion, 'tag:refunds>=0.4' of a tag. Repeatable.",
+            help="Require win rates, all of which must hold: 'overall>0.5', 'safety>=0.45' "
+            "(a criterion), 'tag:refunds>=0.4' (a tag). Repeatable.",
         ),
     ] = None
     assume_accuracy: Annotated[
         float | None,
         typer.Option(
             "--assume-accuracy",
-            help="Your word for how often the judge is right where it names a winner, for limits "
+            help="How often you assume the judge is right when it names a winner, for limits "
             "below 0.5 without labels; shown with the result.",
         ),
     ] = None
     alpha: Annotated[
         float | None,
-        typer.Option("--alpha", help="The interval is at the level 1 - alpha. Default: 0.05."),
+        typer.Option(
+            "--alpha", help=("The interval's confidence level is 1 - alpha. Default: 0.05.")
+        ),
     ] = None
     counting: Counting
     max_inconsistent: Annotated[
@@ -85,7 +91,7 @@ class GateChoices:
             "--max-inconsistent",
             min=0,
             max=1,
-            help="Undecided where the orders chose differently in a larger share of pairs.",
+            help="Undecided if a larger share of pairs flips.",
         ),
     ] = None
     claiming: Claiming
@@ -93,15 +99,15 @@ class GateChoices:
         bool,
         typer.Option(
             "--corrected",
-            help="Undecided unless people's labels correct the win rate (see evenhand correct).",
+            help="Undecided unless human labels correct the win rate (see evenhand correct).",
         ),
     ] = False
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")
     ] = None
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the report as one HTML file too."),
+        typer.Option("--html", metavar="FILE", help="Also write the report as one HTML file."),
     ] = None
 
     def begin(self) -> None:
@@ -184,8 +190,8 @@ GateFlag = Annotated[
     bool,
     typer.Option(
         "--gate",
-        help="Then gate this run, with the options and exit codes of evenhand gate; a run that "
-        "stops early never passes.",
+        help="Then check this run like evenhand gate, with its options and exit codes; a run "
+        "that stops early never passes.",
     ),
 ]
 
@@ -228,16 +234,16 @@ def gate(
     *,
     name: opt.LatestOrNamed = None,
     latest: Annotated[
-        bool, typer.Option("--latest", help="Gate the latest run of the store.")
+        bool, typer.Option("--latest", help="Check the latest run in the store.")
     ] = False,
     choices: GateChoices,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Pass, fail or stay undecided by the interval of a run's win rate.
+    """Pass, fail or stay undecided on a run's win rate, for CI.
 
-    Limits that are not given are those of [gate] in the config file. Exit codes: 0 it lies above
-    the threshold, 1 below, 6 undecided, 2 bad input.
+    Limits default to [gate] in the config file. Exit codes: 0 above the threshold, 1 below, 6
+    undecided, 2 bad input.
     """
     _named_once(name, latest=latest)
     choices.begin()
@@ -279,5 +285,5 @@ def show_gate(console: Console, ruled: GateReport) -> None:
             session.print_line(session.err(), Text(f"next  {remedy}"))
     if len(lines) > 1:
         passed = sum(ruling == "pass" for ruling, _ in lines)
-        whole = f"  all in all: {passed} of {len(lines)} pass"
+        whole = f"  overall: {passed} of {len(lines)} pass"
         console.print(Text.assemble((ruled.ruling, _STYLE[ruled.ruling]), whole))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +12,10 @@ from typing import Annotated
 import typer
 
 from evenhand.cli import session
-from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.options import JudgingOptions, Row, RunningOptions
+from evenhand.present.terminal import one_line
 from evenhand.settings import LOCAL_FILE, check_local, load_settings
 
 _JUDGE = "openai:gpt-5-mini"
@@ -26,13 +29,13 @@ def init(
         Path, typer.Argument(metavar="[FOLDER]", help="Where to write.", show_default="here")
     ] = Path(),
     judge: Annotated[
-        str, typer.Option("--judge", "-j", help="The judge that the config file names.")
+        str, typer.Option("--judge", "-j", help="The judge to write to the config file.")
     ] = _JUDGE,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Write a commented evenhand.toml and a sample to begin with.
+    """Write a commented evenhand.toml and sample data.
 
-    Files that are there are never replaced, unless --force is given.
+    Existing files are not replaced unless --force is given.
     """
     from evenhand.report.files import atomic_file
 
@@ -59,20 +62,32 @@ def _config(judge: str) -> str:
     if list_price_by_model(judge.partition(":")[2]) is None:
         # A cap that cannot be kept is refused, and a server of one's own is on no price list.
         text = text.replace("max_cost = ", "# max_cost = ", 1)
+    written = re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)
+    rows = (
+        row
+        for row in (*JudgingOptions.rows(), *RunningOptions.rows())
+        if row.option.files == "any" and row.name not in written
+    )
+    text = text.replace("{options}", "\n\n".join(map(_commented, rows)), 1)
     # A text in JSON, escaped throughout, is one in TOML.
     text = text.replace("{judge}", json.dumps(judge), 1)
     check_local(text)
     return text
 
 
+def _commented(row: Row) -> str:
+    about = textwrap.wrap(row.help, 98)
+    return "\n".join(f"# {line}" for line in (*about, f"{row.name} = {json.dumps(row.example)}"))
+
+
 def _show(folder: Path, judge: str) -> None:
     within = "" if folder == Path() else f"cd {one_line(str(folder))} && "
     session.write_text(f"{LOCAL_FILE}  the judge, criteria, caps and gate limits: edit it")
-    session.write_text(f"{_PAIRS}    6 prompts with two answers each")
-    session.write_text(f"{_PROMPTS}  the same prompts alone")
+    session.write_text(f"{_PAIRS}    6 prompts with two responses each")
+    session.write_text(f"{_PROMPTS}  the same prompts only")
     set_up = load_settings()
     if judge.startswith("openai:") and not (set_up.api_key or set_up.base_url):
-        session.write_text("\nno OPENAI_API_KEY is set; without one, --judge baseline:longer shows")
-        session.write_text("how a run goes, by a rule that is no judge")
+        session.write_text("\nOPENAI_API_KEY is not set; without it, try --judge baseline:longer,")
+        session.write_text("a simple rule instead of a real judge")
     session.write_text(f"\nnext  {within}evenhand run {_PAIRS}")
     session.write_text(f"or    {within}evenhand ab {_PROMPTS} --a {_OLD} --b {_NEW}")

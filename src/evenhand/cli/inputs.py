@@ -4,7 +4,6 @@ columns and price; each judge's calibration.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -214,18 +213,6 @@ def _meant(entry: str) -> tuple[str, str]:
     if not equals or not spelled.strip():
         raise InputError(Message("command.value_malformed", entry=entry))
     return spelled.strip(), verdict.strip()
-
-
-_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|h)?")
-_UNIT_S = {None: 1, "s": 1, "m": 60, "h": 3600}
-
-
-def read_time_s(option: str, text: str) -> float:
-    """Seconds, of "90", "90s", "10m" or "2h"."""
-    time = _TIME.fullmatch(text.strip())
-    if time is None or not float(time[1]):
-        raise InputError(Message("command.no_time", option=option, value=text))
-    return float(time[1]) * _UNIT_S[time[2]]
 
 
 def read_price(given: str | None) -> Price | None:

@@ -15,21 +15,21 @@ import typer
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds, share, tokens
-from evenhand.cli.terminal import (
+from evenhand.errors import Status
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_facts,
     show_notes,
     table_of,
 )
-from evenhand.errors import Status
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.cli.gate import GateChoices
-    from evenhand.judging.answers.results import AnswerProtocol
+    from evenhand.contract import AnswerProtocol
     from evenhand.report.abstentions import Abstentions
     from evenhand.report.gate import GateReport
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
@@ -130,10 +130,8 @@ def run_to_the_end(
     """The work in an event loop; then whatever was opened for it is closed there."""
     import gc
 
-    # What is loaded by now stays, and a run makes few cycles: looking for them as often as Python
-    # does by default takes a tenth of the time.
+    # What is loaded by now stays: looking through it again and again takes an eighth of a run.
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
     async def closed_after() -> T:
         try:
@@ -253,7 +251,7 @@ def show_preview(console: Console, preview: Preview) -> None:
     """What would be asked, and what it would take."""
     from rich.text import Text
 
-    from evenhand.cli.terminal import clean
+    from evenhand.present.terminal import clean
 
     for request in preview.requests:
         for message in request.messages:
@@ -265,22 +263,21 @@ def show_preview(console: Console, preview: Preview) -> None:
             console.print()
     skipped = f", {counted(preview.skipped_rows, 'row')} skipped" if preview.skipped_rows else ""
     if preview.first_skipped:
-        skipped += f" (the first: {one_line(preview.first_skipped)})"
-    cost = "not known (--price sets it)"
+        skipped += f" (first: {one_line(preview.first_skipped)})"
+    cost = "unknown (set --price)"
     if preview.cost_usd is not None:
         low, high = preview.cost_usd
         cost = f"{dollars(low)} to {dollars(high)}" if high else "none"
-    ratings = f", and up to {counted(preview.ratings, 'rating')}" if preview.ratings else ""
     took = " to ".join(seconds(each) for each in preview.seconds)
     facts = (
         ("pairs", f"{number(preview.pairs)}{skipped}"),
-        ("calls", f"at most about {number(preview.calls)}{ratings}"),
+        ("calls", f"at most about {number(preview.calls)}"),
         ("tokens", f"{_range(preview.input_tokens)} in, {_range(preview.output_tokens)} out"),
         ("cost", cost),
-        ("time", f"{took}, by what hosted models usually take"),
+        ("time", f"{took}, typical for hosted models"),
     )
     show_facts(console, facts, width=8)
-    session.err().print("nothing was asked; the same command without --dry-run does it")
+    session.err().print("nothing was asked; run the command without --dry-run to judge")
 
 
 def _range(ends: tuple[float, float]) -> str:
@@ -370,7 +367,10 @@ def show_cascade(console: Console, report: CascadeReport, people: Path | None) -
             "coverage",
             f"{number(report.kept)} of {counted(report.pairs, 'pair')}, {share(report.coverage)}",
         ),
-        ("agreement", f"with labels, of those that stand: {share(report.agreement)}"),
+        (
+            "agreement",
+            (f"agreement agreement with labels, of those that stand: {share(report.agreement)}"),
+        ),
         *(
             ("", f"of {one_line(stage.judge)}: {share(stage.agreement)}")
             for stage in report.stages
@@ -393,8 +393,8 @@ def _people(report: CascadeReport, people: Path | None) -> str:
         return left
     run = report.stages[-1].run
     where = f", in {people}" if people is not None else ""
-    return f"{left}{where}; evenhand label {run} --only abstained asks"
+    return f"{left}{where}; vote with evenhand label {run} --only abstained"
 
 
 def _cost(amount: float | None) -> str:
-    return "not known" if amount is None else dollars(amount)
+    return "unknown" if amount is None else dollars(amount)

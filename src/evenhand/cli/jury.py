@@ -12,14 +12,14 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,17 +34,17 @@ def jury(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="The run, all of whose judges vote; more runs add their judges on the same pairs.",
+            help="The run whose judges vote; more runs over the same pairs add their judges.",
         ),
     ],
     weights: Annotated[
         Literal["auto", "plurality", "majority", "learned"] | None,
         typer.Option(
             "--weights",
-            help="plurality: each judge has one vote, half for each order where they differ; "
-            "majority: verdicts that stand, with a quorum; learned: votes count by what labels "
-            "have taught. Default: auto, which labels choose from these and the best judge; "
-            "without labels, plurality.",
+            help="plurality: one vote per judge, half for each order if they differ; "
+            "majority: consistent verdicts only, with a quorum; learned: weights "
+            "learned from labels. Default: auto, the best of these and the best single "
+            "judge according to the labels; plurality without labels.",
         ),
     ] = None,
     quorum: Annotated[
@@ -52,23 +52,26 @@ def jury(
         typer.Option(
             "--quorum",
             min=1,
-            help="How many votes a verdict takes; without --weights, of a majority. Default: half "
-            "of the judges for a majority, 1 with learned weights, none for plurality.",
+            help="How many votes a verdict needs; implies --weights majority unless given. "
+            "Default: half the judges for majority, 1 for learned weights, none for "
+            "plurality.",
         ),
     ] = None,
     save: Annotated[
         str | None,
-        typer.Option("--save", metavar="NAME", help="Keep the jury, by a name or in a file.json."),
+        typer.Option(
+            "--save", metavar="NAME", help="Save the jury under a name or to a file.json."
+        ),
     ] = None,
     use: Annotated[
         str | None,
-        typer.Option("--use", metavar="NAME", help="A jury that was kept, by name or file.json."),
+        typer.Option("--use", metavar="NAME", help="A saved jury: a name or a file.json."),
     ] = None,
     recuse_family: Annotated[
         bool,
         typer.Option(
             "--recuse-family",
-            help="No judge votes on a pair of which one of the two models is of its own family.",
+            help="No judge votes on pairs that involve a model of its own family.",
         ),
     ] = False,
     output: Annotated[
@@ -77,14 +80,14 @@ def jury(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write every pair's votes and verdict as JSON lines.",
+            help="Write every pair's votes and verdict as JSON Lines.",
         ),
     ] = None,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Overwrite the files; with --use, let other judges sit than it was made for.",
+            help="Overwrite files; with --use, allow other judges than it was made for.",
         ),
     ] = False,
     side: opt.SideOption = "B",
@@ -93,10 +96,10 @@ def jury(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Let several judges vote: how right they are, who adds what.
+    """Combine several judges' votes and compare their accuracy.
 
-    Exit codes: 0, and 2 for bad input (runs that share no pair, one judge alone, another jury than
-    was kept) or where the store failed.
+    Exit codes: 0 success, 2 bad input (runs without common pairs, a single judge, a jury of
+    other judges) or a store error.
     """
     from evenhand.cli.session import opened_store
     from evenhand.settings import load_settings
@@ -132,7 +135,7 @@ def jury(
 
     show_jury(session.out(), sitting.report)
     if saved_at is not None:
-        session.write_text(f"\njury in {one_line(str(saved_at))}")
+        session.write_text(f"\njury saved to {one_line(str(saved_at))}")
     if rows is not None:
         session.write_text(f"\n{rows:,} pairs in {one_line(str(output))}")
 
@@ -151,7 +154,7 @@ def show_jury(console: Console, report: JuryReport) -> None:
     console.print(Text(one_line(head), "bold"))
     session.print_line(console, Text(one_line(report.rule)))
     if report.chosen_by_labels:
-        line = "chosen by labels from one judge, plurality, majority and learned weights"
+        line = "chosen by the labels from a single judge, plurality, majority and learned weights"
         session.print_line(console, Text(line))
     counts = report.counts
     # Where one judge decides, nobody disagrees with it but itself.
@@ -167,7 +170,7 @@ def show_jury(console: Console, report: JuryReport) -> None:
         ),
     )
     if report.dissent is not None:
-        console.print(Text(f"against the verdict: {100 * report.dissent:.1f} % of the votes"))
+        console.print(Text(f"dissent: {100 * report.dissent:.1f}% of the votes"))
     for each in report.rates:
         _show_rate(console, report, each)
     _show_accuracy(console, report)
@@ -185,9 +188,7 @@ def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
     console.print()
     show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
     if report.member is None and (each.jury.counts.inconsistent or each.jury.counts.invalid):
-        line = (
-            "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
-        )
+        line = "for the jury, split votes count as inconsistent and too few votes as invalid"
         session.print_line(console, Text(line, "dim"))
 
 
@@ -199,11 +200,11 @@ def _show_accuracy(console: Console, report: JuryReport) -> None:
     if not report.accuracy:
         return
     labels = counted(report.labels, "labelled pair")
-    line = f"by {labels}; what is learned or chosen, on prompts that had no part in it"
+    line = f"from {labels}; learned or chosen juries are tested on held-out prompts"
     console.print()
     session.print_line(console, Text(line, "bold"))
     left = ("rule", "right")
-    table = table_of("rule", "decided", "right", "undecided as half", "less best judge", left=left)
+    table = table_of("rule", "decided", "right", "undecided as half", "vs best judge", left=left)
     for rule in report.accuracy:
         decided = _plain_share(rule.decided.part, rule.decided.of)
         gain = "" if rule.gain is None else _points(rule.gain)
@@ -217,7 +218,7 @@ def _show_accuracy(console: Console, report: JuryReport) -> None:
 def _show_gain(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
-    gain, together, free = report.gain, report.effective_votes, report.label_free.jury
+    gain, together = report.gain, report.effective_votes
     shown = _points(gain)
     if _by_construction(gain):
         shown = Message("trust.gain_by_construction")
@@ -232,12 +233,6 @@ def _show_gain(console: Console, report: JuryReport) -> None:
             f"effective votes: {together.value:.1f} ({together.low:.1f} to {together.high:.1f}) "
             f"of {judges}"
         )
-    if gain.value is None:
-        shown = free.reason or ""
-        if free.value is not None:
-            ends = f"{_percent(free.low)} to {_percent(free.high)}"
-            shown = f"{_percent(free.value)} ({ends}); {report.label_free.error}"
-        lines.append(f"right if judges erred independently, undecided as half: {shown}")
     for line in lines:
         session.print_line(console, Text(one_line(line)))
 
@@ -252,7 +247,7 @@ def _named(rule: RuleAccuracy) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f} %"
+    return "" if value is None else f"{100 * value:.1f}%"
 
 
 def _by_construction(gain: EstimatedValue) -> bool:
@@ -293,7 +288,9 @@ def _show_judges(console: Console, report: JuryReport) -> None:
     print_table(console, table)
     if worth:
         level = percent(report.level)
-        line = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
+        line = (
+            f"worth: increase in log loss without the judge, in nats per label ({level} interval)"
+        )
         session.print_line(console, Text(line, "dim"))
     for each in report.judges:
         if each.redundant and each.finding:
@@ -301,7 +298,7 @@ def _show_judges(console: Console, report: JuryReport) -> None:
 
 
 def _plain_share(part: float, of: float) -> str:
-    return f"{100 * part / of:.1f} %" if of else ""
+    return f"{100 * part / of:.1f}%" if of else ""
 
 
 def _show_between(console: Console, report: JuryReport) -> None:

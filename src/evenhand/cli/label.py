@@ -15,9 +15,9 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
-from evenhand.cli.terminal import one_line, plain
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.present.terminal import one_line, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,15 +41,15 @@ _QUIT = frozenset("q\x04")
 def label(
     name: opt.RunArgument,
     who: Annotated[
-        str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
+        str | None, typer.Option("--who", help="Your name. Default: your user name.")
     ] = None,
     only: Annotated[
         Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"] | None,
         typer.Option(
             "--only",
-            help="random: all pairs; unlabelled: those without a label or a vote; inconsistent: "
-            "where a judge changed with the order; disagreements: where judges differ, or differ "
-            "from the label; abstained: where no judge's verdict stands. Default: random.",
+            help="random: all pairs; unlabelled: pairs without a label or vote; "
+            "inconsistent: pairs that flipped; disagreements: judges differ from each "
+            "other or the label; abstained: no judge's verdict stands. Default: random.",
         ),
     ] = None,
     drawn: Annotated[
@@ -57,21 +57,21 @@ def label(
         typer.Option(
             "--drawn",
             metavar="FILE",
-            help="The pairs of a file that evenhand correct --draw wrote, from the top, each vote "
-            "with its chance.",
+            help="The pairs of a file written by evenhand correct --draw, in order, each "
+            "vote with its probability of being drawn.",
         ),
     ] = None,
     number: Annotated[
         int | None,
-        typer.Option("--number", min=1, help="How many pairs in all. Default: all of them."),
+        typer.Option("--number", min=1, help="How many pairs. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the order and the sides.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the order and the sides.")] = 0,
     store: opt.StoreAddress = None,
 ) -> None:
-    """Vote on the pairs of a run in the terminal, blind; resumable.
+    """Vote on a run's pairs in the terminal, blind; resumable.
 
-    Exit codes: 0 all are voted on, or you quit; 2 bad input, no terminal, or the store failed;
-    130 interrupted. Every vote is stored at once, so that the same command goes on.
+    Every vote is saved immediately; run the same command to continue. Exit codes: 0 all voted
+    on, or you quit; 2 bad input, no terminal or a store error; 130 interrupted.
     """
     from evenhand.cli.session import opened_store
     from evenhand.report.lookup import find_run
@@ -163,19 +163,19 @@ def _ask(console: Console, labelling: Labelling, keys: Keys) -> None:
                 show_question(console, labelling, pair, whole=True)
             elif pressed == _UNDO:
                 if labelling.undo():
-                    tell(console, "taken back")
+                    show_message(console, "undone")
                     break
-                tell(console, "there is no vote to take back")
+                show_message(console, "nothing to undo")
             elif pressed in _CHOICES:
                 choice = _CHOICES[pressed]
                 if choice == "tie" and not pair.allow_tie:
-                    tell(console, "a tie is not allowed for this pair")
+                    show_message(console, "ties are not allowed for this pair")
                     continue
                 labelling.vote(asked, choice)
                 show_chosen(console, choice)
                 break
             else:
-                tell(console, "that key does nothing here")
+                show_message(console, "unknown key")
 
 
 # Pairs as a person who votes on them sees them: nothing says whose they are or who judged what.
@@ -188,11 +188,11 @@ _SAID: dict[Choice, str] = {
 }
 _CHOSEN = {
     "random": "all pairs",
-    "unlabelled": "pairs without a label or a vote of others",
-    "inconsistent": "pairs on which a judge was inconsistent",
+    "unlabelled": "pairs without a label or someone else's vote",
+    "inconsistent": "pairs that flipped",
     "disagreements": "pairs on which judges disagree",
     "abstained": "pairs on which no judge's verdict stands",
-    "drawn": "drawn by the file",
+    "drawn": "drawn in the file",
 }
 _LEAST_LINES = 4
 # Lines of a screen that are not the texts of responses.
@@ -213,10 +213,14 @@ def show_beginning(
         )
     )
     if voted == size:
-        console.print("nothing is left to vote on" if size else "there is nothing to vote on")
+        console.print("nothing left to vote on" if size else "nothing to vote on")
         return
-    order = "the order is the draw's, the sides" if only == "drawn" else "the order and the sides"
-    console.print(Text(f"{order} are random; every vote is stored at once", "dim"))
+    order = (
+        "the order follows the draw, and the sides"
+        if only == "drawn"
+        else "the order and the sides"
+    )
+    console.print(Text(f"{order} are random; every vote is saved immediately", "dim"))
 
 
 def show_question(console: Console, labelling: Labelling, pair: Pair, *, whole: bool) -> None:
@@ -260,39 +264,41 @@ def _show_text(console: Console, text: str, *, most: int | None) -> None:
         console.print(Text(line), soft_wrap=True)
     left = len(shown.text) - sum(map(len, lines[:most]))
     if len(lines) > most:
-        console.print(_dim(f"… about {number(left)} characters more; w shows them"))
+        console.print(_dim(f"… about {number(left)} more characters; press w to show them"))
 
 
 def show_keys(console: Console, *, ties: bool) -> None:
-    keys = "1 or 2 is better, " + ("t tie, " if ties else "") + "s skip, u undo, w whole, q quit: "
+    keys = (
+        "1 or 2 is better, " + ("t tie, " if ties else "") + "s skip, u undo, w show all, q quit: "
+    )
     console.print(_dim(keys), end="", soft_wrap=True)
 
 
 def show_chosen(console: Console, choice: Choice) -> None:
-    tell(console, _SAID[choice])
+    show_message(console, _SAID[choice])
 
 
 def show_last(console: Console) -> None:
     console.print()
-    console.print(_dim("that was the last one; u undo, any other key ends: "), end="")
+    console.print(_dim("that was the last one; u undo, any other key to finish: "), end="")
 
 
 def show_end(console: Console, labelling: Labelling) -> None:
     size, voted = len(labelling.queue), labelling.voted
-    left = f"; the same command goes on with the other {number(size - voted)}"
+    left = f"; run the same command to vote on the other {number(size - voted)}"
     console.print(
         f"\n{number(voted)} of {counted(size, 'pair')} voted{left if voted < size else ''}"
     )
 
 
-def tell(console: Console, said: str) -> None:
-    console.print(_dim(said))
+def show_message(console: Console, message: str) -> None:
+    console.print(_dim(message))
 
 
-def _dim(said: str) -> Text:
+def _dim(message: str) -> Text:
     from rich.text import Text
 
-    return Text(said, "dim")
+    return Text(message, "dim")
 
 
 # Single keys from a terminal, without Enter.

@@ -51,11 +51,10 @@ def evenhand(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """An even-handed LLM judge: pairwise comparison in both orders, with honest outcomes.
+    """An even-handed LLM judge: pairwise comparison in both orders.
 
-    Exit codes: 0 a verdict (or whatever else was asked for), 1 a gate failed, 2 bad input,
-    3 the judge failed, 4 no valid verdict, 5 a run's cap was reached, 6 a gate is undecided,
-    130 interrupted.
+    Exit codes: 0 success, 1 a gate failed, 2 bad input, 3 the judge failed, 4 no valid
+    verdict, 5 a run's cap was reached, 6 a gate is undecided, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
@@ -166,8 +165,8 @@ def _in_bytes(value: str) -> str:
 
 
 def _bug(error: Exception) -> EvenhandError:
-    said = " ".join(str(error).split())[:200]
-    return EvenhandError(Message("command.bug", said=said, kind=type(error).__name__))
+    description = " ".join(str(error).split())[:200]
+    return EvenhandError(Message("command.bug", said=description, kind=type(error).__name__))
 
 
 def _flush() -> None:

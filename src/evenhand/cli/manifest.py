@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import one_line, show_facts
+from evenhand.present.terminal import one_line, show_facts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,13 +38,13 @@ def _manifest_facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
         ours = f"evenhand {each.get('evenhand')}, Python {each.get('python')}, "
         yield "versions", one_line(f"{ours}{each.get('platform')}; {', '.join(shown)}")
     for judge in manifest.judges:
-        served = ", ".join(judge.served_models) or "not named"
+        served = ", ".join(judge.served_models) or "unnamed"
         prompt = f"; prompt {judge.prompt}" if judge.prompt else ""
         yield "judge", one_line(f"{judge.judge}; served model {served}{prompt}")
     data = manifest.data
     files = zip(data.sources, data.sha256, strict=False)
     shown = [f"{name} {digest[:_DIGITS]}…" for name, digest in files]
-    yield "data", one_line(", ".join(shown) or "not known")
+    yield "data", one_line(", ".join(shown) or "unknown")
     yield "run", manifest.fingerprint
 
 
@@ -54,4 +54,4 @@ def manifest_line(manifest: Manifest) -> str:
     served = [name for judge in manifest.judges for name in judge.served_models]
     prompts = [f"prompt {judge.prompt}" for judge in manifest.judges if judge.prompt]
     parts = dict.fromkeys([*ours, *served, *prompts, f"run {manifest.fingerprint[:_DIGITS]}"])
-    return one_line(f"{', '.join(parts)} (whole: evenhand runs show {manifest.run})")
+    return one_line(f"{', '.join(parts)} (in full: evenhand runs show {manifest.run})")

@@ -4,28 +4,84 @@ takes them.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 import typer
+from typer.models import OptionInfo
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.options import JudgingOptions, Kind, Options, Row, RunningOptions
 
 if TYPE_CHECKING:
-    from evenhand.contract import Locale
     from evenhand.data import OrderDraw
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.report.conclusions import ConclusionLimits
     from evenhand.runs import RunOptions
-    from evenhand.runs.options import Again
 
 T = TypeVar("T")
+
+# Options of the table as flags.
+
+_TYPES: dict[Kind, Any] = {
+    "text": str,
+    "texts": list[str],
+    "path": Path,
+    "place": str,  # a file, or an address that no path should touch
+    "whole": int,
+    "number": float,
+    "duration": str,
+    "choices": list[str],
+}
+
+
+def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def as_typer(row: Row, side: str | None = None) -> Any:
+    option = row.option
+    names = [row.flag_of(side), *([option.short] if option.short else [])]
+    limits: dict[str, Any] = {}
+    if row.kind in ("whole", "number"):
+        limits = {"min": option.least, "max": option.most}
+    return typer.Option(
+        *names, help=row.help, metavar=option.metavar, hidden=not option.common, **limits
+    )
+
+
+def flags_of(rows: Iterable[Row], *, side: str | None = None) -> tuple[inspect.Parameter, ...]:
+    return tuple(_flag_of(row, side) for row in rows)
+
+
+def _flag_of(row: Row, side: str | None) -> inspect.Parameter:
+    name = f"{side}_{row.name}" if side else row.name
+    declared = as_typer(row, side)
+    if row.kind == "flag":
+        return parameter(name, Annotated[bool, declared], False)
+    taken = Literal[row.choices] if row.kind == "choice" else _TYPES[row.kind]
+    return parameter(name, Annotated[taken | None, declared], None)
+
+
+# Options that the table does not hold, because they are of one pair, one report or one command.
 
 Document = Annotated[
     str | None,
@@ -39,26 +95,26 @@ Document = Annotated[
 Prompt = Annotated[
     str | None,
     typer.Option(
-        "--prompt", "-p", help="What both responses answer: a text, or @FILE (@- for stdin)."
+        "--prompt", "-p", help="What both responses answer: text, or @FILE (@- for stdin)."
     ),
 ]
 ResponseA = Annotated[
     str | None,
     typer.Option(
-        "--a", help="The first response: a text, or @FILE (@@ for a text that begins with @)."
+        "--a", help="The first response: text, or @FILE (@@ for text that starts with @)."
     ),
 ]
 ResponseB = Annotated[
     str | None,
-    typer.Option("--b", help="The second response: a text, or @FILE."),
+    typer.Option("--b", help="The second response: text, or @FILE."),
 ]
 Context = Annotated[
     str | None,
-    typer.Option("--context", help="Extra material for the judge: a text, or @FILE."),
+    typer.Option("--context", help="Extra material for the judge: text, or @FILE."),
 ]
 Reference = Annotated[
     str | None,
-    typer.Option("--reference", help="A known good answer, as a yardstick: a text, or @FILE."),
+    typer.Option("--reference", help="A known good answer to compare with: text, or @FILE."),
 ]
 Criteria = Annotated[
     list[str] | None,
@@ -71,19 +127,19 @@ Criteria = Annotated[
 ]
 Identifier = Annotated[
     str | None,
-    typer.Option("--id", help="A name for the pair; it comes back in the metadata."),
+    typer.Option("--id", help="The pair's id, returned in the metadata."),
 ]
-NoTie = Annotated[bool, typer.Option("--no-tie", help="A tie is not allowed.")]
+NoTie = Annotated[bool, typer.Option("--no-tie", help="Do not allow ties.")]
 NoSwap = Annotated[
-    bool, typer.Option("--no-swap", help="Judge in one order only (the position may then decide).")
+    bool, typer.Option("--no-swap", help="Judge in one order only (position may then decide).")
 ]
 Orders = Annotated[
     Literal["both", "random"],
     typer.Option(
         "--orders",
-        help="both: ask each pair in both orders; random: in one, drawn at random from --seed and "
-        "the pair, at about half the calls. Claims at 0.5 and above hold as ever; those below need "
-        "--both-orders.",
+        help="both: judge each pair in both orders; random: in one random order (from --seed "
+        "and the pair), at about half the calls. Claims at 0.5 and above stay valid; "
+        "those below need --both-orders.",
     ),
 ]
 BothOrders = Annotated[
@@ -93,173 +149,28 @@ BothOrders = Annotated[
         min=0,
         max=1,
         metavar="SHARE",
-        help="With --orders random: the share of pairs asked in both orders, which tells how much "
-        "the position decides. Default: 0.1.",
+        help="With --orders random: the share of pairs judged in both orders, to measure "
+        "position bias. Default: 0.1.",
     ),
 ]
-JudgeName = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        help="Who judges: openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, "
-        "replay:FILE, baseline:longer, baseline:random. Default: EVENHAND_JUDGE.",
-    ),
-]
-BaseUrl = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--base-url",
-        help="The address of the judge's server, e.g. http://localhost:8000/v1. Repeatable: "
-        "several servers of one model share the calls. Default: OPENAI_BASE_URL, for openai: "
-        "judges.",
-    ),
-]
-LocaleName = Annotated[
-    Literal["en", "zh"] | None,
-    typer.Option("--locale", help="The language of the prompt. Default: en, or EVENHAND_LOCALE."),
-]
-ModeName = Annotated[
-    Literal["reasoned", "letter"] | None,
-    typer.Option(
-        "--mode",
-        help="reasoned: a full answer with reasons; letter: single tokens, decided on their "
-        "probabilities, cheap and without prose. Default: what the judge does best.",
-    ),
-]
-Samples = Annotated[
-    int | None,
-    typer.Option(
-        "--samples",
-        min=1,
-        max=100,
-        help="How often each order is judged; above 1 the temperature is 1 unless given. "
-        "Default: 1.",
-    ),
-]
-ReconcileBy = Annotated[
-    Literal["agreement", "average"] | None,
-    typer.Option(
-        "--reconcile",
-        help="agreement: both orders must name the winner; average: their mean probability "
-        "decides. Default: agreement (letter mode: average).",
-    ),
-]
-ConfidenceFrom = Annotated[
-    Literal["stated", "logprobs"] | None,
-    typer.Option(
-        "--confidence",
-        help="stated: what the judge says; logprobs: the probability of its verdict token. "
-        "Default: stated.",
-    ),
-]
-TemplateFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--template",
-        help="A prompt template of your own: plain {slots}, or sandboxed Jinja (*.j2).",
-    ),
-]
-AnswerProtocol = Annotated[
-    Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"] | None,
-    typer.Option(
-        "--protocol",
-        help="The answer format of recorded completions. Default: recognised from the text.",
-    ),
-]
-TimeoutS = Annotated[
-    float | None,
-    typer.Option("--timeout", min=0.1, help="Seconds that one request may take. Default: 120."),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option("--max-tokens", min=1, help="The most tokens of one answer. Default: 4096."),
-]
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        "--temperature",
-        min=0,
-        max=2,
-        help="The judge's temperature. Default: 0, or 1 with --samples above 1 (samples taken at 0 "
-        "are one sample over again).",
-    ),
-]
-Retries = Annotated[
-    int | None,
-    typer.Option(
-        "--retries", min=0, max=20, help="Further tries after 429, 5xx or a reset. Default: 3."
-    ),
-]
-Repairs = Annotated[
-    int | None,
-    typer.Option(
-        "--repairs",
-        min=0,
-        max=5,
-        help="How often an answer that cannot be read is shown to the judge again. Default: 1.",
-    ),
-]
-AskIdentical = Annotated[
-    bool,
-    typer.Option(
-        "--ask-identical",
-        help="Ask the judge about identical responses too; else they are a tie by rule.",
-    ),
-]
-Prepare = Annotated[
-    str | None,
-    typer.Option(
-        "--prepare",
-        metavar="KINDS",
-        help="What is written before the judging, with commas between: metrics and reference for "
-        "the prompt alone, analysis of each response alone; none for nothing. Each is written once "
-        "and shared. See whether it helps: evenhand audit --try-prepare. Default: none.",
-    ),
-]
-PrepareWith = Annotated[
-    str | None,
-    typer.Option(
-        "--prepare-with",
-        metavar="JUDGE",
-        help="Another model that writes it, and the ratings. Default: the judge.",
-    ),
-]
-OnInconsistent = Annotated[
-    Literal["keep", "rate"] | None,
-    typer.Option(
-        "--on-inconsistent",
-        help="rate: where the orders choose differently, score each response alone too (byRating); "
-        "the pair stays inconsistent. Default: keep.",
-    ),
-]
-RatingSamples = Annotated[
-    int | None,
-    typer.Option(
-        "--rating-samples",
-        min=1,
-        max=100,
-        help="How often each response is scored then; above 1 with a --temperature above 0. "
-        "Default: 1.",
-    ),
-]
+JudgeName = Annotated[str | None, as_typer(JudgingOptions.row("judge"))]
 Calibrations = Annotated[
     list[str] | None,
     typer.Option(
         "--calibration",
         metavar="NAME",
-        help="Make the confidence the probability that the verdict is right, as evenhand "
-        "calibrate learned it on this judge: a name, or a file.json. Repeatable, one for a judge.",
+        help="Report confidence as the probability that the verdict is right, as learned by "
+        "evenhand calibrate: a name, or a file.json. Repeatable, one per judge.",
     ),
 ]
 ForceCalibration = Annotated[
     bool,
     typer.Option(
         "--force-calibration",
-        help="Use the calibration on a judge, prompt, language or mode that it was not learned on.",
+        help="Use the calibration with a judge, prompt, language or mode it was not learned on.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 
 
 # The options of commands about runs.
@@ -269,7 +180,7 @@ ColumnMap = Annotated[
     typer.Option(
         "--map",
         metavar="FIELD=COLUMN",
-        help="Which column is which field, e.g. prompt=question. Repeatable.",
+        help="Map a field to a column, e.g. prompt=question. Repeatable.",
     ),
 ]
 Values = Annotated[
@@ -277,105 +188,47 @@ Values = Annotated[
     typer.Option(
         "--value",
         metavar="SPELLING=VERDICT",
-        help="What a spelling means, e.g. 0=TIE; A, B, TIE or skipped. Repeatable.",
+        help="Map a spelling to A, B, TIE or skipped, e.g. 0=TIE. Repeatable.",
     ),
 ]
 OnBadRows = Annotated[
     Literal["stop", "skip"],
     typer.Option(
-        "--bad-rows", help="stop: a row that is no pair is an error; skip: it is counted."
+        "--bad-rows", help="stop: an invalid row is an error; skip: it is skipped and counted."
     ),
 ]
 RunName = Annotated[
     str | None,
-    typer.Option("--name", help="The run's name. Default: by the files and what was asked for."),
+    typer.Option("--name", help="The run's name. Default: made from the files and options."),
 ]
-StoreAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="FILE_OR_URL",
-        help="Where runs are kept: a file, or postgresql://…. Default: EVENHAND_STORE, or a file "
-        "in your data folder.",
-    ),
-]
+StoreAddress = Annotated[str | None, as_typer(RunningOptions.row("store"))]
 JudgeNames = Annotated[
     list[str] | None,
     typer.Option(
         "--judge",
         "-j",
-        help="Who judges, as in compare; repeatable, then each judges every pair. Default: "
+        help="The judge, as in compare. Repeatable: each judges every pair. Default: "
         "EVENHAND_JUDGE.",
     ),
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        "--concurrency",
-        min=1,
-        max=4096,
-        help="The most calls in flight. Default: found by itself, up to 512.",
-    ),
-]
-Rpm = Annotated[
-    float | None, typer.Option("--rpm", min=0.01, help="The most requests a minute, for a judge.")
-]
-Tpm = Annotated[
-    float | None, typer.Option("--tpm", min=1, help="The most tokens a minute, for a judge.")
-]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option("--max-calls", min=1, help="The most calls that this command may make."),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0.000001, help="The most dollars that this command may spend."),
 ]
 PriceOption = Annotated[
     str | None,
     typer.Option(
         "--price",
         metavar="INPUT/OUTPUT",
-        help="What the judge costs, in dollars for a million tokens, where no list has it: "
-        "e.g. 0.15/0.60; --batch takes half of it.",
+        help="The judge's price in dollars per million tokens in/out, if it is not on a "
+        "price list: e.g. 0.15/0.60; --batch halves it.",
     ),
 ]
 ConfirmAbove = Annotated[
     float,
     typer.Option(
-        "--confirm-above", min=0, help="Ask before a run that may cost more dollars than this."
+        "--confirm-above",
+        min=0,
+        help=("Ask before a run that may cost more than this, in dollars."),
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Fresh = Annotated[
-    bool,
-    typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
-]
-AskAgain = Annotated[
-    list[str] | None,  # typer takes no list of choices; RunOptions checks them
-    typer.Option(
-        "--retry",
-        metavar="failed|unread",
-        help="Ask again what failed, or what could not be read, and only that. Repeatable.",
-    ),
-]
-KeepGoingUnread = Annotated[
-    bool,
-    typer.Option(
-        "--keep-going-unread",
-        help="Go on with a judge whose answers cannot be read: without it, 20 of them in a row, or "
-        "more than half of the first 40, stop the run.",
-    ),
-]
-GiveUpAfter = Annotated[
-    str | None,
-    typer.Option(
-        "--give-up-after",
-        metavar="TIME",
-        help="Stop after so long without any answer (429, 5xx, no connection): 90s, 10m, 2h, or "
-        "seconds. The same command goes on. Not for --batch. Default: 10m.",
-    ),
-]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip confirmation.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
 LatestOrNamed = Annotated[
     str | None,
@@ -385,7 +238,7 @@ MaxInvalid = Annotated[
     float | None,
     typer.Option(
         "--max-invalid",
-        help="Conclude nothing where a larger share of pairs has no valid verdict. Up to there "
+        help="Conclude nothing if a larger share of pairs has no valid verdict. Below that "
         "they count against the claim.",
     ),
 ]
@@ -393,52 +246,52 @@ MaxSkipped = Annotated[
     float | None,
     typer.Option(
         "--max-skipped",
-        help="The same for rows that were skipped or have no partner.",
+        help="The same for rows that were skipped or have no counterpart.",
     ),
 ]
 MissingOption = Annotated[
     Literal["against", "half"] | None,
     typer.Option(
         "--missing",
-        help="What pairs without a verdict count as: against the claim (default), or half, which "
-        "is your word that they are like the others.",
+        help="How to count pairs without a verdict: against the claim (default), or half if "
+        "you vouch that they are like the others.",
     ),
 ]
 AllowOneOrder = Annotated[
     bool,
     typer.Option(
         "--allow-one-order",
-        help="Conclude from pairs judged in one fixed order too, though position may decide them.",
+        help="Also use pairs judged in one fixed order, although position may decide them.",
     ),
 ]
 LabelsAre = Annotated[
     Literal["random"] | None,
     typer.Option(
         "--labels-are",
-        help="random: your word that the data's labels, and votes that do not say, are of pairs "
-        "drawn at random.",
+        help="random: you vouch that the data's labels, and votes without a recorded draw, "
+        "are on randomly drawn pairs.",
     ),
 ]
 AllowLength = Annotated[
     bool,
     typer.Option(
         "--allow-length",
-        help="Conclude though longer answers win and at equal length nothing is shown.",
+        help="Conclude even if longer responses win and no difference shows at equal length.",
     ),
 ]
 SmallestEffect = Annotated[
     float | None,
     typer.Option(
         "--smallest-effect",
-        help="The difference from 0.5 that matters, e.g. 0.02: says whether it is shown, ruled "
-        "out or open.",
+        help="The smallest difference from 0.5 that matters, e.g. 0.02; reports whether it "
+        "is shown, ruled out or open.",
     ),
 ]
 Growing = Annotated[
     bool,
     typer.Option(
         "--growing",
-        help="More rows will follow: intervals that hold however often you look.",
+        help="More rows will follow: use intervals that are valid however often you look.",
     ),
 ]
 Topic = Annotated[
@@ -446,46 +299,46 @@ Topic = Annotated[
     typer.Option(
         "--topic",
         metavar="COLUMN",
-        help="The tag column that holds a pair's topic: claims must hold beyond these topics. "
-        "Default: the only one, where its topics differ.",
+        help="The tag column with each pair's topic: claims must generalise beyond these "
+        "topics. Default: the only tag column, if its topics differ.",
     ),
 ]
 TheseTopics = Annotated[
     bool,
-    typer.Option("--these-topics", help="Claim for these topics alone, though topics differ."),
+    typer.Option(
+        "--these-topics", help=("Limit the claim to these topics, even if topics differ.")
+    ),
 ]
 SideOption = Annotated[
     Literal["A", "B"],
-    typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
+    typer.Option("--side", help="Whose win rate to report. Default: B, the new one."),
 ]
 TiesOption = Annotated[
     Literal["half", "excluded", "wins"],
     typer.Option(
         "--ties",
-        help="Ties count as half, are excluded, or only outright wins count.",
+        help="Count ties as half, exclude them, or count outright wins only.",
     ),
 ]
 
 Level = Annotated[
-    float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
+    float, typer.Option("--level", help=("The confidence level of the intervals, between 0 and 1."))
 ]
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
+        "--plot", metavar="FILE", help="Draw it to FILE.svg, or write its figures to FILE.csv."
     ),
 ]
 DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Show what is found, the first prompt as it is sent, calls, tokens, cost and time; "
-        "ask nothing.",
+        help="Show the data, the first prompt as sent, calls, tokens, cost and time, without "
+        "asking the judge.",
     ),
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--force", help="Write over a file that is there already.")
-]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 # Options that belong together, each group one value: a command takes it whole and passes it on.
@@ -497,13 +350,27 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     Its parameters are keywords, so that a group may stand after an option with a default. Groups
     hold options and further groups; an option that two of them hold is declared by the first.
     """
+    return _spread(command, None)
+
+
+def grouped_showing(*common: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same for a command of many options: --help shows these, --help-all all of them."""
+    return lambda command: _spread(command, frozenset(common))
+
+
+def _spread(command: Callable[..., None], common: frozenset[str] | None) -> Callable[..., None]:
     taken = inspect.signature(command, eval_str=True)
     groups = {each.name: each.annotation for each in taken.parameters.values() if _is_group(each)}
     spread: dict[str, inspect.Parameter] = {}
-    for parameter in taken.parameters.values():
-        group = groups.get(parameter.name)
-        for each in [parameter] if group is None else _options_of(group):
+    for own in taken.parameters.values():
+        group = groups.get(own.name)
+        for each in [own] if group is None else _options_of(group):
             spread.setdefault(each.name, each)
+    if common is not None:
+        spread = {name: _hidden(each, name not in common) for name, each in spread.items()}
+    rare = sum(bool(_declared(each, "hidden")) for each in spread.values())
+    if rare:
+        spread["help_all"] = parameter("help_all", _help_all(rare), False)
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -516,21 +383,50 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _is_group(parameter: inspect.Parameter) -> bool:
-    return isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation)
+def _hidden(own: inspect.Parameter, hidden: bool) -> inspect.Parameter:
+    for note in getattr(own.annotation, "__metadata__", ()):
+        if isinstance(note, OptionInfo):
+            option = copy.copy(note)
+            option.hidden = hidden
+            return own.replace(annotation=Annotated[get_args(own.annotation)[0], option])
+    return own
 
 
-def _fields_of(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=hints[each.name],
-        )
-        for each in fields(group)
+def _declared(parameter: inspect.Parameter, what: str) -> Any:
+    """What the option's declaration says; None where it is no option."""
+    notes = getattr(parameter.annotation, "__metadata__", ())
+    return next((getattr(each, what, None) for each in notes), None)
+
+
+def _help_all(more: int) -> Any:
+    def show(context: typer.Context, wanted: bool) -> None:
+        if wanted:
+            for each in context.command.params:
+                vars(each)["hidden"] = False
+            sys.stdout.write(context.get_help() + "\n")
+            raise typer.Exit
+
+    return Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            callback=show,
+            help=f"Show this message with {more} more options and exit.",
+        ),
     ]
+
+
+def _is_group(parameter: inspect.Parameter) -> bool:
+    group = parameter.annotation
+    return isinstance(group, type) and (is_dataclass(group) or issubclass(group, Given))
+
+
+def _fields_of(group: type[Any]) -> Sequence[inspect.Parameter]:
+    if issubclass(group, Given):
+        return group.flags
+    hints = get_type_hints(group, include_extras=True)
+    return [parameter(each.name, hints[each.name], each.default) for each in fields(group)]
 
 
 def _options_of(group: type[Any]) -> Iterator[inspect.Parameter]:
@@ -610,73 +506,92 @@ class OrderChoices:
         return OrderDraw(seed or 0, share)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeChoices:
-    """How a judge is asked and its answers are read."""
+def flags_given(context: typer.Context, names: Iterable[str]) -> list[str]:
+    """The flags of these options that the command line has, whatever it says of them."""
+    flags = {each.name: each.opts[0] for each in context.command.params}
+    return [
+        flags[name]
+        for name in names
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
 
-    mode: ModeName = None
-    samples: Samples = None
-    reconcile: ReconcileBy = None
-    confidence: ConfidenceFrom = None
-    template: TemplateFile = None
-    protocol: AnswerProtocol = None
-    timeout: TimeoutS = None
-    max_tokens: MaxTokens = None
-    temperature: Temperature = None
-    retries: Retries = None
-    repairs: Repairs = None
-    prepare: Prepare = None
-    prepare_with: PrepareWith = None
-    on_inconsistent: OnInconsistent = None
-    rating_samples: RatingSamples = None
-    ask_identical: AskIdentical = False
 
-    def config(
-        self,
-        judge: str | None = None,
-        *,
-        base_url: list[str] | None = None,
-        locale: Locale | None = None,
-    ) -> JudgeConfig:
+class Given:
+    """Options of the table as a command line gave them, by their names in it."""
+
+    flags: ClassVar[tuple[inspect.Parameter, ...]] = ()
+
+    def __init__(self, **values: Any) -> None:
+        self.values = {name: value for name, value in values.items() if _is_given(value)}
+
+    def checked(
+        self, options: type[Options], *, side: str | None = None, **chosen: Any
+    ) -> dict[str, Any]:
+        """As the table takes them; what the command chose itself wins."""
+        before = f"{side}_" if side else ""
+        values = {**self.values, **chosen}
+        return {
+            row.name: row.check(row.flag_of(side), values[before + row.name])
+            for row in options.rows()
+            if values.get(before + row.name) is not None
+        }
+
+
+def _is_given(value: Any) -> bool:
+    """A flag that stands nowhere is False, and an option that may be repeated is empty."""
+    return value is not None and value is not False and value != [] and value != ()
+
+
+class JudgeChoices(Given):
+    """How a judge is asked and its answers are read; who it is, each command asks by itself."""
+
+    flags = flags_of(row for row in JudgingOptions.rows() if row.name != "judge")
+
+    def config(self, judge: str | None = None, **chosen: Any) -> JudgeConfig:
         """As the command says it, and else as the settings do."""
-        from evenhand.judges import RetryPolicy
-        from evenhand.judging.config import JudgeConfig, read_addresses, read_kinds
+        from evenhand.judging.config import JudgeConfig, read_addresses
         from evenhand.settings import load_settings
 
-        chosen = JudgeConfig(
-            judge=judge,
-            base_url=read_addresses(base_url),
-            locale=locale,
-            mode=self.mode,
-            samples=self.samples,
-            reconcile=self.reconcile,
-            confidence=self.confidence,
-            template=self.template,
-            protocol=self.protocol,
-            timeout_s=self.timeout,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            retry=None if self.retries is None else RetryPolicy(attempts=self.retries + 1),
-            repairs=self.repairs,
-            ask_identical=self.ask_identical,
-            prepare=read_kinds(self.prepare),
-            prepare_with=self.prepare_with,
-            on_inconsistent=self.on_inconsistent,
-            rating_samples=self.rating_samples,
-        )
-        resolved = JudgeConfig.resolve(load_settings(), chosen)
-        rates = resolved.on_inconsistent == "rate"
-        if self.rating_samples is not None and not rates:
-            raise InputError(
-                Message(
-                    "command.belongs_to", option="--rating-samples", other="--on-inconsistent rate"
-                )
-            )
-        if self.prepare_with is not None and not (resolved.prepare or rates):
+        values = self.checked(JudgingOptions, **chosen)
+        if "base_url" in values:
+            values["base_url"] = read_addresses(values["base_url"])
+        resolved = JudgeConfig.resolve(load_settings(), JudgeConfig(judge=judge, **values))
+        if "prepare_with" in values and not resolved.prepare:
             raise InputError(
                 Message("command.belongs_to", option="--prepare-with", other="--prepare")
             )
         return resolved
+
+
+class PromptChoices(JudgeChoices):
+    """What a prompt depends on."""
+
+    flags = flags_of(map(JudgingOptions.row, ("locale", "mode", "template", "prepare")))
+
+
+_OF_THE_COST = ("base_url", "locale", "mode", "samples", "prepare", "prepare_with")
+
+
+class EstimateChoices(JudgeChoices):
+    """What a judge's cost depends on."""
+
+    flags = flags_of(map(JudgingOptions.row, _OF_THE_COST))
+
+
+class ServerChoices(JudgeChoices):
+    """Where a judge's server is."""
+
+    flags = flags_of([JudgingOptions.row("base_url")])
+
+    @property
+    def base_url(self) -> list[str] | None:
+        return self.values.get("base_url")
+
+
+class CheckedChoices(ServerChoices):
+    """Where it is, and how long it may take."""
+
+    flags = flags_of(map(JudgingOptions.row, ("base_url", "timeout_s")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -724,9 +639,11 @@ class Claiming:
         )
 
 
-def first_given(given: float | None, set_up: float | None, default: float) -> float:
+def first_given(given: T | None, set_up: T | None, default: T) -> T:
     """What the command says, else the config file, else the default."""
-    return next(each for each in (given, set_up, default) if each is not None)
+    if given is not None:
+        return given
+    return default if set_up is None else set_up
 
 
 def open_judge(config: JudgeConfig) -> Judge:
@@ -736,52 +653,37 @@ def open_judge(config: JudgeConfig) -> Judge:
     return config.open_judge()
 
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
+class RunLimits(Given):
     """Where a run is kept, how fast it goes, what it may cost and what it asks again."""
 
-    store: StoreAddress = None
-    concurrency: Concurrency = None
-    rpm: Rpm = None
-    tpm: Tpm = None
-    max_calls: MaxCalls = None
-    max_cost: MaxCost = None
-    price: PriceOption = None
-    confirm_above: ConfirmAbove = 5.0
-    yes: Yes = False
-    fresh: Fresh = False
-    retry: AskAgain = None
-    keep_going_unread: KeepGoingUnread = False
-    give_up_after: GiveUpAfter = None
+    flags = (
+        *flags_of(RunningOptions.rows()),
+        parameter("price", PriceOption, None),
+        parameter("confirm_above", ConfirmAbove, 5.0),
+        parameter("yes", Yes, False),
+    )
+
+    @property
+    def store(self) -> str | None:
+        store = self.values.get("store")
+        return None if store is None else str(store)
 
     @property
     def asks_above(self) -> float | None:
         """From how many dollars on the user is asked; None: never."""
-        return None if self.yes else self.confirm_above
+        return None if "yes" in self.values else self.values.get("confirm_above", 0.0)
 
     def options(self, name: str | None, **more: Any) -> RunOptions:
         """`more` is of the one command."""
-        from evenhand.cli.inputs import read_price, read_time_s
-        from evenhand.cli.session import named_store
+        from evenhand.cli.inputs import read_price
         from evenhand.runs import RunOptions
         from evenhand.settings import load_settings
 
-        set_up = load_settings()
-        return RunOptions(
+        given = RunOptions(
             name=name,
-            store=named_store(self.store),
-            concurrency=self.concurrency,
-            rpm=self.rpm,
-            tpm=self.tpm,
-            max_calls=set_up.max_calls if self.max_calls is None else self.max_calls,
-            max_cost=set_up.max_cost if self.max_cost is None else self.max_cost,
-            price=read_price(self.price),
+            price=read_price(self.values.get("price")),
             caps_unpriced=True,
-            fresh=self.fresh,
-            retry=tuple(cast("list[Again]", self.retry or [])),
-            keep_going_unread=self.keep_going_unread,
-            give_up_after_s=set_up.give_up_after_s
-            if self.give_up_after is None
-            else read_time_s("--give-up-after", self.give_up_after),
+            **self.checked(RunningOptions),
             **more,
         )
+        return given.over(load_settings())

@@ -10,15 +10,22 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
-from evenhand.cli.options import JudgeChoices, OrderChoices, PairRules, open_judge
+from evenhand.cli.options import (
+    EstimateChoices,
+    OrderChoices,
+    PairRules,
+    first_given,
+    grouped,
+    open_judge,
+)
 from evenhand.cli.run import DataFiles, FileA, FileB
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     show_facts,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +50,7 @@ WinRates = Annotated[
     list[float] | None,
     typer.Option(
         "--win-rate",
-        help="The true win rate to be found, where the judge's two orders agree, e.g. 0.55. "
+        help="The true win rate to detect, where the judge's two orders agree, e.g. 0.55. "
         "Repeatable. Default: a table of several.",
     ),
 ]
@@ -51,55 +58,52 @@ MinWinRate = Annotated[
     float,
     typer.Option(
         "--min-win-rate",
-        help="For a gate at this win rate, e.g. 0.45 to show that a side is not much worse.",
+        help=("Plan for a gate at this win rate, e.g. 0.45 to show that a side is not much worse."),
     ),
 ]
 PairCount = Annotated[
     int | None,
-    typer.Option(
-        "--pairs", min=1, help="The other way round: what difference so many pairs can show."
-    ),
+    typer.Option("--pairs", min=1, help="The reverse: what difference this many pairs can show."),
 ]
 Power = Annotated[
     float,
-    typer.Option("--power", help="How sure it is to find the difference, where there is one."),
+    typer.Option("--power", help="The chance of detecting a real difference."),
 ]
 Alpha = Annotated[
-    float, typer.Option("--alpha", help="The chance of naming a winner where there is none.")
+    float, typer.Option("--alpha", help="The chance of naming a winner when there is none.")
 ]
 TieShare = Annotated[
     float | None,
     typer.Option(
         "--tie-share",
-        help="The share of all pairs that are ties. Default: 0, or as in --like.",
+        help="The share of pairs that are ties. Default: 0, or as in --like.",
     ),
 ]
 InconsistentShare = Annotated[
     float | None,
     typer.Option(
         "--inconsistent-share",
-        help="The share of all pairs whose two orders differ. Default: 0, or as in --like.",
+        help="The share of pairs that flip. Default: 0, or as in --like.",
     ),
 ]
-RowsPerPrompt = Annotated[
-    int, typer.Option("--rows-per-prompt", min=1, help="How many pairs each prompt has.")
-]
+RowsPerPrompt = Annotated[int, typer.Option("--rows-per-prompt", min=1, help="Pairs per prompt.")]
 Correlation = Annotated[
     float,
-    typer.Option("--correlation", help="Of two pairs of one prompt: 0 none, 1 the same again."),
+    typer.Option(
+        "--correlation",
+        help=("The correlation between two pairs of a prompt: 0 for none, 1 for identical."),
+    ),
 ]
 Judges = Annotated[
     int | None,
-    typer.Option(
-        "--judges", min=1, help="How many judges each pair has. Default: those named, or 1."
-    ),
+    typer.Option("--judges", min=1, help="Judges per pair. Default: those named, or 1."),
 ]
 Orders = Annotated[
     Literal["both", "random"] | None,
     typer.Option(
         "--orders",
-        help="random: for pairs in one order, drawn at random, as in evenhand run. Default: both, "
-        "or as in --like.",
+        help="random: pairs in one random order, as in evenhand run. Default: both, or as in "
+        "--like.",
     ),
 ]
 BothOrders = Annotated[
@@ -109,31 +113,34 @@ BothOrders = Annotated[
         min=0,
         max=1,
         metavar="SHARE",
-        help="With --orders random: the share of pairs asked in both orders. Default: 0.1, or for "
-        "a gate below 0.5 the share that takes the fewest calls.",
+        help="With --orders random: the share of pairs judged in both orders. Default: 0.1, "
+        "or for a gate below 0.5 the share that needs the fewest calls.",
     ),
 ]
 UntilDecided = Annotated[
-    bool, typer.Option("--until-decided", help="For a run that ends once it is decided.")
+    bool, typer.Option("--until-decided", help="Plan for a run that stops once it is decided.")
 ]
 Like = Annotated[
     str | None,
     typer.Option(
         "--like",
         metavar="RUN",
-        help="Take cost, tokens, the shares of ties and of inconsistent pairs, orders, samples "
-        "and judges from a stored run.",
+        help="Take cost, tokens, tie and flip rates, orders, samples and judges from a stored run.",
     ),
 ]
 Tokens = Annotated[
     str | None,
     typer.Option(
-        "--tokens", metavar="INPUT/OUTPUT", help="The tokens of a call, for --price: e.g. 900/400."
+        "--tokens",
+        metavar="INPUT/OUTPUT",
+        help="Tokens per call in/out, for --price: e.g. 900/400.",
     ),
 ]
 
 
+@grouped
 def plan(
+    *,
     data: PlannedFiles = None,
     a: FileA = None,
     b: FileB = None,
@@ -146,7 +153,6 @@ def plan(
     inconsistent_share: InconsistentShare = None,
     rows_per_prompt: RowsPerPrompt = 1,
     correlation: Correlation = 0.0,
-    samples: opt.Samples = None,
     judges: Judges = None,
     no_swap: opt.NoSwap = False,
     orders: Orders = None,
@@ -159,23 +165,16 @@ def plan(
     judge: opt.JudgeNames = None,
     criteria: opt.Criteria = None,
     columns: opt.ColumnMap = None,
-    base_url: opt.BaseUrl = None,
-    locale: opt.LocaleName = None,
-    mode: opt.ModeName = None,
-    prepare: opt.Prepare = None,
-    prepare_with: opt.PrepareWith = None,
-    on_inconsistent: opt.OnInconsistent = None,
-    rating_samples: opt.RatingSamples = None,
+    judging: EstimateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Tell how many pairs a difference needs, and what they cost.
+    """Work out how many pairs you need and what they cost.
 
-    The cost is known from a run like it (--like), from --price with --tokens, or from the data
-    itself (PAIRS with --judge and -c). Nothing is asked of a judge.
+    The cost comes from a similar run (--like), from --price with --tokens, or from the data
+    itself (PAIRS with --judge and -c). No judge is asked.
     """
     from evenhand.cli.inputs import read_options, read_price
     from evenhand.cli.session import named_store
-    from evenhand.judging.config import first_given
     from evenhand.settings import load_settings
     from evenhand.stats.stopping.planning import Certainty, StudyDesign
 
@@ -187,19 +186,9 @@ def plan(
         judge=judge,
         criteria=criteria,
         columns=columns,
-        base_url=base_url,
-        prepare=prepare,
-        prepare_with=prepare_with,
-        on_inconsistent=on_inconsistent,
+        **{name: value for name, value in judging.values.items() if name != "samples"},
     )
-    judging = JudgeChoices(
-        mode=mode,
-        samples=samples,
-        prepare=prepare,
-        prepare_with=prepare_with,
-        on_inconsistent=on_inconsistent,
-        rating_samples=rating_samples,
-    )
+    samples = judging.values.get("samples") or load_settings().samples
     priced = read_price(price)
     known = _like(like, named_store(store), priced) if like else None
     cost = known.call_cost if known else None
@@ -211,7 +200,7 @@ def plan(
     if named_data:
         rules = PairRules(criteria=criteria, no_swap=no_swap)
         reading = read_options(columns, rules, criteria_needed=True)
-        plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
+        plans = _judge_plans(judging, judge)
         cost = _by_data(files, reading, plans, priced)
     if known is not None and known.inconsistent_share is None and inconsistent_share is None:
         raise InputError(Message("plan.like_without_both_orders", run=known.run))
@@ -228,7 +217,7 @@ def plan(
         correlation=correlation,
         orders=_orders(known, drawn, no_swap=no_swap, chosen=orders),
         both_orders=None if drawn is None else drawn.both_orders,
-        samples=first_given(samples or load_settings().samples, known and known.samples, 1),
+        samples=first_given(samples, known and known.samples, 1),
         judges=first_given(judges or named, known and known.judges, 1),
     )
     if known is not None and None in (tie_share, inconsistent_share):
@@ -327,17 +316,11 @@ def _by_price(tokens: str, price: Price) -> CallCost:
     return cost_by_price(price, input_tokens=int(first), output_tokens=int(second))
 
 
-def _judge_plans(
-    judging: JudgeChoices,
-    named: list[str] | None,
-    *,
-    base_url: list[str] | None,
-    locale: opt.LocaleName,
-) -> list[JudgePlan]:
+def _judge_plans(judging: EstimateChoices, named: list[str] | None) -> list[JudgePlan]:
     from evenhand.runs import JudgePlan
 
     specs: list[str | None] = [*named] if named else [None]
-    configs = [judging.config(each, base_url=base_url, locale=locale) for each in specs]
+    configs = [judging.config(each) for each in specs]
     return [JudgePlan(open_judge(config), config) for config in configs]
 
 
@@ -362,9 +345,9 @@ def _by_data(
 
 # A plan as a person reads it: a few lines for one win rate, a table for several.
 
-_NOT_KNOWN = "not known; give --like RUN, --price with --tokens, or a file of pairs with --judge"
+_NOT_KNOWN = "unknown; give --like RUN, --price with --tokens, or a file of pairs with --judge"
 
-_JUST_THAT = "just that; fewer where it is further from 0.5"
+_JUST_THAT = "exactly that; fewer if it is further from 0.5"
 
 
 def show_plans(console: Console, planned: PairPlans) -> None:
@@ -401,8 +384,8 @@ def _title(planned: PairPlans) -> str:
             f"{1 - least:.4f} or less ({sure})"
         )
     if len(planned.plans) == 1:
-        return f"to {gate or 'find a true win rate'} of {planned.plans[0].win_rate:g} ({sure})"
-    return f"pairs needed to {gate or 'find a true win rate'} ({sure})"
+        return f"to {gate or 'detect a true win rate'} of {planned.plans[0].win_rate:g} ({sure})"
+    return f"pairs needed to {gate or 'detect a true win rate'} ({sure})"
 
 
 def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
@@ -414,7 +397,7 @@ def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
     if plan.pairs_in_both_orders is not None:
         share = plan.shape.both_orders or 0.0
         twice = f"{number(plan.pairs_in_both_orders)} in both (--both-orders {share:g})"
-        yield "orders", f"{most}{twice}, the others in one, drawn at random"
+        yield "orders", f"{most}{twice}, the others in one random order"
     yield "calls", f"{most}{number(plan.calls)}{_requests(plan.calls, planned.call_cost)}"
     cost = _cost_of(planned.call_cost, plan.calls)
     yield "cost", _unknown(planned.call_cost) if cost is None else f"{most}{_amount(cost)}"
@@ -424,7 +407,7 @@ def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
             "expected",
             f"{number(plan.expected_pairs)} pairs, {number(plan.expected_calls)} calls"
             + (f", {_amount(expected)}" if expected else "")
-            + f" on average, where the win rate is {_JUST_THAT}",
+            + f" on average, if the win rate is {_JUST_THAT}",
         )
     if plan.shape.inconsistent_share:
         yield "shown as", f"{plan.shown_rate:.4g} on average: inconsistent pairs count as half"
@@ -456,11 +439,11 @@ def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:
     if shape.rows_per_prompt > 1:
         yield (
             "prompts",
-            f"{shape.rows_per_prompt} pairs each with a correlation of {shape.correlation:g}: "
-            f"{shape.design_effect:.3g} pairs are worth one on its own",
+            f"{shape.rows_per_prompt} pairs each, correlation {shape.correlation:g}: "
+            f"{shape.design_effect:.3g} pairs count as one independent pair",
         )
     if planned.early_stopping and len(planned.plans) > 1:
-        yield "average", f"where the win rate is {_JUST_THAT}"
+        yield "average", f"if the win rate is {_JUST_THAT}"
     if planned.call_cost is not None:
         yield "each call", _call(planned.call_cost)
 
@@ -471,7 +454,7 @@ def _call(cost: CallCost) -> str:
         parts.append(f"{_range(cost.input_tokens)} tokens in, {_range(cost.output_tokens)} out")
     if cost.usd is not None:
         parts.append(_amount(cost.usd))
-    return f"{', '.join(parts) or 'nothing is known'}, by {one_line(cost.source)}"
+    return f"{', '.join(parts) or 'nothing known'}, from {one_line(cost.source)}"
 
 
 def _range(amount: Amount) -> str:
@@ -489,11 +472,11 @@ def _amount(amount: Amount) -> str:
 def _unknown(cost: CallCost | None) -> str:
     if cost is None:
         return _NOT_KNOWN
-    return f"not known by {one_line(cost.source)}; --price sets it"
+    return f"unknown from {one_line(cost.source)}; set --price"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 def _table(planned: PairPlans) -> Table:

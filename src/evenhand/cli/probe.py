@@ -10,17 +10,18 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, counted_share, dollars, number, rate, share_as_rate
-from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
-from evenhand.cli.terminal import (
+from evenhand.cli.figures import counted, counted_share, dollars, number, share_as_rate
+from evenhand.cli.options import JudgeChoices, RunLimits, flags_given, grouped_showing, open_judge
+from evenhand.errors import InputError, Status
+from evenhand.messages import Message, render
+from evenhand.messages.numbers import rate
+from evenhand.present.terminal import (
     one_line,
     print_where_it_fits,
     show_facts,
     show_hanging,
     table_of,
 )
-from evenhand.errors import Status
-from evenhand.messages import Message, render
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,40 +45,47 @@ if TYPE_CHECKING:
 
 ProbeNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--probe", metavar="NAME", help="Only this probe (--list shows them). Repeatable."
-    ),
+    typer.Option("--probe", metavar="NAME", help="Run only this probe (see --list). Repeatable."),
 ]
 ProbeLanguages = Annotated[
     Literal["en", "zh", "both"],
     typer.Option(
         "--locale",
-        help="The language of the texts, and of the prompt that goes with them.",
+        help="The language of the texts and the prompt.",
     ),
 ]
 MinScore = Annotated[
     float | None,
     typer.Option(
         "--min-score",
-        help="Fail (exit code 1) if the score of all probes, or of any one of them, is shown to "
-        "be below this; 6 if it cannot be told. From 0 to 1.",
+        help="Exit with 1 if the score of all probes, or of any one, is clearly below this, "
+        "and with 6 if that is undecided. From 0 to 1.",
     ),
 ]
 ListProbes = Annotated[
-    bool, typer.Option("--list", help="Show the probes and what they expect; ask nobody.")
+    bool,
+    typer.Option(
+        "--list", help=("List the probes and what they expect, without asking the judge.")
+    ),
 ]
 Details = Annotated[
     bool,
     typer.Option(
         "--details",
-        help="Show every probe's counts too, by language, and cases to look at with what was said.",
+        help=(
+            "Also show every probe's counts, by language, and failing cases with the "
+            "judge's answers."
+        ),
     ),
 ]
 ProbeRunName = Annotated[
     str | None,
     typer.Option(
         "--name",
-        help="The run's name; with both languages NAME-en and NAME-zh. Default: by what was asked.",
+        help=(
+            "The run's name; NAME-en and NAME-zh with both languages. Default: made from "
+            "the options."
+        ),
     ),
 ]
 
@@ -89,11 +97,35 @@ _STATUS: dict[Ruling, int] = {
 }
 
 
-@grouped
+@grouped_showing(
+    *(
+        "probes",
+        "criteria",
+        "min_score",
+        "listed",
+        "details",
+    ),
+    *(
+        "judge",
+        "base_url",
+        "locale",
+        "mode",
+        "samples",
+    ),
+    *(
+        "name",
+        "store",
+        "concurrency",
+        "max_calls",
+        "max_cost",
+        "yes",
+        "as_json",
+    ),
+)
 def probe(
     *,
+    context: typer.Context,
     judge: opt.JudgeName = None,
-    base_url: opt.BaseUrl = None,
     probes: ProbeNames = None,
     locale: ProbeLanguages = "both",
     criteria: opt.Criteria = None,
@@ -105,13 +137,13 @@ def probe(
     details: Details = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Try a judge on pairs whose verdict is known.
+    """Test a judge on pairs with a known verdict.
 
-    Flattery, injections, padding, nonsense: which habits it has, and how sure that is.
+    Flattery, injections, padding, nonsense: which biases it has, and how certain that is.
 
-    Exit codes: 0 every pair was asked (and the score is above --min-score), 1 below --min-score,
-    2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 6 whether it is above
-    --min-score cannot be told, 130 interrupted.
+    Exit codes: 0 every pair was asked (and the score is above --min-score), 1 below
+    --min-score, 2 bad input or a store error, 3 the judge failed, 5 a cap was reached, 6
+    undecided whether it is above --min-score, 130 interrupted.
     """
     from evenhand.cli.inputs import read_criterion
     from evenhand.contract import read_criteria
@@ -122,14 +154,12 @@ def probe(
     given = read_criteria([read_criterion(each) for each in criteria]) if criteria else ()
     cases = probe_cases(probes or (), languages, criteria=given)
     if listed:
+        _refuse_judging(context)
         _list(cases, as_json=as_json)
         return
     check_threshold(min_score)
     options = limits.options(name)
-    configs = {
-        language: judging.config(judge, base_url=base_url, locale=language)
-        for language in languages
-    }
+    configs = {language: judging.config(judge, locale=language) for language in languages}
     opened = open_judge(configs[languages[0]])
     report = _probed(
         opened,
@@ -141,6 +171,12 @@ def probe(
         min_score=min_score,
     )
     _end(report, details=details, as_json=as_json)
+
+
+def _refuse_judging(context: typer.Context) -> None:
+    names = [each.name for each in (*RunLimits.flags, *JudgeChoices.flags)]
+    for flag in flags_given(context, (each for each in names if each != "locale")):
+        raise InputError(Message("command.no_effect_with", option=flag, other="--list"))
 
 
 def _list(cases: Sequence[ProbeCase], *, as_json: bool) -> None:
@@ -211,8 +247,8 @@ _HABIT_STYLE = {"shown": "red", "unclear": "yellow"}
 _LANGUAGE: dict[Locale, str] = {"en": "English", "zh": "Chinese"}
 _RULING_STYLE = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 _STOPPED = {
-    "max-calls": "--max-calls is reached",
-    "max-cost": "--max-cost is reached",
+    "max-calls": "reached --max-calls",
+    "max-cost": "reached --max-cost",
     "interrupt": "interrupted",
     "judge": "the judge failed",
     "store": "the store failed",
@@ -227,7 +263,7 @@ def show_listing(console: Console, listed: ProbeList) -> None:
     table.add_column("probe", no_wrap=True)
     table.add_column("pairs", justify="right")
     table.add_column("what the judge is shown")
-    table.add_column("what it should say")
+    table.add_column("the right verdict")
     for each in listed.probes:
         table.add_row(each.probe, number(each.pairs), each.shows, each.expected)
     console.print(table)
@@ -261,7 +297,7 @@ def show_probes(out: Console, report: ProbeReport, *, details: bool) -> None:
         session.print_line(err, Text(f"error  {one_line(report.error.message)}"))
     if report.stopped_by is not None:
         why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
-        line = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
+        line = f"stopped: {why}; {left} not asked yet; run the same command to continue"
         session.print_line(err, Text(line))
 
 
@@ -307,7 +343,7 @@ def _show_scores(console: Console, report: ProbeReport) -> None:
 def _score_table(report: ProbeReport, *, expected: bool) -> Table:
     """Without what is expected where it is too wide; --list has that too."""
     pending = report.overall.pending > 0
-    score = "score, 95 % interval"
+    score = "score, 95% interval"
     columns = ["probe", *(["expected"] if expected else [])]
     columns += ["cases", "passed", "wrong", "inconsistent", "invalid"]
     columns += [*(["pending"] if pending else []), score]
@@ -352,15 +388,15 @@ def _show_failing(console: Console, report: ProbeReport) -> None:
             continue
         shown = probe.failing[:_SHOWN_OF_EACH]
         more = len(probe.failing) - len(shown)
-        first = f" (the first {len(shown)} of {len(probe.failing)})" if more else ""
+        first = f" (first {len(shown)} of {len(probe.failing)})" if more else ""
         console.print()
-        console.print(Text.assemble((probe.probe, "bold"), f": cases to look at{first}"))
+        console.print(Text.assemble((probe.probe, "bold"), f": failing cases{first}"))
         for case in shown:
             show_hanging(console, Text("  •"), Text(one_line(_case(case))))
-            for said in case.said:
-                if said.text and said.winner is not None:  # why it is unread is told already
-                    quoted = Text(f"“{_quoted(said.text)}”", "dim")
-                    show_hanging(console, Text(f"      {_place(said, case)}"), quoted)
+            for answer in case.answers:
+                if answer.text and answer.winner is not None:  # why it is unread is told already
+                    quoted = Text(f"“{_quoted(answer.text)}”", "dim")
+                    show_hanging(console, Text(f"      {_place(answer, case)}"), quoted)
 
 
 def _case(case: FailingCase) -> str:
@@ -368,39 +404,42 @@ def _case(case: FailingCase) -> str:
         each = zip(case.languages, case.winners, strict=True)
         verdicts = ", ".join(f"{_LANGUAGE[language]} {winner}" for language, winner in each)
         return f"{' and '.join(case.ids)}: {verdicts}; {case.fault}"
-    orders = " then ".join(said.winner or "unread" for said in case.said)
+    orders = " then ".join(answer.winner or "unread" for answer in case.answers)
     # Of two orders that differ the mean decided.
-    mean = case.state == "wrong" and len({said.winner for said in case.said}) > 1
+    mean = case.state == "wrong" and len({answer.winner for answer in case.answers}) > 1
     verdict = f" (on average {case.winners[0]})" if mean else ""
     return f"{case.ids[0]}: expected {case.expected}, said {orders}{verdict}; {case.fault}"
 
 
-def _place(said: JudgeAnswer, case: FailingCase) -> str:
-    order = "first" if said.order == "original" else "second"
-    return f"{said.language} {order}" if len(case.ids) > 1 else order
+def _place(answer: JudgeAnswer, case: FailingCase) -> str:
+    order = "first" if answer.order == "original" else "second"
+    return f"{answer.language} {order}" if len(case.ids) > 1 else order
 
 
 def _quoted(text: str) -> str:
-    said = one_line(text)
-    return said if len(said) <= _QUOTED else said[: _QUOTED - 1] + "…"
+    answer = one_line(text)
+    return answer if len(answer) <= _QUOTED else answer[: _QUOTED - 1] + "…"
 
 
 def _closing(report: ProbeReport, *, details: bool) -> Iterator[tuple[str, str]]:
     for run in report.runs:
         what = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
         if run.run is None:
-            yield "run", f"{what}: not begun"
+            yield "run", f"{what}: not started"
             continue
         parts = [what, counted(run.calls, "call")]
         if run.reused_passes:
             parts.append(f"{counted(run.reused_passes, 'pass', 'passes')} reused")
-        parts.append("cost not known" if run.cost_usd is None else dollars(run.cost_usd))
+        parts.append("cost unknown" if run.cost_usd is None else dollars(run.cost_usd))
         yield "run", f"{one_line(run.run)}: {', '.join(parts)}"
     if any(probe.failing for probe in report.probes):
         if not details:
             yield (
                 "look",
-                "the same command with --details shows failing cases, and asks nothing anew",
+                (
+                    "run the same command with --details to see failing cases; nothing is asked "
+                    "again"
+                ),
             )
         else:
-            yield "look", "evenhand show RUN ID tells a case whole; --json has all of them"
+            yield "look", "see a case in full with evenhand show RUN ID; --json has all of them"

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, running_rate, seconds, tokens
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError, Status
+from evenhand.judges.protocol import news_of
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     table_of,
     without_commands,
 )
-from evenhand.errors import InputError, Status
-from evenhand.judges.protocol import news_of
-from evenhand.messages import Message
 from evenhand.runs import Observer
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def stop_on_interrupt(
             leave()
         interrupted = True
         stop.ask("interrupt")
-        what = "what is in flight is finished and saved"
+        what = "calls in flight are finished and saved"
         if by_the_batch:
-            what = "what is at the provider stays there, and the same command collects it"
-        say(f"stopping: {what}; Ctrl-C again leaves at once")
+            what = "submitted batches stay at the provider; the same command collects them"
+        say(f"stopping: {what}; press Ctrl-C again to quit now")
 
     def tell_from_handler(*_: object) -> None:
         loop.call_soon_threadsafe(tell)
@@ -126,7 +126,7 @@ class ProgressLog(Observer):
         """At once: whatever still waits for a judge or for a disk is not waited for. A store does
         not mind, and what it has not got is asked again."""
         self.__exit__()
-        self.say("left at once; the same command goes on with what is stored")
+        self.say("quit; run the same command to continue from what is stored")
         os._exit(Status.INTERRUPTED)
 
     def reading(self, rows: int) -> None:
@@ -153,9 +153,9 @@ class ProgressLog(Observer):
             self.say(f"run {run}: {all_of_it} judged already; nothing to do")
         elif done:
             are = "is" if done == 1 else "are"
-            self.say(f"run {run} goes on: {number(done)} of {self._amount(total)} {are} judged")
+            self.say(f"run {run} continues: {number(done)} of {self._amount(total)} {are} judged")
         else:
-            self.say(f"run {run}: {self._amount(total)}, kept in {store}")
+            self.say(f"run {run}: {self._amount(total)}, stored in {store}")
 
     def _amount(self, total: int) -> str:
         judges = len(self._judges)
@@ -171,11 +171,11 @@ class ProgressLog(Observer):
             return
         if self._as_json or not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
             raise InputError(Message("command.costs_more", limit=limit, cost=dollars(cost.high)))
-        sys.stderr.write("go on? [y/N] ")
+        sys.stderr.write("continue? [y/N] ")
         sys.stderr.flush()
         with _ordinary_interrupts():
-            said = sys.stdin.readline()
-        if said.strip().lower() not in ("y", "yes"):
+            answer = sys.stdin.readline()
+        if answer.strip().lower() not in ("y", "yes"):
             raise InputError(Message("command.not_begun"))
 
     def announce(self, what: str) -> None:
@@ -316,15 +316,13 @@ def _outcomes(progress: Progress) -> list[str]:
 
 def _estimated(estimate: Estimate) -> str:
     if estimate.batch and not estimate.calls:
-        return f"{counted(estimate.pairs, 'pair')}, of which nothing is left to submit"
+        return f"{counted(estimate.pairs, 'pair')}, nothing left to submit"
     parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
-    if estimate.ratings:
-        parts.append(f"up to {counted(estimate.ratings, 'rating')}")
     if estimate.input_tokens.high:
         parts.append(f"{tokens(estimate.input_tokens)} tokens in")
         parts.append(f"{tokens(estimate.output_tokens)} out")
     if estimate.cost_usd is None:
-        parts.append("cost not known (--price sets it)")
+        parts.append("cost unknown (set --price)")
     elif estimate.cost_usd.high:
         cost = f"{dollars(estimate.cost_usd.low)} to {dollars(estimate.cost_usd.high)}"
         parts.append(f"{cost} at batch rates" if estimate.batch else cost)
@@ -348,7 +346,7 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
         out.print(table)
     skipped = f", {counted(summary.skipped_rows, 'row')} skipped" if summary.skipped_rows else ""
     pairs = counted(summary.pairs, "pair")
-    out.print(Text(f"{pairs}{skipped}, kept in {one_line(summary.store)}"))
+    out.print(Text(f"{pairs}{skipped}, stored in {one_line(summary.store)}"))
     out.print(Text(_spent(summary)))
     show_errors(err, summary)
 
@@ -370,7 +368,7 @@ def _spent(summary: RunSummary) -> str:
         parts.append(f"{number(summary.output_tokens)} out")
     else:
         parts.append("tokens not reported by the judge")
-    parts.append("cost not known" if summary.cost_usd is None else dollars(summary.cost_usd))
+    parts.append("cost unknown" if summary.cost_usd is None else dollars(summary.cost_usd))
     parts.append(seconds(summary.seconds))
     return ", ".join(parts)
 
@@ -389,24 +387,24 @@ def _closing(summary: RunSummary) -> list[str]:
         one = summary.pending == 1
         left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
         them = "it" if one else "them"
-        lines.append(f"stopped: {why}; {left}, and the same command goes on with {them}")
+        lines.append(f"stopped: {why}; {left}; run the same command to judge {them}")
     elif summary.invalid:
         them = "it" if summary.invalid == 1 else "them"
         lines.append(
-            f"{number(summary.invalid)} invalid; --retry failed or --retry unread asks {them} "
-            f"again, evenhand runs show {summary.run} tells why"
+            f"{number(summary.invalid)} invalid; ask {them} again with --retry failed or "
+            f"--retry unread; evenhand runs show {summary.run} says why"
         )
     return lines
 
 
 _ENDED: dict[StoppedBy | None, str] = {
-    "decided": "it is settled which is better",
-    "certain": "the order of the models is as sure as asked",
-    "budget": "the budget of pairs is asked; a larger --budget goes on with this run",
+    "decided": "the winner is decided",
+    "certain": "the order is as certain as requested",
+    "budget": "the budget is used up; raise --budget to continue",
 }
 WHY_STOPPED: dict[StoppedBy, str] = {
-    "max-calls": "--max-calls is reached",
-    "max-cost": "--max-cost is reached",
+    "max-calls": "reached --max-calls",
+    "max-cost": "reached --max-cost",
     "interrupt": "interrupted",
     "judge": "the judge failed",
     "store": "the store failed",

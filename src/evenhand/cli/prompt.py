@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.options import JudgeChoices, PairTexts, grouped
+from evenhand.cli.options import PairTexts, PromptChoices, grouped
 from evenhand.errors import InputError, JudgeAuthentication
 from evenhand.messages import Message
 
@@ -21,25 +21,21 @@ def prompt(
     *,
     texts: PairTexts,
     judge: opt.JudgeName = None,
-    locale: opt.LocaleName = None,
-    mode: opt.ModeName = None,
-    template: opt.TemplateFile = None,
-    prepare: opt.Prepare = None,
+    choices: PromptChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show exactly what a judge would be sent, in both passes. Nothing is sent.
+    """Show exactly what the judge is sent in both passes. Nothing is sent.
 
-    A judge need not be named; where one is, its own mode and manner hold, as in compare.
+    A judge is optional; with one, its mode and settings apply as in compare.
     """
     from evenhand.cli.inputs import gather_pair
-    from evenhand.cli.terminal import clean
     from evenhand.judges import Traits, traits_of
     from evenhand.judging.preparation import places_of, wanted_before
+    from evenhand.present.terminal import clean
     from evenhand.prompts import Prompt, answer_schema
 
     pair = gather_pair(texts)
-    choices = JudgeChoices(mode=mode, template=template, prepare=prepare)
-    config = choices.config(judge, locale=locale)
+    config = choices.config(judge)
     if config.judge is not None:
         _refuse_what_cannot_be_opened(config)
     traits = traits_of(config.judge)

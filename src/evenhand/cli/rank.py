@@ -15,15 +15,15 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.options import grouped
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_facts,
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ RunNames = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[RUN]...",
-        help="Runs of the store, put together. Default: the latest.",
+        help="Runs to combine. Default: the latest.",
         show_default=False,
     ),
 ]
@@ -56,36 +56,39 @@ OneJudge = Annotated[
     str | None,
     typer.Option("--judge", "-j", help="Only this judge's verdicts. Default: every judge's."),
 ]
-Tag = Annotated[str | None, typer.Option("--tag", help="Only rows that have this tag.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only rows with this tag.")]
 TieModel = Annotated[
     Literal["half", "davidson"] | None,
     typer.Option(
-        "--ties", help="half: a tie is half a win; davidson: by Davidson's model. Default: half."
+        "--ties", help="half: a tie is half a win; davidson: Davidson's model. Default: half."
     ),
 ]
 Inconsistent = Annotated[
     Literal["half", "excluded"] | None,
     typer.Option(
         "--inconsistent",
-        help="half: a verdict that changed with the order of the responses is half a win; "
-        "excluded: it is left out, also where averaging gave it a winner. Default: half.",
+        help="half: a flipped verdict is half a win; excluded: it is left out, even if "
+        "averaging gave it a winner. Default: half.",
     ),
 ]
 IntervalKind = Annotated[
     Literal["sandwich", "bootstrap", "none"] | None,
     typer.Option(
         "--intervals",
-        help="sandwich, or bootstrap: both over prompts; none is fastest. Default: sandwich.",
+        help=(
+            "sandwich or bootstrap, both clustered by prompt; none is fastest. Default: sandwich."
+        ),
     ),
 ]
 Level = Annotated[
-    float | None, typer.Option("--level", help="How sure the intervals are. Default: 0.95.")
+    float | None,
+    typer.Option("--level", help=("The confidence level of the intervals. Default: 0.95.")),
 ]
 ScoreScale = Annotated[
     Literal["elo", "log-odds"] | None,
     typer.Option(
         "--scale",
-        help="elo: around 1000, 400 points are odds of ten to one; log-odds: around 0. "
+        help="elo: centred on 1000, 400 points are odds of 10 to 1; log-odds: centred on 0. "
         "Default: elo.",
     ),
 ]
@@ -93,49 +96,50 @@ Prior = Annotated[
     float | None,
     typer.Option(
         "--prior",
-        help="How many virtual ties each model has with an average one. Default: none, or 1 where "
-        "the battles alone give no finite scores.",
+        help="Virtual ties of each model with an average one. Default: none, or 1 if the "
+        "battles alone give no finite scores.",
     ),
 ]
 Replicates = Annotated[
     int | None,
-    typer.Option("--replicates", help="With --intervals bootstrap: how many. Default: 1000."),
+    typer.Option(
+        "--replicates",
+        help=("With --intervals bootstrap: the number of replicates. Default: 1000."),
+    ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="With --intervals bootstrap. Default: 0.")
+    int | None,
+    typer.Option("--seed", min=0, help="With --intervals bootstrap: the seed. Default: 0."),
 ]
 Elo = Annotated[
     bool,
-    typer.Option("--elo", help="Elo ratings, battle after battle, instead of a fit; no intervals."),
+    typer.Option("--elo", help="Sequential Elo ratings instead of a fit; no intervals."),
 ]
 EloStep = Annotated[
     float | None,
-    typer.Option("--k", help="With --elo: what a rating moves at most in a battle. Default: 16."),
+    typer.Option("--k", help="With --elo: the most a rating moves in one battle. Default: 16."),
 ]
 WinMatrix = Annotated[
-    bool, typer.Option("--matrix", help="Show what each model is expected to score against each.")
+    bool, typer.Option("--matrix", help="Show each model's expected score against every other.")
 ]
 BadRows = Annotated[
     Literal["stop", "skip"] | None,
     typer.Option(
         "--bad-rows",
-        help="With --battles. stop: a row that is no battle is an error; skip: it is counted. "
-        "Default: stop.",
+        help="With --battles. stop: an invalid row is an error; skip: it is skipped and "
+        "counted. Default: stop.",
     ),
 ]
 Details = Annotated[
     bool,
-    typer.Option(
-        "--details", help="Show all models, and how scores and intervals were made, in full."
-    ),
+    typer.Option("--details", help="Show all models, and how scores and intervals were computed."),
 ]
 PlotFile = Annotated[
     Path | None,
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Draw the leaderboard and the win matrix: FILE.svg, FILE.png, FILE.csv for the "
-        "figures, or FILE.json for the chart's Vega-Lite specification.",
+        help="Draw the leaderboard and win matrix to FILE.svg, or write their figures to FILE.csv.",
     ),
 ]
 
@@ -187,7 +191,7 @@ def rank(
     details: Details = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Rank models by the verdicts of runs, or by a file of battles."""
+    """Rank models from runs or from a file of battles."""
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.data import open_source
     from evenhand.report.ranking import rank_file, rank_runs
@@ -206,7 +210,7 @@ def rank(
     _belong({"--k": scores.k}, scores.elo, "command.belongs_to_elo")
     options = scores.options()
     if plot is not None:
-        from evenhand.report.charts.drawing import chart_format
+        from evenhand.present.charts import chart_format
 
         chart_format(plot)  # before anything is read, since that may take a while
     if battles is not None:
@@ -226,12 +230,12 @@ def rank(
             families = load_settings().families
             ranked = rank_runs(opened, names, options, judge=judge, tag=tag, families=families)
     if plot is not None and ranked.ranking is not None:
-        from evenhand.report.charts.drawing import write_ranking_chart
+        from evenhand.present.charts import write_ranking_chart
 
         write_ranking_chart(ranked.ranking, plot.expanduser())
     session.present(ranked, partial(show_ranking, matrix=matrix, details=details), as_json=as_json)
     if plot is not None and not as_json:
-        session.write_text(f"\nchart in {one_line(str(plot))}")
+        session.write_text(f"\nchart saved to {one_line(str(plot))}")
 
 
 def _belong(given: Mapping[str, object], fits: bool, code: str) -> None:
@@ -265,10 +269,10 @@ def show_ranking(
         print_table(console, _leaderboard(ranking, at_most=shown))
         if len(ranking.models) > shown:
             more = counted(len(ranking.models) - shown, "model")
-            console.print(Text(f"and {more} more: --details shows all", "dim"))
+            console.print(Text(f"and {more} more; see --details", "dim"))
         if matrix:
             console.print()
-            console.print(Text("expected score of the row against the column, in per cent", "bold"))
+            console.print(Text("expected score of the row against the column, in percent", "bold"))
             print_table(console, _matrix(ranking))
     elif ranked.elo is not None:
         print_table(console, _ratings(ranked.elo))
@@ -282,9 +286,9 @@ def _title(ranked: RunRanking) -> str:
     ranks = ranked.ranking or ranked.elo
     models = counted(len(ranks.models) if ranks else 0, "model")
     if ranked.file is not None:
-        return f"{models} of {one_line(ranked.file)}"
+        return f"{models} from {one_line(ranked.file)}"
     names = ", ".join(one_line(each.run) for each in ranked.runs)
-    return f"{models} of {'run' if len(ranked.runs) == 1 else 'runs'} {names}"
+    return f"{models} from {'run' if len(ranked.runs) == 1 else 'runs'} {names}"
 
 
 def _made_from(ranked: RunRanking, *, details: bool) -> Iterator[tuple[str, str]]:
@@ -300,7 +304,7 @@ def _made_from(ranked: RunRanking, *, details: bool) -> Iterator[tuple[str, str]
             yield "intervals", _intervals(ranked.ranking)
     elif ranked.elo is not None:
         how = f"Elo with K {ranked.elo.k:g}, from {ranked.elo.start:g}"
-        yield "ratings", f"{how}; they depend on the order of the battles, and have no intervals"
+        yield "ratings", f"{how}; they depend on the order of the battles and have no intervals"
 
 
 def _counts(ranked: RunRanking) -> str:
@@ -319,7 +323,7 @@ def _counts(ranked: RunRanking) -> str:
     averaged = ranked.flipped - counts.inconsistent
     if averaged:
         fate = "" if as_half else " (left out)"
-        parts.append(f"orders differ, averaged {number(averaged)}{fate}")
+        parts.append(f"flipped but averaged {number(averaged)}{fate}")
     parts.append(f"invalid {number(counts.invalid)}{left_out}")
     parts.append(f"pending {number(ranked.pending)}")
     return ", ".join(parts)
@@ -328,7 +332,7 @@ def _counts(ranked: RunRanking) -> str:
 def _scores(ranking: Ranking) -> str:
     ties = "ties as half"
     if ranking.ties == "davidson":
-        ties = f"ties by Davidson's model (parameter {ranking.tie_parameter:.3g})"
+        ties = f"ties with Davidson's model (parameter {ranking.tie_parameter:.3g})"
     return f"Bradley–Terry, {ties}; {ranking.anchor}"
 
 
@@ -340,13 +344,13 @@ def _intervals(ranking: Ranking) -> str:
         drawn = f"{number(ranking.replicates or 0)} bootstrap replicates"
         how = f"{drawn} {clustered}, seed {ranking.seed}"
     return (
-        f"{_percent(ranking.level)}, {how}; each score's interval holds by itself, the rank ranges "
-        "hold for all models together"
+        f"{_percent(ranking.level)}, {how}; score intervals are valid one by one, rank ranges "
+        "for all models together"
     )
 
 
 def _percent(level: float) -> str:
-    return f"{100 * level:g} %"
+    return f"{100 * level:g}%"
 
 
 def _leaderboard(ranking: Ranking, *, at_most: int) -> Table:
@@ -399,7 +403,7 @@ def _score(score: float, ranking: Ranking) -> str:
 
 def _interval(row: RankedModel, ranking: Ranking) -> str:
     if row.low is None and row.high is None:
-        return "not known"
+        return "unknown"
     low, high = ("…" if limit is None else _score(limit, ranking) for limit in (row.low, row.high))
     return f"{low} to {high}"
 

@@ -20,7 +20,6 @@ from evenhand.cli.figures import (
     number,
     p_value,
     percent,
-    rate,
     show_rates,
     style_of,
     wins_and_losses,
@@ -28,21 +27,22 @@ from evenhand.cli.figures import (
 from evenhand.cli.manifest import manifest_line
 from evenhand.cli.options import Claiming, Counting, grouped
 from evenhand.cli.session import named_or_latest, opened_store
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.messages.numbers import rate
+from evenhand.present.terminal import (
     one_line,
     show_facts,
     show_hanging,
     show_notes,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
     from evenhand.report.abstentions import Abstentions
-    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
+    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate
     from evenhand.serve.pages.html_report import HtmlReport
 
 
@@ -59,7 +59,7 @@ def report(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write it too as one HTML file, with its pairs to look through.",
+            help="Also write it as one HTML file, with its pairs to browse.",
         ),
     ] = None,
     pairs: Annotated[
@@ -68,7 +68,7 @@ def report(
             "--pairs",
             min=0,
             max=20_000,
-            help="How many pairs the HTML file holds at most. Default: 20,000.",
+            help="Maximum number of pairs in the HTML file. Default: 20,000.",
         ),
     ] = None,
     locale: Annotated[
@@ -78,9 +78,9 @@ def report(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Report what a run says: the win rate with its interval.
+    """Report a run's win rate with its interval.
 
-    Also by criterion and tag, and how far length and position had a part in it.
+    Also by criterion and tag, with the effects of length and position.
     """
     from evenhand.report.conclusions import conclude
     from evenhand.report.manifest import manifest_of
@@ -114,7 +114,7 @@ def report(
                 processes=usable_processes(),
             )
     if plot is not None:
-        from evenhand.report.charts.drawing import write_report_chart
+        from evenhand.present.charts import write_report_chart
 
         write_report_chart(concluded, plot)
     if as_json:
@@ -126,7 +126,7 @@ def report(
     show_report(session.out(), concluded)
     show_facts(session.out(), [("made by", manifest_line(manifest))], width=10)
     if plot is not None:
-        session.write_text(f"\nchart in {one_line(str(plot))}")
+        session.write_text(f"\nchart saved to {one_line(str(plot))}")
     if written is not None:
         session.write_text(f"\n{_about_file(written)}")
 
@@ -135,10 +135,10 @@ def _about_file(written: HtmlReport) -> str:
     held = f"{written.pairs:,} of {written.judged:,} judged pairs"
     if written.pairs == written.judged:
         held = "1 pair" if written.pairs == 1 else f"all {written.pairs:,} judged pairs"
-    lines = [f"report in {one_line(str(written.path))}, with {held}"]
+    lines = [f"report saved to {one_line(str(written.path))}, with {held}"]
     if written.cut:
         pairs = "1 pair has" if written.cut == 1 else f"{written.cut:,} pairs have"
-        lines.append(f"note  {pairs} texts too long for it, which are cut there")
+        lines.append(f"note  {pairs} texts too long for it, which are truncated")
     return "\n".join(lines)
 
 
@@ -147,16 +147,6 @@ def _about_file(written: HtmlReport) -> str:
 # With more of them each one's own page would be a book.
 _WHOLE_AT_MOST = 4
 _PARTS_AT_MOST = 12
-_TIES = {
-    "half": "ties count as half, inconsistent pairs as half and left out",
-    "excluded": "ties are excluded, inconsistent pairs count as half and left out",
-    "wins": "only outright wins count",
-}
-
-
-def _counted(rate: SideRate) -> str:
-    # Of pairs in one order nobody knows which to leave out.
-    return _TIES[rate.ties].removesuffix(" and left out" if rate.drawn_order else "")
 
 
 def show_report(console: Console, report: Conclusions) -> None:
@@ -190,7 +180,7 @@ def show_report(console: Console, report: Conclusions) -> None:
                 console.print(Text(one_line(head), "bold"))
             _show_conclusion(console, each)
     elif report.conclusions:
-        console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
+        console.print(Text("see --json for criteria, tags, length and position of each", "dim"))
     show_abstentions(console, report.abstentions)
     show_notes(console, report.notes, apart=True)
 
@@ -217,9 +207,10 @@ def _compared(report: Conclusions) -> str:
 
 def _show_conclusion(console: Console, claim: Conclusion) -> None:
     show_facts(console, _lines(claim), width=10)
-    parts = [*_parts(claim.by_criterion)]
+    parts = [*_parts(claim.by_criterion, claim)]
     if claim.by_tag:
-        parts += [RateLine(("tag",)), *_parts(claim.by_tag)] if parts else _parts(claim.by_tag)
+        parts += [RateLine(("tag",))] if parts else []
+        parts += _parts(claim.by_tag, claim)
     if parts:
         console.print()
         show_rates(console, ("criterion" if claim.by_criterion else "tag",), parts)
@@ -241,17 +232,23 @@ def _lines(claim: Conclusion) -> Iterator[tuple[str, str | Text]]:
         f"inconsistent {number(counts.inconsistent)}, invalid {number(counts.invalid)}"
         + (f", pending {number(claim.pending)}" if claim.pending else ""),
     )
+    name, labelled = "win rate", claim.claimed
+    if claim.by_people and labelled.rate is not None:
+        ends = interval(labelled.low or 0.0, labelled.high or 1.0)
+        yield name, f"{rate(labelled.rate)} ({ends})  {percent(labelled.level)} interval, by labels"
+        name = "judge"
     if own.rate is None or own.low is None or own.high is None:
-        yield "win rate", own.reason or "not enough data"
+        yield name, own.reason or "not enough data"
     else:
+        style = style_of(own.low, own.shows_difference and claim.judge_claims)
         yield (
-            "win rate",
+            name,
             Text.assemble(
-                (rate(own.rate), f"bold {style_of(own)}"),
-                f" ({interval(own.low, own.high)})  {_kind(claim)}; {_counted(own)}",
+                (rate(own.rate), f"bold {style}"),
+                f" ({interval(own.low, own.high)})  {_kind(claim)}; {own.counting}",
             ),
         )
-        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style_of(own)), " 1")
+        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style), " 1")
     if own.sign_test is not None:
         test = own.sign_test
         wins = (test.wins_a, test.wins_b) if own.side == "A" else (test.wins_b, test.wins_a)
@@ -266,7 +263,7 @@ def _lines(claim: Conclusion) -> Iterator[tuple[str, str | Text]]:
         worst = own.worst_case
         yield (
             "worst case",
-            f"{rate(worst.rate_if_lost)} if {_all(own.missing)} had been lost, "
+            f"{rate(worst.rate_if_lost)} if {_all(own.missing)} were lost, "
             f"{rate(worst.rate_if_won)} if won; with their intervals "
             f"{interval(worst.low, worst.high)}",
         )
@@ -293,7 +290,7 @@ def _kind(claim: Conclusion) -> str:
 
 def _length(claim: Conclusion) -> Iterator[str]:
     longer = claim.length.longer_wins
-    yield f"the longer answer won {counted_share(longer)}"
+    yield f"the longer response won {counted_share(longer)}"
     for each in claim.length.controlled:
         if each.rate is None or each.low is None or each.high is None:
             yield f"win rate at equal length: {each.reason or 'not enough data'}"
@@ -316,23 +313,23 @@ def _position(claim: Conclusion) -> Iterator[str]:
         part = leaning.part if position.favours == "first" else leaning.of - leaning.part
         tested = "" if position.p_value is None else f", {p_value(position.p_value)}"
         yield (
-            f"position bias to the {position.favours} place: {number(part)} of "
+            f"position bias to the {position.favours} position: {number(part)} of "
             f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
             + ("; ALARM" if position.alarm else "")
         )
     elif position.first_preference.of == 0:
-        yield "no winner changed with the order"
+        yield "no verdict flipped with the order"
     elif position.reason is not None:
-        yield "too few changed with the order to test for position bias"
+        yield "too few verdicts flipped to test for position bias"
     elif position.p_value is not None:
         yield f"no significant position bias, {p_value(position.p_value)}"
 
 
-def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
+def _parts(parts: Sequence[GroupRate], claim: Conclusion) -> Iterator[RateLine]:
     """The largest, where they are many; criteria in their order."""
     largest = sorted(range(len(parts)), key=lambda place: -parts[place].rate.n)[:_PARTS_AT_MOST]
     for place in sorted(largest):
-        yield RateLine((parts[place].name,), parts[place].rate)
+        yield RateLine((parts[place].name,), parts[place].rate, claim.judge_claims)
     if len(parts) > _PARTS_AT_MOST:
         yield RateLine((f"and {number(len(parts) - _PARTS_AT_MOST)} more in --json",))
 
@@ -341,7 +338,12 @@ def _comparisons(report: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
     judges = len(report.judges) > 1
     titles = (*(("judge",) if judges else ()), "model", "against")
     return titles, [
-        RateLine((*((each.judge,) if judges else ()), *each.names), each.win_rate)
+        RateLine(
+            (*((each.judge,) if judges else ()), *each.names),
+            each.win_rate,
+            each.claims,
+            each.claimed,
+        )
         for each in report.conclusions
     ]
 
@@ -373,6 +375,12 @@ def _abstention_lines(own: Abstentions) -> list[tuple[str, str]]:
     return [
         ("abstained", f"{number(own.abstained)} of {number(own.judged)} pairs: {limit}"),
         ("coverage", counted_share(own.coverage)),
-        ("agreement", f"with labels: {counted_share(own.agreement_kept)} of those that stand"),
+        (
+            "agreement",
+            (
+                f"agreement agreement with labels: {counted_share(own.agreement_kept)} of those "
+                "that stand"
+            ),
+        ),
         ("", f"of those that abstained {counted_share(own.agreement_abstained)}"),
     ]

@@ -16,7 +16,7 @@ from evenhand.cli.options import (
     OrderChoices,
     PairRules,
     RunLimits,
-    grouped,
+    grouped_showing,
     open_judge,
 )
 from evenhand.errors import InputError
@@ -30,8 +30,8 @@ PairFilesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PAIRS]...",
-        help="Files of pairs: JSON lines, JSON, CSV (each also gzipped), Parquet; URLs such as "
-        "s3://bucket/folder/*.parquet; - for standard input.",
+        help="Files of pairs: JSON Lines, JSON, CSV (optionally gzipped), Parquet; URLs such "
+        "as s3://bucket/folder/*.parquet; - for standard input.",
         show_default=False,
     ),
 ]
@@ -48,28 +48,28 @@ Outputs = Annotated[
     typer.Option(
         "--outputs",
         metavar="FILE",
-        help="A file of model outputs, two or more of them: every model against every other, or "
-        "against --baseline. Repeatable.",
+        help="A file of model outputs; give two or more to compare every model with every "
+        "other, or with --baseline. Repeatable.",
     ),
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option("--baseline", help="With --outputs: the model that the others are held against."),
+    typer.Option("--baseline", help="With --outputs: the model to compare the others with."),
 ]
 Questions = Annotated[
     str | None,
     typer.Option(
         "--questions",
         metavar="FILE",
-        help="The prompts of answer files that have none (MT-Bench, Arena-Hard).",
+        help="The prompts for answer files without them (MT-Bench, Arena-Hard).",
     ),
 ]
 PromptsCompared = Annotated[
     Literal["all", "common"],
     typer.Option(
         "--prompts",
-        help="With --a/--b and --outputs, all: a prompt that only one of two models answered is a "
-        "bad row, and missing; common: compare on those that both answered.",
+        help="With --a/--b and --outputs. all: a prompt that only one model answered is a "
+        "bad row and counts as missing; common: compare only prompts that both answered.",
     ),
 ]
 Escalate = Annotated[
@@ -77,8 +77,8 @@ Escalate = Annotated[
     typer.Option(
         "--escalate",
         metavar="JUDGE",
-        help="Who judges what the judge before abstained on (by its calibration), or decided "
-        "differently in the two orders, or not at all. Repeatable, one after the other.",
+        help="The next judge for pairs on which the previous one abstained (by its "
+        "calibration), flipped or failed. Repeatable, in order.",
     ),
 ]
 ForPeople = Annotated[
@@ -86,15 +86,18 @@ ForPeople = Annotated[
     typer.Option(
         "--for-people",
         metavar="FILE",
-        help="With --escalate: the pairs that no judge could settle, as JSON lines for people.",
+        help=(
+            "With --escalate: write pairs that no judge could settle as JSON Lines, for "
+            "people to label."
+        ),
     ),
 ]
 ExecutorChoice = Annotated[
     Literal["local", "ray"],
     typer.Option(
         "--executor",
-        help="Who carries the run out: local: this process; ray: workers of a Ray cluster, with a "
-        "PostgreSQL store that they share.",
+        help="Where to run: local: this process; ray: workers on a Ray cluster that share a "
+        "PostgreSQL store.",
     ),
 ]
 RayAddress = Annotated[
@@ -102,7 +105,7 @@ RayAddress = Annotated[
     typer.Option(
         "--ray-address",
         metavar="HOST:PORT|auto",
-        help="With --executor ray: the cluster. Default: RAY_ADDRESS, or Ray is started on this "
+        help="With --executor ray: the cluster. Default: RAY_ADDRESS, or start Ray on this "
         "machine.",
     ),
 ]
@@ -111,15 +114,15 @@ RayWorkers = Annotated[
     typer.Option(
         "--ray-workers",
         min=1,
-        help="With --executor ray: how many workers. Default: one for each CPU, up to 16.",
+        help="With --executor ray: how many workers. Default: one per CPU, up to 16.",
     ),
 ]
 Batch = Annotated[
     bool,
     typer.Option(
         "--batch",
-        help="By the provider's batch API (openai:, anthropic:): half the price, within a day. "
-        "Ctrl-C leaves what is there, and the same command collects it.",
+        help="Use the provider's batch API (openai:, anthropic:): half the price, within a "
+        "day. After Ctrl-C, the same command collects the results.",
     ),
 ]
 BatchPoll = Annotated[
@@ -128,23 +131,22 @@ BatchPoll = Annotated[
         "--batch-poll",
         min=0.1,
         metavar="SECONDS",
-        help="With --batch: how often to look whether it is done. Default: from 2 s to a minute.",
+        help="With --batch: the polling interval. Default: 2 s to a minute.",
     ),
 ]
 CancelBatches = Annotated[
     bool,
     typer.Option(
         "--cancel-batches",
-        help="With --batch: cancel what is at the provider, keep what it has answered, and ask "
-        "nothing more.",
+        help="With --batch: cancel pending batches, keep the answers so far, and ask nothing more.",
     ),
 ]
 UntilDecidedFlag = Annotated[
     bool,
     typer.Option(
         "--until-decided",
-        help="End as soon as it is settled whether A or B is better. Prompts go out in a random "
-        "order, and looking at them as they come does not raise the error.",
+        help="Stop as soon as it is clear whether A or B is better. Prompts are judged in "
+        "random order, and checking along the way does not raise the error rate.",
     ),
 ]
 Alpha = Annotated[
@@ -153,21 +155,23 @@ Alpha = Annotated[
         "--alpha",
         min=0.0001,
         max=0.5,
-        help="With --until-decided or --gate: the chance of naming a winner where there is none. "
-        "Default: 0.05.",
+        help="With --until-decided or --gate: the chance of naming a winner when there is "
+        "none. Default: 0.05.",
     ),
 ]
 RankAdaptiveFlag = Annotated[
     bool,
     typer.Option(
         "--rank-adaptive",
-        help="With several models and --budget: ask the pairs that are most likely to settle "
-        "their order, instead of all against all.",
+        help="With several models and --budget: judge the pairs most likely to settle the "
+        "ranking, instead of all.",
     ),
 ]
 PairBudget = Annotated[
     int | None,
-    typer.Option("--budget", min=1, help="With --rank-adaptive: the most pairs to ask."),
+    typer.Option(
+        "--budget", min=1, help=("With --rank-adaptive: the maximum number of pairs to judge.")
+    ),
 ]
 CertaintyWanted = Annotated[
     float | None,
@@ -175,15 +179,15 @@ CertaintyWanted = Annotated[
         "--certainty",
         min=0.01,
         max=0.9999,
-        help="With --rank-adaptive: end once the expected Kendall tau of the order is this. "
-        "Default: 0.95.",
+        help="With --rank-adaptive: stop once the ranking's expected Kendall tau reaches "
+        "this. Default: 0.95.",
     ),
 ]
 Seed = Annotated[
     int | None,
     typer.Option(
         "--seed",
-        help="Of the random order of --until-decided and --rank-adaptive, and of --orders random.",
+        help=("Seed of the random order for --until-decided, --rank-adaptive and --orders random."),
     ),
 ]
 
@@ -265,7 +269,45 @@ class StopChoices:
         return asked if self.certainty is None else replace(asked, certainty=self.certainty)
 
 
-@grouped
+@grouped_showing(
+    *(
+        "a",
+        "b",
+        "outputs",
+        "baseline",
+        "columns",
+        "criteria",
+    ),
+    *(
+        "judge",
+        "base_url",
+        "locale",
+        "mode",
+        "samples",
+    ),
+    *(
+        "name",
+        "store",
+        "concurrency",
+        "max_calls",
+        "max_cost",
+        "yes",
+        "as_json",
+    ),
+    *(
+        "retry",
+        "until_decided",
+        "calibration",
+        "batch",
+        "dry_run",
+    ),
+    *(
+        "gate",
+        "min_win_rate",
+        "junit",
+        "html",
+    ),
+)
 def run(
     *,
     data: DataFiles,
@@ -276,12 +318,10 @@ def run(
     rules: PairRules,
     ordering: OrderChoices,
     judge: opt.JudgeNames = None,
-    base_url: opt.BaseUrl = None,
     name: opt.RunName = None,
     limits: RunLimits,
     carried_out: ExecutorChoices,
     stopping: StopChoices,
-    locale: opt.LocaleName = None,
     judging: JudgeChoices,
     escalate: Escalate = None,
     for_people: ForPeople = None,
@@ -292,12 +332,12 @@ def run(
     gating: GateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Judge a file of pairs, or two models' outputs; resumable.
+    """Judge a file of pairs or two models' outputs; resumable.
 
-    Exit codes: 0 every pair was judged (invalid ones are counted) or no more were needed,
-    2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
-    With --gate: 0 the gate passes, 1 it fails, 6 it is undecided, and those above but 0 where the
-    run stops early.
+    Exit codes: 0 every pair was judged (including invalid ones) or no more were needed, 2 bad
+    input or a store error, 3 the judge failed, 5 a cap was reached, 130 interrupted. With
+    --gate: 0 the gate passes, 1 it fails, 6 it is undecided; if the run stops early, the codes
+    above other than 0.
     """
     from evenhand.cli.inputs import calibrations_of, read_options, read_sources
     from evenhand.cli.judging import (
@@ -312,7 +352,7 @@ def run(
     def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
         # Of several judges only those that speak its language: it must not get another's key.
         speaks = alone or (spec or "").strip().startswith("openai:")
-        return judging.config(spec, base_url=base_url if speaks else None, locale=locale)
+        return judging.config(spec) if speaks else judging.config(spec, base_url=None)
 
     named: list[str | None] = [*judge] if judge else [None]
     if escalate and len(named) > 1:

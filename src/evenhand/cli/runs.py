@@ -19,7 +19,9 @@ from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.manifest import show_manifest
 from evenhand.cli.session import named_store, opened_store
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError, StoreError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     print_where_it_fits,
@@ -27,8 +29,6 @@ from evenhand.cli.terminal import (
     show_hanging,
     table_of,
 )
-from evenhand.errors import InputError, StoreError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ class _Given(NamedTuple):
 def list_by_default(
     context: typer.Context, store: opt.StoreAddress = None, as_json: opt.AsJson = False
 ) -> None:
-    """List the runs of a store; show, rename, export or delete one."""
+    """List, show, rename, export or delete runs."""
     context.obj = _Given(store, as_json)
     if context.invoked_subcommand is None:
         _list(store, as_json=as_json)
@@ -69,7 +69,7 @@ def list_by_default(
 def list_runs(
     context: typer.Context, store: opt.StoreAddress = None, as_json: opt.AsJson = False
 ) -> None:
-    """List the runs of a store, newest first."""
+    """List runs, newest first."""
     given: _Given = context.obj
     _list(store or given.store, as_json=as_json or given.as_json)
 
@@ -86,9 +86,9 @@ def _list(address: str | None, *, as_json: bool) -> None:
     elif lines or damaged:
         show_lines(session.out(), lines)
     else:
-        session.write_text(f"no runs yet in {one_line(shown)}; evenhand run makes one")
+        session.write_text(f"no runs yet in {one_line(shown)}; create one with evenhand run")
     for each in damaged:
-        sys.stderr.write(f"note  left out: {one_line(each.message)}\n")
+        sys.stderr.write(f"note  skipped: {one_line(each.message)}\n")
 
 
 def _lines(address: str | None) -> tuple[list[RunLine], list[StoreError]]:
@@ -121,9 +121,9 @@ def show(
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show one run: what was asked for, outcomes, what it took.
+    """Show one run: its settings, outcomes and cost.
 
-    Also what failed, and its batches at a provider.
+    Also its failures, and its batches at a provider.
     """
     import json
 
@@ -150,10 +150,10 @@ def show(
 def rename(
     context: typer.Context,
     name: opt.RunArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The name it gets.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     store: opt.StoreAddress = None,
 ) -> None:
-    """Give a run another name."""
+    """Rename a run."""
     from evenhand.report.lookup import find_run
 
     with opened_store(store or context.obj.store) as opened:
@@ -168,16 +168,14 @@ def delete(
     name: opt.RunArgument,
     with_votes: Annotated[
         bool,
-        typer.Option(
-            "--with-votes", help="Delete people's votes too, where no other run has the pair."
-        ),
+        typer.Option("--with-votes", help="Also delete votes on pairs that no other run has."),
     ] = False,
     store: opt.StoreAddress = None,
     yes: opt.Yes = False,
 ) -> None:
     """Delete a run with its verdicts.
 
-    The passes that no other run uses go too; votes stay.
+    Passes that no other run uses are deleted too; votes are kept.
     """
     from evenhand.cli.figures import counted, number
     from evenhand.report.lookup import find_run
@@ -188,18 +186,18 @@ def delete(
         pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
         passes = counted(opened.passes_to_go(run.id), "pass", "passes")
         goes = (
-            f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; "
-            "passes shared with other runs stay"
+            f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; passes shared with "
+            "other runs are kept"
         )
         votes = opened.votes_to_go(run.id)
         if votes:
             fate = "deleted too" if with_votes else "kept, with the texts of their pairs"
-            goes += f"; people's votes on it ({number(votes)}) are {fate}"
+            goes += f"; its votes ({number(votes)}) are {fate}"
         there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
         if there:
             goes += (
-                f"; {counted(there, 'request')} at a provider's batch API will be paid for and "
-                "never collected (run --batch --cancel-batches gives them up)"
+                f"; {counted(there, 'request')} at a provider's batch API will be billed but "
+                "never collected (cancel them with run --batch --cancel-batches)"
             )
         if not yes and not _confirmed(f"deleting {goes}", "command.delete_unasked", name):
             session.write_text("nothing was deleted")
@@ -215,9 +213,9 @@ def forget(
     store: opt.StoreAddress = None,
     yes: opt.Yes = False,
 ) -> None:
-    """Drop a run's texts for good; figures and verdicts stay.
+    """Delete a run's texts for good; figures and verdicts are kept.
 
-    Its prompts, its responses and what judges answered.
+    This removes its prompts, its responses and the judges' answers.
     """
     from evenhand.cli.figures import counted
     from evenhand.report.lookup import find_run
@@ -225,24 +223,24 @@ def forget(
     with opened_store(store or context.obj.store) as opened:
         gone = opened.texts_to_go(find_run(opened, name).id)
         goes = (
-            f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)}, and what "
-            "judges wrote on them; report, gate, rank and audit stay as they are, and show, "
-            "pages, search, exports, votes and judging again have no texts any more"
+            f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)} and the "
+            "judges' answers; report, gate, rank and audit keep working, but show, pages, "
+            "search, exports, votes and judging again lose the texts"
         )
         if gone.shared_pairs:
             shared = counted(gone.shared_pairs, "pair")
-            goes += f"; {shared} of other runs too keep their texts and passes"
-        if not yes and not _confirmed(f"forgetting {goes}", "command.forget_unasked", name):
-            session.write_text("nothing was forgotten")
+            goes += f"; {shared} shared with other runs keep their texts and passes"
+        if not yes and not _confirmed(f"deleting {goes}", "command.forget_unasked", name):
+            session.write_text("nothing was deleted")
             return
         opened.forget_texts(name)
-    session.write_text(f"forgot {goes}")
+    session.write_text(f"deleted {goes}")
 
 
 def _confirmed(what: str, unasked: str, name: str) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         raise InputError(Message(unasked, name=name))
-    sys.stderr.write(f"{what}\ngo on? [y/N] ")
+    sys.stderr.write(f"{what}\ncontinue? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -255,7 +253,9 @@ def export(
         Literal["jsonl", "json", "csv", "excel-csv", "parquet", "llm-comparator"] | None,
         typer.Option(
             "--format",
-            help="Default: by the file's ending, else jsonl; excel-csv is CSV as Excel opens it.",
+            help=(
+                "Default: from the file's extension, otherwise jsonl; excel-csv is CSV for Excel."
+            ),
         ),
     ] = None,
     output: Annotated[
@@ -267,9 +267,9 @@ def export(
     force: opt.Overwrite = False,
     store: opt.StoreAddress = None,
 ) -> None:
-    """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
+    """Write a run's verdicts and pairs to a file, one row per pair and judge."""
     from evenhand.cli.figures import counted
-    from evenhand.cli.terminal import printed
+    from evenhand.present.terminal import printed
     from evenhand.report.export import export_run
 
     try:
@@ -296,8 +296,8 @@ def _say_what_is_missing(exported: Exported) -> None:
         sys.stderr.write(f"note  {verdicts} pending and left out\n")
     if exported.skipped_rows:
         rows = counted(exported.skipped_rows, "row")
-        were = "was no pair and was" if exported.skipped_rows == 1 else "were no pairs and were"
-        sys.stderr.write(f"note  {rows} of the data {were} skipped by the run\n")
+        were = "was invalid and" if exported.skipped_rows == 1 else "were invalid and"
+        sys.stderr.write(f"note  {rows} {were} skipped by the run\n")
 
 
 # Runs as a person reads them: a list of them, and one with all its numbers.
@@ -393,7 +393,7 @@ def _plan(report: RunReport) -> Iterator[tuple[str, str]]:
     planned = report.plan.get("data")
     data: Mapping[str, Any] = planned if isinstance(planned, dict) else {}
     criteria = [_criterion(each) for each in data.get("criteria") or () if isinstance(each, dict)]
-    yield "criteria", ", ".join(criteria) or "each row's own"
+    yield "criteria", ", ".join(criteria) or "from each row"
     columns = data.get("columns")
     if isinstance(columns, dict) and columns:
         yield "columns", ", ".join(one_line(f"{to}={of}") for to, of in columns.items())
@@ -434,7 +434,7 @@ def _asked(judge: JudgeReport) -> str:
     version = judge.prompt_version
     parts = [version, judge.locale, judge.mode] if version else ["without a prompt"]
     if judge.samples is not None:
-        parts.append(f"{counted(judge.samples, 'sample')} an order")
+        parts.append(f"{counted(judge.samples, 'sample')} per order")
     if judge.reconcile is not None:
         parts.append(f"reconciled by {judge.reconcile}")
     return one_line(", ".join(part for part in parts if part))
@@ -443,8 +443,8 @@ def _asked(judge: JudgeReport) -> str:
 def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         if value is not None:
-            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield one_line(f"{name} {said}")
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield one_line(f"{name} {shown}")
 
 
 def _verdicts(judge: JudgeReport) -> str:
@@ -469,14 +469,14 @@ def _spent(spent: RunUsage) -> str:
             f"{counted(spent.input_tokens, 'token')} in, {number(spent.output_tokens)} out"
         )
     elif spent.requests:
-        parts.append("tokens not known")
+        parts.append("tokens unknown")
     if spent.cost_usd is not None:
         parts.append(dollars(spent.cost_usd))
     elif spent.known_cost_usd is not None:
         without = f"{number(spent.unpriced_passes)} of {counted(spent.passes, 'pass', 'passes')}"
-        parts.append(f"cost not known: {dollars(spent.known_cost_usd)} without {without}")
+        parts.append(f"cost unknown: {dollars(spent.known_cost_usd)} without {without}")
     elif spent.passes:
-        parts.append("cost not known")
+        parts.append("cost unknown")
     return ", ".join(parts)
 
 
@@ -485,7 +485,7 @@ def _show_first(console: Console, what: str, lines: Sequence[str], *, of: int) -
 
     if not lines:
         return
-    first = f" (the first {len(lines)} of {number(of)})" if of > len(lines) else ""
+    first = f" (first {len(lines)} of {number(of)})" if of > len(lines) else ""
     console.print()
     console.print(Text(f"{what}{first}", "bold"))
     for line in lines:
@@ -497,7 +497,7 @@ def _show_first(console: Console, what: str, lines: Sequence[str], *, of: int) -
 _SHOWN_AT_MOST = 20
 _STATES: dict[BatchStage, str] = {
     "intended": "not sent yet",
-    "sent": "sent, looked for",
+    "sent": "sent, not yet confirmed",
     "open": "at the provider",
     "done": "collected",
 }
@@ -514,17 +514,17 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
     line = f"{counted(len(batches), 'batch', 'batches')}, "
     line += f"{counted(waiting, 'request')} not collected" if there else "all collected"
     if len(batches) > _SHOWN_AT_MOST:
-        line += f" (the last {_SHOWN_AT_MOST})"
+        line += f" (last {_SHOWN_AT_MOST})"
     columns = ("batch", "judge", "state", "requests", "sent", "reserved")
     table = table_of(*columns, left=("batch", "judge", "state", "sent"))
     for batch in batches[-_SHOWN_AT_MOST:]:
         table.add_row(
-            Text(one_line(batch.id or "not known")),
+            Text(one_line(batch.id or "unknown")),
             Text(one_line(batch.judge)),
             _STATES[batch.state],
             number(batch.requests),
             "no" if batch.sent_at is None else moment(batch.sent_at),
-            "not known" if batch.reserved_usd is None else dollars(batch.reserved_usd),
+            "unknown" if batch.reserved_usd is None else dollars(batch.reserved_usd),
         )
     console.print()
     console.print(Text(line, "bold"))

@@ -10,6 +10,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.options import ServerChoices, grouped
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ OfferedJudges = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="A judge that clients may ask; the first is the default. Repeatable; replaces those "
-        "of --config. Default: EVENHAND_JUDGE.",
+        help="A judge that clients may use; the first is the default. Repeatable; replaces "
+        "those of --config. Default: EVENHAND_JUDGE.",
     ),
 ]
 ConfigFile = Annotated[
@@ -35,42 +36,43 @@ Host = Annotated[
     str | None,
     typer.Option(
         "--host",
-        help="The address to listen on. Any but this machine's own needs EVENHAND_TOKEN. "
+        help="The address to listen on. Any other than loopback needs EVENHAND_TOKEN. "
         "Default: 127.0.0.1.",
     ),
 ]
 Port = Annotated[
     int | None,
-    typer.Option("--port", min=0, max=65535, help="0: any free one. Default: 8321."),
+    typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one. Default: 8321."),
 ]
 WorkerCount = Annotated[
     int | None,
-    typer.Option("--workers", min=1, max=64, help="Server processes over one store. Default: 1."),
+    typer.Option(
+        "--workers", min=1, max=64, help="Server processes sharing one store. Default: 1."
+    ),
 ]
 AllowedHosts = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-host",
-        help="A further name that the server is called by, e.g. behind a proxy. Repeatable.",
+        help="Another host name to answer to, e.g. behind a proxy. Repeatable.",
     ),
 ]
 AllowedOrigins = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-origin",
-        help="An origin whose web pages may call the server, e.g. https://app.example.org. "
-        "Repeatable.",
+        help="An origin whose pages may call the server, e.g. https://app.example.org. Repeatable.",
     ),
 ]
-LogTexts = Annotated[
-    bool, typer.Option("--log-texts", help="Put what is sent and answered into the log.")
-]
-LogJson = Annotated[bool, typer.Option("--log-json", help="The log as JSON lines.")]
+LogTexts = Annotated[bool, typer.Option("--log-texts", help="Log request and response contents.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log as JSON Lines.")]
 
 
+@grouped
 def serve(
+    *,
     judge: OfferedJudges = None,
-    base_url: opt.BaseUrl = None,
+    server: ServerChoices,
     config: ConfigFile = None,
     host: Host = None,
     port: Port = None,
@@ -81,20 +83,20 @@ def serve(
     log_texts: LogTexts = False,
     log_json: LogJson = False,
 ) -> None:
-    """Serve HTTP at /v1, MCP at /mcp and pages.
+    """Serve the HTTP API at /v1, MCP at /mcp and web pages.
 
-    Until Ctrl-C or SIGTERM; a second one ends at once.
+    Runs until Ctrl-C or SIGTERM; a second one stops it immediately.
 
-    Clients choose among the judges offered here and name no address, file or template. Tokens
-    come from EVENHAND_TOKEN. Exit codes: 0 it was ended, 2 bad input, the port or the store
-    cannot be used, 130 ended at once.
+    Clients choose among the judges offered here and cannot set addresses, files or templates.
+    Tokens come from EVENHAND_TOKEN. Exit codes: 0 stopped, 2 bad input, or the port or store
+    cannot be used, 130 stopped immediately.
     """
     from evenhand.serve.config import read_config
     from evenhand.serve.startup import refuse_without
 
     refuse_without("fastapi", "uvicorn", "mcp")
     chosen: dict[str, Any] = {
-        "judges": chosen_offers(judge, base_url, config),
+        "judges": chosen_offers(judge, server.base_url, config),
         "host": host,
         "port": port,
         "store": store,
@@ -148,17 +150,17 @@ def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
     """The address alone on standard output, for whoever starts servers by script."""
     from rich.text import Text
 
-    from evenhand.cli.terminal import one_line
+    from evenhand.present.terminal import one_line
 
     console = session.err()
     for caveat in caveats:
         session.print_line(console, Text.assemble(("note  ", "yellow"), one_line(caveat)))
     if not config.judges:
-        said = "no judge is offered, so nothing can be compared; give --judge or --config"
-        session.print_line(console, Text.assemble(("note  ", "yellow"), said))
+        message = "no judge configured, so nothing can be compared; give --judge or --config"
+        session.print_line(console, Text.assemble(("note  ", "yellow"), message))
     names = ", ".join(one_line(offer.name) for offer in config.judges) or "none"
     count = len(config.tokens)
     tokens = f"{count} token{'s' * (count > 1)}" if count else "no token needed"
-    line = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
+    line = f"judges: {names}; {tokens}; MCP at {address}/mcp; press Ctrl-C to stop"
     session.print_line(console, Text(line))
     session.write_text(address)

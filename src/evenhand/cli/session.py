@@ -14,8 +14,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
-from evenhand.cli.terminal import one_line
 from evenhand.errors import Status
+from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,13 +36,15 @@ _CLOSED_WITHIN_S = 1.0  # after a second Ctrl-C
 
 def prepare_streams() -> None:
     """Streams that take every character; without an output there is no use in asking a judge."""
-    from evenhand.cli.terminal import register_plain_signs
+    from evenhand.present.terminal import register_plain_signs
 
     plain_signs = register_plain_signs()
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - it stays open as long as we do
     if sys.stdout is None:
-        sys.stderr.write("error  standard output is closed; give it a file, a pipe or a terminal\n")
+        sys.stderr.write(
+            "error  standard output is closed; redirect it to a file, a pipe or a terminal\n"
+        )
         raise SystemExit(Status.BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -70,7 +72,7 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        from evenhand.cli.terminal import without_commands
+        from evenhand.present.terminal import without_commands
 
         # A search for spaces at a line's end looks at every run of them again and again.
         trimmed = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
@@ -111,7 +113,7 @@ def present(report: R, show: Callable[[Console, R], None], *, as_json: bool) -> 
 
 def write_json(value: BaseModel | Mapping[str, Any]) -> None:
     """JSON on standard output, in UTF-8 whatever the terminal's locale is."""
-    from evenhand.cli.terminal import escape, without_keys
+    from evenhand.present.terminal import escape, without_keys
 
     if isinstance(value, Mapping):
         text = json.dumps(value, ensure_ascii=False, indent=2)
@@ -121,7 +123,7 @@ def write_json(value: BaseModel | Mapping[str, Any]) -> None:
 
 
 def write_text(text: str) -> None:
-    from evenhand.cli.terminal import without_commands
+    from evenhand.present.terminal import without_commands
 
     data = (without_commands(text) + "\n").encode()
     stream = getattr(sys.stdout, "buffer", None)
@@ -204,7 +206,7 @@ def waiting(what: str) -> Iterator[None]:
     """Something that moves while nothing can be shown."""
     from rich.text import Text
 
-    from evenhand.cli.terminal import one_line
+    from evenhand.present.terminal import one_line
 
     with err().status(Text(one_line(what))):
         yield
@@ -216,7 +218,7 @@ async def opened(judge: Judge, *, quiet: bool = False) -> AsyncIterator[Judge]:
     if judge.traits.caveat and not quiet:
         from rich.text import Text
 
-        from evenhand.cli.terminal import one_line
+        from evenhand.present.terminal import one_line
 
         note = f"{one_line(judge.name)}: {judge.traits.caveat}"
         print_line(err(), Text.assemble(("note  ", "yellow"), note))
@@ -232,7 +234,8 @@ async def opened(judge: Judge, *, quiet: bool = False) -> AsyncIterator[Judge]:
 def named_store(address: str | None) -> str | None:
     from evenhand.settings import load_settings
 
-    return address or load_settings().store
+    store = address or load_settings().store
+    return None if store is None else str(store)
 
 
 def opened_store(address: str | None) -> Store:

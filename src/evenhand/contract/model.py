@@ -31,9 +31,5 @@ class Model(BaseModel):
     # The room that knows how a notebook shows a value is above this one, so it is asked by name,
     # and only by a notebook.
     def _repr_html_(self) -> str | None:
-        html: str | None = import_module("evenhand.serve.pages.notebook").html_of(self)
+        html: str | None = import_module("evenhand.present.notebook").html_of(self)
         return html
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = import_module("evenhand.serve.pages.notebook").bundle_of(self)
-        return bundle

@@ -86,7 +86,7 @@ class Criterion(Model):
 
     name: Text = Field(description="What to judge, e.g. accuracy")
     description: Text | None = Field(
-        default=None, description="What the name means here, shown to the judge"
+        default=None, description="What the name means, shown to the judge"
     )
     weight: float | None = Field(
         default=None,
@@ -137,12 +137,14 @@ class Pair(Model):
         min_length=1,
         description="What to judge by, most important first: names, or objects with a name",
     )
-    id: Text | None = Field(default=None, description="Comes back in the metadata")
+    id: Text | None = Field(default=None, description="Returned in the metadata")
     context: Text | None = Field(default=None, description="Extra material for the judge")
-    reference: Reference = Field(default=None, description="A known good answer, as a yardstick")
-    allow_tie: bool = Field(default=True, strict=True, description="Whether TIE may be the answer")
+    reference: Reference = Field(default=None, description="A known good answer to compare with")
+    allow_tie: bool = Field(default=True, strict=True, description="Whether TIE is allowed")
     swap_positions: bool = Field(
-        default=True, strict=True, description="Judge twice, the second time exchanged"
+        default=True,
+        strict=True,
+        description=("Judge twice, the second time with the responses swapped"),
     )
 
     @field_validator("criteria")
@@ -154,7 +156,7 @@ class Pair(Model):
             if key in seen:
                 raise PydanticCustomError(
                     "duplicate_criterion",
-                    "names {name} twice (as {first}; case, spaces and punctuation aside); "
+                    "repeats {name} (as {first}, ignoring case, spaces and punctuation); "
                     "remove one",
                     {"name": repr(criterion.name), "first": repr(seen[key])},
                 )

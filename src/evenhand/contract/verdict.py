@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ Winner = Literal["A", "B", "TIE"]
 Order = Literal["original", "swapped"]
 Locale = Literal["en", "zh"]
 Mode = Literal["reasoned", "letter"]
+# In which a judge was asked to answer, where completions were recorded elsewhere.
+AnswerProtocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
+PROTOCOLS: tuple[AnswerProtocol, ...] = get_args(AnswerProtocol)
 
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 ORDERS: tuple[Order, ...] = ("original", "swapped")
@@ -295,7 +298,7 @@ class MeanProbabilities(Model):
     tie: float
 
 
-ArtefactKind = Literal["metrics", "reference", "analysis", "rating"]
+ArtefactKind = Literal["metrics", "reference", "analysis"]
 
 
 class Artefact(Model):
@@ -308,18 +311,6 @@ class Artefact(Model):
     text: str = ""
     model: str | None = None
     usage: Usage = Usage()
-
-
-class Rating(Model):
-    """Each response scored alone, from 0 to 10, after the orders had chosen differently. It decides
-    nothing: the pair stays inconsistent. `winner` is null without a score of both."""
-
-    winner: Winner | None
-    scores_a: tuple[float, ...] = ()
-    scores_b: tuple[float, ...] = ()
-    unread: int = 0  # ratings that could not be read
-    # Why there is none, where the judge would not score a response; left out of the JSON else.
-    reason: Sentence | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Metadata(Model):
@@ -345,10 +336,8 @@ class Metadata(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    # What was written beside the verdict, and what a rating of each response says of an
-    # inconsistent pair; left out of the JSON where nothing was asked for.
+    # What was written beside the verdict; left out of the JSON where nothing was asked for.
     artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
-    by_rating: Rating | None = Field(default=None, exclude_if=lambda value: value is None)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()
 

@@ -131,7 +131,7 @@ def _page_header(file: BinaryIO, at: int) -> tuple[int, int, int, int, int]:
         except IndexError:
             if len(data) < size:
                 break
-    raise Broken("a page's header is cut")
+    raise Broken("a page's header is truncated")
 
 
 def _read_page_header(thrift: _Thrift) -> tuple[int, int, int, int]:
@@ -143,7 +143,7 @@ def _read_page_header(thrift: _Thrift) -> tuple[int, int, int, int]:
         elif kind == _I32 and field in (2, 3):
             number = thrift.number()
             if number < 0:
-                raise Broken(f"a page says that it has {number} bytes")
+                raise Broken(f"a page claims {number} bytes")
             if field == 2:
                 unpacked = max(unpacked, number)
             else:

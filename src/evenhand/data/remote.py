@@ -4,7 +4,6 @@ and the stores' errors in one line with the remedy.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import io
 import re
@@ -25,20 +24,14 @@ _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "abfs": "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
-    "abfss": "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
 }
 _DENIED = re.compile(
     r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|"
     r"SignatureDoesNotMatch|INVALID_SIGNATURE|UNRECOGNIZED_CLIENT|ExpiredToken|TokenRefresh|"
-    r"HTTP response code: (?:400|401|403)|PERMISSION_DENIED|UNAUTHENTICATED|AuthorizationFailure|"
-    r"AuthenticationFailed|[Cc]redential"
+    r"HTTP response code: (?:400|401|403)|PERMISSION_DENIED|UNAUTHENTICATED|[Cc]redential"
 )
-_NO_BUCKET = re.compile(
-    r"NO_SUCH_BUCKET|NoSuchBucket|[Bb]ucket '?[^ ']*'? not found|ContainerNotFound"
-)
+_NO_BUCKET = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket|[Bb]ucket '?[^ ']*'? not found")
 _ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FOUND")
-_NO_CLIENT = re.compile(r"libjvm|libhdfs")
 # Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
 _NOISE = re.compile(
     r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|"
@@ -61,16 +54,12 @@ def data_error(name: str, error: Exception) -> DataError:
     text = " ".join(str(error).split())
     scheme = name.partition("://")[0]
     if _DENIED.search(text):
-        where = _ENVIRONMENT.get(scheme, "the store's own variables")
-        return DataError(
-            Message("data.remote_forbidden", name=name, error=fact(error), where=where)
-        )
+        values = {"name": name, "error": fact(error), "where": _ENVIRONMENT.get(scheme, "")}
+        return DataError(Message("data.remote_forbidden", **values))
     if _NO_BUCKET.search(text):
         return DataError(Message("data.bucket_unknown", name=name))
     if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
         return DataError(Message("data.remote_file_missing", name=name))
-    if _NO_CLIENT.search(text):
-        return DataError(Message("data.hadoop_missing", name=name, error=fact(error)))
     if isinstance(error, ValueError | NotImplementedError):
         return DataError(Message("data.url_not_opened", name=name, error=fact(error)))
     return DataUnreachable(Message("data.remote_unreachable", name=name, error=fact(error)))
@@ -217,18 +206,16 @@ class RemoteFile(io.RawIOBase):
             native.close()
 
 
-_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
-_KNOWN = "s3://, gs://, abfss://, hdfs:// and file://"
+_SCHEMES = ("s3", "gs", "gcs", "file")
+_KNOWN = "s3://, gs:// and file://"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # A pathlib.Path makes one slash of two.
 _AS_PATH = re.compile(rf"({'|'.join(_SCHEMES)}):/(?=[^/])")
-_WITH_BUCKETS = ("s3", "abfs", "abfss", "gs", "gcs")
-_WITH_FOLDERS = ("hdfs", "viewfs")
 
 
 @dataclass(frozen=True, slots=True)
 class _Url:
-    """`place` is the bucket, or the host; `key` is taken as it is written, without escapes."""
+    """`place` is the bucket; `key` is taken as it is written, without escapes."""
 
     scheme: str
     place: str
@@ -277,7 +264,7 @@ def _read(given: str) -> _Url:
     user, at, host = place.rpartition("@")
     if at and (":" in user or scheme == "s3"):
         raise DataError(Message("data.url_with_key", scheme=scheme, host=host, key=key))
-    if not place and scheme in _WITH_BUCKETS:
+    if not place and scheme != "file":
         raise DataError(Message("data.url_without_bucket", scheme=scheme))
     # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
     return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"), query)
@@ -302,8 +289,7 @@ def _of_files(url: _Url) -> Source:
 def _of_objects(url: _Url) -> Source:
     fs = _file_systems()
     filesystem, root = fs.FileSystem.from_uri(url.root)
-    # A name without a slash before it would be looked for in somebody's home.
-    prefix = f"{root.rstrip('/')}/" if root or url.scheme in _WITH_FOLDERS else ""
+    prefix = f"{root.rstrip('/')}/"
 
     def part(info: Any) -> Source:
         key = info.path.removeprefix(prefix)
@@ -360,27 +346,17 @@ def _chosen(url: _Url, keys: list[str]) -> list[str]:
 
 
 def _pattern(wanted: str) -> Callable[[str], bool]:
-    """`*` is anything within a name, `**` any folders in between, also none."""
-    steps = wanted.split("/")
-
-    def fits(names: list[str], at: int = 0) -> bool:
-        if at == len(steps):
-            return not names
-        if steps[at] == "**":
-            hidden = bool(names) and names[0].startswith(("_", "."))
-            return fits(names, at + 1) or (bool(names) and not hidden and fits(names[1:], at))
-        return bool(names) and _fits_name(names[0], steps[at]) and fits(names[1:], at + 1)
-
-    return lambda key: fits(key.split("/"))
-
-
-def _fits_name(name: str, step: str) -> bool:
-    if "*" not in step:
-        return name == step
-    if step.startswith("*") and name.startswith(("_", ".")):
-        return False
-    # Of fnmatch only the star: a key may hold brackets, and ? begins the query of a URL.
-    return fnmatch.fnmatchcase(name, step.replace("[", "[[]"))
+    """`*` is anything within a name, `**` any folders in between, also none. Neither takes a name
+    that begins with _ or . where the pattern does not say so."""
+    steps = []
+    for step in wanted.split("/"):
+        if step == "**":
+            steps.append(r"(?:(?![_.])[^/]+/)*")
+        else:
+            hidden = "(?![_.])" if step.startswith("*") else ""
+            steps.append(hidden + re.escape(step).replace(r"\*", "[^/]*") + "/")
+    pattern = re.compile("".join(steps))
+    return lambda key: pattern.fullmatch(f"{key}/") is not None
 
 
 def _base_of(key: str) -> str:

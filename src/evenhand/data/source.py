@@ -185,7 +185,7 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        fact = "is cut" if isinstance(error, EOFError) else "is damaged"
+        fact = "is truncated" if isinstance(error, EOFError) else "is damaged"
         raise DataError(
             Message(
                 "data.gzip_damaged",

@@ -100,6 +100,6 @@ def _answer(pair: Pair, lead_of_first: int, *, draw: str) -> Completion:
     if lead_of_first:
         verdict = "A" if lead_of_first > 0 else "B"
     elif not pair.allow_tie:
-        refusal = f"the responses are {draw}, and a tie is not allowed"
+        refusal = f"the responses are {draw}, but ties are not allowed"
         return Completion(text="", finish="refusal", refusal=refusal, flags=("baseline",))
     return Completion(text="", verdict_as_shown=verdict, flags=("baseline",))

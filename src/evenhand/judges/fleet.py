@@ -21,7 +21,6 @@ from evenhand.errors import (
     SettingsError,
 )
 from evenhand.judges.protocol import (
-    Account,
     ClosedOnExit,
     Completion,
     Judge,
@@ -38,8 +37,6 @@ _FAILURES = 3
 _BACKOFF_FIRST_S, _BACKOFF_MOST_S = 1.0, 30.0
 # Servers that accept a call and fail it: a text that brings servers down must not reach them all.
 _MOST_TRIES = 3
-# Servers named one by one in a run's summary; more are summed up.
-_NAMED_EACH = 6
 # What a server says about our account or our request. If another server answers the same call, the
 # fault was its own.
 _OF_ACCOUNT = (JudgeAuthentication, JudgeQuotaExceeded)
@@ -58,9 +55,6 @@ class ServerState:
     judge: FleetServer
     in_flight: int = 0
     answers: int = 0
-    outages: int = 0
-    limits: int = 0
-    reason: str = ""  # for its last outage
     is_down: bool = False
     free_at: float = float("-inf")
     failures: int = 0  # in a row
@@ -161,7 +155,6 @@ class FleetJudge(ClosedOnExit):
             if isinstance(error, (JudgeRejected, *_OF_ACCOUNT)):
                 self._count_failure(other, error, at_once=isinstance(error, _OF_ACCOUNT))
         if completion.pause_s is not None:
-            server.limits += 1
             server.back_off(self._clock(), completion.pause_s)
             completion = replace(completion, pause_s=self._wait_s())
         if errors:
@@ -174,7 +167,6 @@ class FleetJudge(ClosedOnExit):
     def _record_failure(self, server: ServerState, error: JudgeError) -> None:
         retry_after_s = getattr(error, "retry_after_s", None)
         if isinstance(error, JudgeRateLimited) or retry_after_s is not None:
-            server.limits += 1
             server.back_off(self._clock(), retry_after_s)
         elif error.retryable or isinstance(error, JudgeUnreachable):
             self._count_failure(server, error, at_once=isinstance(error, JudgeUnreachable))
@@ -187,8 +179,6 @@ class FleetJudge(ClosedOnExit):
                 server.back_off(now)
         elif at_once or server.failures >= _FAILURES:
             server.is_down = True
-            server.outages += 1
-            server.reason = error.message
             server.back_off(now)
             self._add_news(ServerNews(self.name, server.address, error.kind, error.message))
 
@@ -217,8 +207,6 @@ class FleetJudge(ClosedOnExit):
         waits = [server.free_at - now for server in self._servers if not server.is_down]
         return min((wait for wait in waits if wait > 0), default=None)
 
-    # What a run tells its user.
-
     def open_news(self) -> News:
         seen = self._news_count
 
@@ -233,25 +221,6 @@ class FleetJudge(ClosedOnExit):
         self._news.append(news)
         self._news_count += 1
 
-    def open_account(self) -> Account:
-        before = [(server.answers, server.outages, server.limits) for server in self._servers]
-
-        def account() -> tuple[str, ...]:
-            lines, counts = [], []
-            for server, (answers, outages, limits) in zip(self._servers, before, strict=True):
-                counts.append(server.answers - answers)
-                if server.outages > outages or server.is_down:
-                    end = "it is still down" if server.is_down else "it came back"
-                    what = f"was skipped for a while ({server.reason}); {end}"
-                    lines.append(f"{server.address} {what}")
-                if server.limits > limits:
-                    lines.append(f"{server.address} asked us to slow down")
-            if any(counts):
-                lines.insert(0, _shares(self.base_urls, counts))
-            return tuple(f"{self.name}: {line}" for line in lines)
-
-        return account
-
 
 def _may_pass_elsewhere(errors: Mapping[ServerState, JudgeError]) -> bool:
     met = list(errors.values())
@@ -260,10 +229,3 @@ def _may_pass_elsewhere(errors: Mapping[ServerState, JudgeError]) -> bool:
         return False
     accepted = [e for e in met if not isinstance(e, JudgeUnreachable | JudgeRateLimited)]
     return len(accepted) < _MOST_TRIES
-
-
-def _shares(addresses: Sequence[str], counts: Sequence[int]) -> str:
-    if len(counts) > _NAMED_EACH:
-        return f"{len(counts)} servers gave {min(counts):,} to {max(counts):,} answers each"
-    each = (f"{url} {count:,}" for url, count in zip(addresses, counts, strict=True))
-    return f"answers by server: {', '.join(each)}"

@@ -42,8 +42,8 @@ from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
 EMBEDDED_CAVEAT = (
-    "the embedded model is no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66), and "
-    "place decides most of its verdicts; it is there so that everything can be tried without a key"
+    "the embedded model is not a reliable judge (57% on LLMBar-Natural, 95% CI 47–66; "
+    "position decides most of its verdicts); it is for trying things out without a key"
 )
 
 _EMBEDDED = Traits(
@@ -54,7 +54,7 @@ _OWN_MODEL = Traits(modes=("reasoned", "letter"), parallel=False, continues=True
 MAX_TOKENS = 2048
 TIMEOUT_S = 600.0
 
-# Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6 % of the mass. A letter that is not
+# Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6% of the mass. A letter that is not
 # among them has less than a thousandth, and counts as nothing.
 _LIKELIEST = 1000
 _KEPT = 200

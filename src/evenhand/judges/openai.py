@@ -351,24 +351,24 @@ class OpenAIJudge(ClosedOnExit):
         status = fault.status
         quoted = self.redact(fault.message)
         values = {"host": self._endpoint.host, "status": status}
-        said = (
+        message = (
             Message("judges.http_status", quoted=quoted, **values)
             if quoted
             else Message("judges.http_fault", **values)
         )
         if is_too_long(fault):
-            return JudgeRejected(Message("judges.context_too_short", said=said))
+            return JudgeRejected(Message("judges.context_too_short", said=message))
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
-            return JudgeQuotaExceeded(Message("judges.no_credit", said=said))
+            return JudgeQuotaExceeded(Message("judges.no_credit", said=message))
         if status in (401, 403):
             if self.authorization is None:
-                return JudgeAuthentication(Message("judges.key_missing", said=said))
-            return JudgeAuthentication(Message("judges.key_refused", said=said))
+                return JudgeAuthentication(Message("judges.key_missing", said=message))
+            return JudgeAuthentication(Message("judges.key_refused", said=message))
         if status == 407:
-            return JudgeAuthentication(Message("judges.proxy_login", said=said))
+            return JudgeAuthentication(Message("judges.proxy_login", said=message))
         if status == 429:
             return JudgeRateLimited(
-                Message("judges.rate_limited", said=said), retry_after_s=fault.retry_after_s
+                Message("judges.rate_limited", said=message), retry_after_s=fault.retry_after_s
             )
         if status == 404 or (
             status in (400, 422) and _NO_MODEL.search(f"{fault.code} {fault.message[:500]}")
@@ -376,7 +376,7 @@ class OpenAIJudge(ClosedOnExit):
             rejected = JudgeRejected(
                 Message(
                     "judges.model_unknown",
-                    said=said,
+                    said=message,
                     model=self._model,
                     base_url=self.base_url,
                 )
@@ -385,14 +385,14 @@ class OpenAIJudge(ClosedOnExit):
             return rejected
         if status in (408, 409, 425) or status >= 500:
             return JudgeServerError(
-                Message("judges.server_failed", said=said),
+                Message("judges.server_failed", said=message),
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
             return JudgeGarbled(
                 Message("judges.error_as_answer", host=self._endpoint.host, quoted=quoted)
             )
-        return JudgeRejected(Message("judges.request_refused", said=said, model=self._model))
+        return JudgeRejected(Message("judges.request_refused", said=message, model=self._model))
 
 
 def _check_key(api_key: str | None) -> None:

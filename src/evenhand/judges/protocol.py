@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
@@ -10,7 +10,6 @@ from evenhand.contract import ArtefactKind, Mode, Order, Pair, Usage, Winner
 from evenhand.prompts.template import ChatMessage, Segment
 
 __all__ = [
-    "Account",
     "ChatMessage",
     "ClosedOnExit",
     "Completion",
@@ -23,8 +22,8 @@ __all__ = [
     "ServerNews",
     "TokenLogprob",
     "Traits",
-    "account_of",
     "identity_of",
+    "news_lines",
     "news_of",
 ]
 
@@ -157,20 +156,18 @@ class ServerNews:
         return f"{self.judge}: {self.address} is skipped for now: {self.why}"
 
 
-Account = Callable[[], tuple[str, ...]]  # lines for people
 News = Callable[[], tuple[ServerNews, ...]]  # each time, what is new
-
-
-def account_of(judge: Judge) -> Account:
-    """Opened as a run begins; afterwards it tells what the judge has to say of that time."""
-    opened: Callable[[], Account] | None = getattr(judge, "open_account", None)
-    return _nothing if opened is None else opened()
 
 
 def news_of(judge: Judge) -> News:
     """What has happened to the judge since it was last asked here, e.g. a server that is gone."""
     opened: Callable[[], News] | None = getattr(judge, "open_news", None)
     return _nothing if opened is None else opened()
+
+
+def news_lines(news: Iterable[News]) -> tuple[str, ...]:
+    """Each line once, however often a server went and came back: for the summary of a run."""
+    return tuple(dict.fromkeys(str(each) for one in news for each in one()))
 
 
 def _nothing() -> tuple[()]:

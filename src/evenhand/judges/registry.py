@@ -6,7 +6,6 @@ whatever is known to neither is a provider of pydantic-ai's.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -16,35 +15,26 @@ from typing import Literal, NamedTuple, Protocol, cast, get_args
 from evenhand.errors import InputError, SettingsError
 from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
 from evenhand.messages import Message
+from evenhand.options import JudgingOptions
 
 TransportName = Literal["aiohttp", "httptools"]
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JudgeOptions:
-    """None: the judge's own default. No repr shows a secret.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class JudgeOptions(JudgingOptions):
+    """The options, and what only a program gives. No repr shows a secret."""
 
-    What judges need of `evenhand.JudgeConfig`, which adds how a pair is judged.
-    """
-
-    base_url: str | tuple[str, ...] | None = None  # several are a fleet, of openai: judges alone
     api_key: str | None = field(default=None, repr=False)
-    timeout_s: float | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
     seed: int | None = None  # of the first sample; the next ones count up from it
     cache_dir: Path | None = None
     transport: TransportName | None = None
     answers: bool = False  # a model that is judged: what is not given is left to its server
 
     def __post_init__(self) -> None:
-        if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
-            raise SettingsError(Message("judges.timeout_outside", timeout_s=self.timeout_s))
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise SettingsError(Message("judges.max_tokens_outside", max_tokens=self.max_tokens))
-        if self.temperature is not None and not 0 <= self.temperature < math.inf:
-            raise SettingsError(Message("judges.temperature_outside", temperature=self.temperature))
+        if not self.base_url:  # an empty address is how shells say that there is none
+            object.__setattr__(self, "base_url", None)
+        self.check()
         if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
             raise SettingsError(
                 Message(
@@ -53,16 +43,8 @@ class JudgeOptions:
                     transports=", ".join(TRANSPORTS),
                 )
             )
-        given: object = self.base_url  # callers may be untyped
-        if given is None or isinstance(given, str):
-            return
-        if not isinstance(given, (list, tuple)) or not all(
-            isinstance(each, str) and each.strip() for each in given
-        ):
-            raise InputError(Message("judges.base_url_no_address"))
-        # One is no fleet, and none is nothing given.
-        plain = tuple(given) if len(given) > 1 else given[0] if given else None
-        object.__setattr__(self, "base_url", plain)
+        if isinstance(self.base_url, tuple) and len(self.base_url) == 1:  # one is no fleet
+            object.__setattr__(self, "base_url", self.base_url[0])
 
     @property
     def base_urls(self) -> tuple[str, ...]:

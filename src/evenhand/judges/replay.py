@@ -120,11 +120,11 @@ class ReplayJudge(ClosedOnExit):
     def _artefact(self, pair_id: str, call: JudgeCall) -> Completion:
         """What the judge wrote beside its verdicts then: it is shown and stored, and the recorded
         verdicts are what they are."""
-        written = self._artefacts.get((pair_id, call.artefact, call.artefact_of), ())
-        if call.sample > len(written):
+        written = self._artefacts.get((pair_id, call.artefact, call.artefact_of))
+        if written is None:
             values = {"name": self.name, "kind": call.artefact, "pair": pair_id}
-            raise NotRecorded(Message("judges.artefact_not_recorded", **values, sample=call.sample))
-        return written[call.sample - 1]
+            raise NotRecorded(Message("judges.artefact_not_recorded", **values))
+        return written
 
     def recordings(self) -> Iterator[Recording]:
         """All of them, by pair and order as they first come in the file."""
@@ -167,16 +167,14 @@ def _sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, list[Completion]]]:
+def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, Completion]]:
     """The samples of each pass, in the order of their repetition, whatever that counts from; and
     what was written beside them."""
     passes: dict[_Key, dict[int, _Recorded]] = {}
-    artefacts: dict[_ArtefactKey, list[Completion]] = {}
+    artefacts: dict[_ArtefactKey, Completion] = {}
     for line, text in _lines(path):
         record = _record(text, where=f"{path}, line {line}")
         artefacts |= dict(_artefacts_of(record, where=f"{path}, line {line}"))
-        if "pass" not in record:
-            continue
         key = (str(record["id"]), cast("Order", record["pass"]))
         number = _sample_number(record)
         recorded = _Recorded(
@@ -200,39 +198,26 @@ def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, l
     return in_order, artefacts
 
 
-# A rating as LLMBar recorded it has a score of each response, with how its completion ended.
-_SIDES = {"a": "A", "b": "B", "score_1": "A", "score_2": "B"}
-
-
 def _artefacts_of(
     record: dict[str, Any], *, where: str
-) -> Iterator[tuple[_ArtefactKey, list[Completion]]]:
-    """`steps`: metrics and reference as texts, analysis by response; `rating` by response, a score
-    or a list of them."""
+) -> Iterator[tuple[_ArtefactKey, Completion]]:
+    """`steps`: metrics and reference as texts, analysis by response."""
     pair_id, model = str(record["id"]), record.get("model")
-
-    def written(value: object) -> list[Completion]:
-        ends: object = None
-        if isinstance(value, list) and len(value) == 2 and isinstance(value[1], str):
-            value, ends = value[:1], value[1]
-        every = value if isinstance(value, list) else [value]
-        finish = _FINISH.get(ends if isinstance(ends, str) else None, "other")
-        if not all(type(each) in (str, int, float) for each in every):
-            raise InputError(
-                Message("judges.recording_steps", where=where, given=_shortened(value))
-            )
-        return [Completion(text=str(each), finish=finish, model=model) for each in every]
-
-    steps, rating = record.get("steps") or {}, record.get("rating") or {}
-    if not isinstance(steps, dict) or not isinstance(rating, dict):
+    steps = record.get("steps") or {}
+    analysis = (steps.get("analysis") or {}) if isinstance(steps, dict) else None
+    if not isinstance(analysis, dict):
         raise InputError(Message("judges.recording_steps", where=where, given=_shortened(steps)))
-    for kind in ("metrics", "reference"):
-        if steps.get(kind) is not None:
-            yield (pair_id, kind, None), written(steps[kind])
-    for kind, values in (("analysis", steps.get("analysis")), ("rating", rating)):
-        for name, side in _SIDES.items():
-            if isinstance(values, dict) and values.get(name) is not None:
-                yield (pair_id, kind, side), written(values[name])
+    for kind, side, text in (
+        ("metrics", None, steps.get("metrics")),
+        ("reference", None, steps.get("reference")),
+        ("analysis", "A", analysis.get("a")),
+        ("analysis", "B", analysis.get("b")),
+    ):
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise InputError(Message("judges.recording_steps", where=where, given=_shortened(text)))
+        yield (pair_id, kind, side), Completion(text=text, finish="stop", model=model)
 
 
 def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | None:
@@ -329,12 +314,10 @@ def _record(text: bytes, *, where: str) -> dict[str, Any]:
         raise InputError(Message("judges.recording_not_json", where=where, msg=error.msg)) from None
     if not isinstance(record, dict):
         raise InputError(Message("judges.recording_no_object", where=where))
-    # A record of ratings alone is of no pass.
-    needed = ("id",) if "rating" in record and "pass" not in record else ("id", "pass")
-    for field in needed:
+    for field in ("id", "pass"):
         if field not in record:
             raise InputError(Message("judges.recording_field_missing", where=where, field=field))
-    if "pass" in needed and "raw" not in record and "verdict_as_shown" not in record:
+    if "raw" not in record and "verdict_as_shown" not in record:
         raise InputError(Message("judges.recording_empty", where=where))
     for field, (types, takes) in _FIELDS.items():
         if field in record and not _fits(field, record[field], types):

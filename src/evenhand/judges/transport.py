@@ -170,8 +170,8 @@ class JudgeEndpoint:
         )
 
     def certificate_not_trusted(self, reason: str) -> JudgeUnreachable:
-        told = {"host": self.host, "reason": self.redact(reason)}
-        return _final(Message("judges.certificate_not_trusted", **told))
+        details = {"host": self.host, "reason": self.redact(reason)}
+        return _final(Message("judges.certificate_not_trusted", **details))
 
     def no_tls(self, reason: str) -> JudgeUnreachable:
         return _final(Message("judges.no_tls", host=self.host, reason=self.redact(reason)))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from evenhand.contract import (
+    AnswerProtocol,
     Criterion,
     Order,
     Pair,
@@ -26,12 +27,7 @@ from evenhand.contract import (
 )
 from evenhand.judges.protocol import Completion, TokenLogprob
 from evenhand.judging.answers.reader import parse, whole_characters
-from evenhand.judging.answers.results import (
-    AnswerProtocol,
-    ParsedVerdict,
-    ParseFailure,
-    QuotedFrom,
-)
+from evenhand.judging.answers.results import ParsedVerdict, ParseFailure, QuotedFrom
 from evenhand.judging.decision import PassBallot, Reading, quoted_from
 from evenhand.messages import Message
 
@@ -217,9 +213,9 @@ def _changed(reason: str, change: Callable[[str], str]) -> str:
 def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
     """Why there is no answer at all, where the judge or its server says so."""
     if completion.refusal is not None or completion.finish == "refusal":
-        said = " ".join((completion.refusal or completion.text).split())[:200]
-        if said:
-            return "refusal", Message("unread.declined_saying", said=said)
+        refusal = " ".join((completion.refusal or completion.text).split())[:200]
+        if refusal:
+            return "refusal", Message("unread.declined_saying", said=refusal)
         return "refusal", Message("unread.declined")
     if completion.finish == "filter":
         return "refusal", Message("unread.content_filter")

@@ -16,7 +16,7 @@ from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassCache, PassesFailed, make_passes, milliseconds_since
-from evenhand.judging.preparation import Artefacts, ArtefactsFailed, rate
+from evenhand.judging.preparation import Artefacts
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.messages import Message
@@ -110,12 +110,6 @@ async def _judge(
         return _failed(case, error, passes, why=decision, artefacts=prepared)
     if config.calibration is not None:
         decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))
-    if decision.outcome is Outcome.INCONSISTENT and config.rates(case.judge.traits):
-        try:
-            rating, ratings = await rate(pair, case.judge, config, artefacts)
-        except ArtefactsFailed as failed:
-            return _failed(case, failed.error, passes, requests=failed.requests, artefacts=prepared)
-        decision, prepared = replace(decision, by_rating=rating), (*prepared, *ratings)
     taken_ms = milliseconds_since(case.started)
     return Judged(decision, passes, config.samples_per_order, taken_ms, prepared)
 

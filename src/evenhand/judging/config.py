@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Protocol, TypeVar
 
-from evenhand.contract import JudgedBy, Locale, Mode, Pair, Reconciling
+from evenhand.contract import ArtefactKind, JudgedBy, Locale, Mode, Pair, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges.protocol import Judge, OpenJudge, Traits
 from evenhand.judges.registry import (
@@ -20,11 +20,8 @@ from evenhand.judges.registry import (
     traits_of,
 )
 from evenhand.judges.retry import RetryPolicy
-from evenhand.judging.answers.results import PROTOCOLS
-from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
 from evenhand.messages import Message
 from evenhand.prompts import Template, built_in_template, open_template
-from evenhand.prompts.preparation import PREPARE_KINDS, PrepareKind
 from evenhand.settings import Settings, split_addresses
 
 
@@ -51,7 +48,7 @@ class Calibrator(Protocol):
         vouched for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class JudgeConfig(JudgeOptions):
     """Which judge is asked, where it is, and how it judges a pair.
 
@@ -59,55 +56,15 @@ class JudgeConfig(JudgeOptions):
     the default that the properties below give, or the judge's own.
     """
 
-    judge: str | None = None  # its name; None in a resolved one: the judge is the caller's own
-    mode: Mode | None = None
-    locale: Locale | None = None
-    samples: int | None = None
-    reconcile: Reconciling | None = None
-    confidence: Literal["stated", "logprobs"] | None = None
-    template: Template | Path | None = None
-    protocol: AnswerProtocol | None = None  # the answer format of recorded completions
-    repairs: int | None = None  # how often an unread answer is shown to the judge again
-    retry: RetryPolicy | None = None
-    ask_identical: bool = False  # True: the judge is asked about identical responses too
-    prepare: tuple[PrepareKind, ...] | None = None  # what is written before the judging
-    prepare_with: str | None = None  # the model that writes it; None: the judge
-    on_inconsistent: OnInconsistent | None = None  # rate: score each response alone too
-    rating_samples: int | None = None  # how often each is scored then
+    # Opened by `resolve`.
+    template: Template | Path | None = None  # type: ignore[assignment]
+    retry: RetryPolicy | None = None  # in place of `retries`
     # The writer's own, as `resolve` finds its server and key.
     writer: JudgeConfig | None = field(default=None, repr=False, compare=False)
     calibration: Calibrator | None = None  # what trust.calibration.open_calibration gives
 
     def __post_init__(self) -> None:
-        JudgeOptions.__post_init__(self)  # a class with slots has no super() here
-        if self.judge is not None and not isinstance(self.judge, str):
-            raise InputError(Message("judging.judge_no_name", judge=self.judge))
-        for name, value, allowed in (
-            ("mode", self.mode, (None, "reasoned", "letter")),
-            ("locale", self.locale, (None, "en", "zh")),
-            ("reconcile", self.reconcile, (None, "agreement", "average")),
-            ("confidence", self.confidence, (None, "stated", "logprobs")),
-            ("protocol", self.protocol, (None, *PROTOCOLS)),
-            ("ask_identical", self.ask_identical, (True, False)),
-            ("on_inconsistent", self.on_inconsistent, (None, "keep", "rate")),
-        ):
-            if value not in allowed:
-                offered = ", ".join(str(choice) for choice in allowed)
-                raise InputError(
-                    Message("judging.choice_unknown", name=name, value=value, offered=offered)
-                )
-        for name, number, least in (
-            ("samples", self.samples, 1),
-            ("repairs", self.repairs, 0),
-            ("rating_samples", self.rating_samples, 1),
-        ):
-            if number is not None and (type(number) is not int or number < least):
-                raise InputError(
-                    Message("judging.integer_needed", name=name, number=number, least=least)
-                )
-        object.__setattr__(self, "prepare", read_kinds(self.prepare))
-        if self.prepare_with is not None and not isinstance(self.prepare_with, str):
-            raise InputError(Message("judging.judge_no_name", judge=self.prepare_with))
+        super().__post_init__()
         if not isinstance(self.template, (Template, Path, NoneType)):
             raise InputError(Message("judging.template_no_template", template=self.template))
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
@@ -130,39 +87,21 @@ class JudgeConfig(JudgeOptions):
             raise InputError(Message("judging.config_no_config", name=type(chosen).__name__))
         judge = None if own is not None else chosen.judge or settings.judge
         traits = traits_of(judge) if own is None else own.traits
-        samples = first_given(chosen.samples, settings.samples, 1)
-        mode = chosen.mode
+        given = settings.chosen()
         # A default from the settings should not stop a judge that has only the other mode.
-        if mode is None and settings.mode in traits.modes:
-            mode = settings.mode
+        if settings.mode not in traits.modes:
+            given.pop("mode", None)
+        resolved = chosen.over(given).over(cls.implied())
         resolved = replace(
-            chosen,
+            resolved,
             **_server_of(judge, settings, chosen),
             judge=judge,
-            timeout_s=first_given(chosen.timeout_s, settings.timeout_s, None),
-            max_tokens=first_given(chosen.max_tokens, settings.max_tokens, None),
-            temperature=first_given(
-                chosen.temperature,
-                settings.temperature,
-                _SAMPLING_TEMPERATURE if samples > 1 else None,
-            ),
             cache_dir=chosen.cache_dir or settings.cache_dir,
             transport=chosen.transport or settings.transport,
-            mode=mode,
-            locale=first_given(chosen.locale, settings.locale, chosen.language),
-            samples=samples,
-            reconcile=chosen.reconcile or settings.reconcile,
-            confidence=first_given(chosen.confidence, settings.confidence, chosen.confidence_from),
-            repairs=first_given(chosen.repairs, settings.repairs, chosen.repairs_allowed),
-            retry=chosen.retry or _retry_of(settings),
-            prepare=first_given(chosen.prepare, settings.prepare, ()),
-            prepare_with=chosen.prepare_with or settings.prepare_with,
-            on_inconsistent=first_given(chosen.on_inconsistent, settings.on_inconsistent, "keep"),
-            rating_samples=first_given(
-                chosen.rating_samples, settings.rating_samples, chosen.ratings_each
-            ),
         )
-        _refuse_useless_writing(resolved, traits)
+        if resolved.temperature is None and resolved.samples_per_order > 1:
+            resolved = replace(resolved, temperature=_SAMPLING_TEMPERATURE)
+        _refuse_useless_writer(resolved)
         template = chosen.template or (Path(settings.template) if settings.template else None)
         if isinstance(template, Path):
             template = resolved._open_template(template, traits) if traits.needs_prompt else None
@@ -187,25 +126,13 @@ class JudgeConfig(JudgeOptions):
 
     def asks_identical(self, traits: Traits) -> bool:
         """Whether identical responses go to the judge. A replay keeps what was recorded."""
-        return self.ask_identical or traits.by_id
+        return bool(self.ask_identical) or traits.by_id
 
     def ties_by_rule(self, pair: Pair, traits: Traits) -> bool:
         """Whether the responses are identical, so that nobody needs to be asked."""
         return pair.response_a == pair.response_b and not self.asks_identical(traits)
 
-    def rates(self, traits: Traits) -> bool:
-        """Whether responses of inconsistent pairs are scored alone; see `prepares`."""
-        return self.on_inconsistent == "rate" and (traits.needs_prompt or traits.by_id)
-
-    def writes(self, traits: Traits) -> bool:
-        """Whether anything is written beside the verdicts."""
-        return bool(self.prepares(traits)) or self.rates(traits)
-
-    @property
-    def ratings_each(self) -> int:
-        return self.rating_samples or 1
-
-    def prepares(self, traits: Traits) -> tuple[PrepareKind, ...]:
+    def prepares(self, traits: Traits) -> tuple[ArtefactKind, ...]:
         """A judge that follows a rule reads nothing and has nothing written; one that replays has
         what was recorded."""
         return (self.prepare or ()) if traits.needs_prompt or traits.by_id else ()
@@ -233,7 +160,9 @@ class JudgeConfig(JudgeOptions):
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        return self.retry or _RETRY
+        if self.retry is not None:
+            return self.retry
+        return RetryPolicy() if self.retries is None else RetryPolicy(attempts=self.retries + 1)
 
     def mode_for(self, judge: Judge) -> Mode:
         modes = judge.traits.modes
@@ -291,35 +220,10 @@ class JudgeConfig(JudgeOptions):
         return template
 
 
-_RETRY = RetryPolicy()
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
 
-OnInconsistent = Literal["keep", "rate"]
 Value = TypeVar("Value")
-
-
-def read_kinds(given: Any) -> tuple[PrepareKind, ...] | None:
-    """What is to be prepared, in one order, each once: `metrics,reference` or a list of them."""
-    if given is None:
-        return None
-    named = given.split(",") if isinstance(given, str) else given
-    if not isinstance(named, Sequence):
-        raise InputError(Message("judging.prepare_unknown", kind=given, kinds=PREPARE_KINDS))
-    kinds = [str(each).strip() for each in named]
-    if kinds == ["none"]:
-        return ()
-    for kind in kinds:
-        if kind not in PREPARE_KINDS:
-            raise InputError(Message("judging.prepare_unknown", kind=kind, kinds=PREPARE_KINDS))
-    return tuple(kind for kind in PREPARE_KINDS if kind in kinds)
-
-
-def first_given(option: Value | None, setting: Value | None, default: Value) -> Value:
-    """What was chosen, else what the settings say, else the default."""
-    if option is not None:
-        return option
-    return default if setting is None else setting
 
 
 def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> dict[str, Any]:
@@ -345,21 +249,14 @@ def _writer_of(
     return replace(resolved, **server, judge=resolved.prepare_with)
 
 
-def _refuse_useless_writing(resolved: JudgeConfig, traits: Traits) -> None:
+def _refuse_useless_writer(resolved: JudgeConfig) -> None:
     if resolved.prepare_with is not None:
         writer = traits_of(resolved.prepare_with)
         if not (writer.needs_prompt or writer.by_id):
             raise InputError(Message("judging.writer_writes_nothing", judge=resolved.prepare_with))
-    repeated = resolved.rates(traits) and resolved.ratings_each > 1
-    if repeated and traits.needs_prompt and not resolved.temperature:
-        raise InputError(Message("judging.ratings_alike", n=resolved.ratings_each))
 
 
 def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """An empty one is how shells say that there is none."""
     texts = (given,) if isinstance(given, str) else given or ()
     return tuple(each for text in texts if text.strip() for each in split_addresses(text))
-
-
-def _retry_of(settings: Settings) -> RetryPolicy:
-    return _RETRY if settings.retries is None else RetryPolicy(attempts=settings.retries + 1)

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from evenhand import contract
 from evenhand.contract import (
+    PROTOCOLS,
+    AnswerProtocol,
     Artefact,
     ConfidenceSource,
     CriterionOutcome,
@@ -21,20 +23,13 @@ from evenhand.contract import (
     Pair,
     Pass,
     Probabilities,
-    Rating,
     Scores,
     Unread,
     Usage,
     Winner,
     rename,
 )
-from evenhand.judging.answers.results import (
-    PROTOCOLS,
-    AnswerProtocol,
-    ParsedAnalysis,
-    ParsedVerdict,
-    QuotedFrom,
-)
+from evenhand.judging.answers.results import ParsedAnalysis, ParsedVerdict, QuotedFrom
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +55,14 @@ class PassBallot:
     protocol: str = "evenhand"
     flags: tuple[str, ...] = ()
     read_as: AnswerProtocol | None = None  # the format that the caller named; None: recognised
-    # As it was parsed, in the labels that the pass showed; None where it is from a store.
+    # As it was parsed, in the labels that the pass showed; of a stored ballot it is parsed from the
+    # raw text by the first who asks, once for all that show it.
     prose: ParsedVerdict | None = field(default=None, compare=False, repr=False)
 
     def to_contract(self, pair: Pair) -> contract.Ballot:
         """With its prose: as parsed, or as it is read again from the raw text. What was decided
         stays decided, also where a later version would read the same text in another way."""
-        prose = self.prose or self._parsed_again(pair) or _NO_PROSE
+        prose = self._parsed(pair)
         own: Callable[[str], str] = str if self.order == "original" else rename
         sides = (prose.response_a, prose.response_b)
         reasoning, entries = prose.reasoning, prose.criteria
@@ -79,7 +75,7 @@ class PassBallot:
                     for e in entries
                 ]
             )
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "order": self.order,
             "sample": self.sample,
             "winner": self.winner,
@@ -99,29 +95,34 @@ class PassBallot:
             "flags": self.flags,
             "raw": self.raw,
         }
-        for shown, entry in zip(said["criteria"], entries, strict=False):
+        for shown, entry in zip(fields["criteria"], entries, strict=False):
             shown["reasoning"] = own(entry.reasoning)
             shown["a_assessment"] = own(entry.a_assessment)
             shown["b_assessment"] = own(entry.b_assessment)
-        for shown, shares in zip(said["criteria"], self.criterion_probabilities, strict=False):
+        for shown, shares in zip(fields["criteria"], self.criterion_probabilities, strict=False):
             shown["probabilities"] = shares
         # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
         # The backslash first: one character is found many times faster than three.
         spelt = "\\" in self.raw and ("\\ud" in self.raw or "\\uD" in self.raw)
-        return contract.Ballot.model_validate(_whole_strings(said) if spelt else said)
+        return contract.Ballot.model_validate(_whole_strings(fields) if spelt else fields)
 
-    def _parsed_again(self, pair: Pair) -> ParsedVerdict | None:
+    def _parsed(self, pair: Pair) -> ParsedVerdict:
+        if self.prose is not None:
+            return self.prose
         if self.protocol not in PROTOCOLS:
-            return None  # letters, and verdicts that came without a text, have no prose
+            return _NO_PROSE  # letters, and verdicts that came without a text, have none
         from evenhand.judging.answers.reader import parse
 
         parsed = parse(self.raw, pair.criteria, protocol=self.read_as, quoted=quoted_from(pair))
-        return parsed if isinstance(parsed, ParsedVerdict) else None
+        prose = parsed if isinstance(parsed, ParsedVerdict) else _NO_PROSE
+        object.__setattr__(self, "prose", prose)
+        return prose
 
 
 # Typesetting that a judge may add or drop when it quotes.
 _SPACE = re.compile(r"[\s*_`>\"'“”]+")
 _WORD = re.compile(r"[^\W_]+")
+_LONG_WORD = re.compile(r"\b[^\W_]{10,}")
 
 
 def quoted_from(pair: Pair) -> QuotedFrom:
@@ -130,7 +131,8 @@ def quoted_from(pair: Pair) -> QuotedFrom:
     def quoted(words: str) -> bool:
         texts = (pair.response_a, pair.response_b, pair.prompt, pair.context, pair.reference)
         # One long word first: that settles it for nearly every answer, in a fraction of the time.
-        word = max(_WORD.findall(words[:300]), key=len, default="")
+        long = _LONG_WORD.search(words)
+        word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")
         held = [text for text in texts if text and word in text]
         wanted = _SPACE.sub("", words) if held else ""
         return any(wanted in _SPACE.sub("", text) for text in held)
@@ -153,7 +155,7 @@ def _own_names(reasoning: str, protocol: AnswerProtocol) -> str:
     """Other protocols have other names for the responses, which are exchanged too."""
     if protocol == "evenhand":
         return reasoning
-    from evenhand.judging.answers.recognition import exchanged
+    from evenhand.judging.answers.reasons import exchanged
 
     return exchanged(reasoning, protocol)
 
@@ -242,7 +244,6 @@ class Decision:
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     abstained: bool = False  # less sure than its calibration promises
-    by_rating: Rating | None = None  # of an inconsistent pair whose responses were scored alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from evenhand.contract import (
     Analysis,
@@ -47,6 +46,7 @@ from evenhand.judging.reconciliation import (
     shown_first,
 )
 from evenhand.messages.phrases import list_choices, marks, name_pass, name_winner, say
+from evenhand.options import ConfidenceFrom, JudgingOptions
 from evenhand.prompts import response_digests
 
 
@@ -56,11 +56,18 @@ class VerdictContext:
 
     judge: str
     caveat: str | None
-    locale: Locale
     mode: Mode
     reconcile: Reconciling
     prompt_version: str | None
-    confidence: Literal["stated", "logprobs"]
+    options: JudgingOptions  # those that passes and verdicts depend on
+
+    @property
+    def locale(self) -> Locale:
+        return self.options.locale or "en"
+
+    @property
+    def confidence(self) -> ConfidenceFrom:
+        return self.options.confidence or "stated"
 
 
 def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
@@ -68,7 +75,7 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
     decision = judged.decision
     passes = in_contract(pair, judged.passes)
     prose = _prose(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
-    if decision.by_rating is not None or judged.artefacts:
+    if judged.artefacts:
         prose["notes"] = (*prose["notes"], *_notes_on_writing(judged, context.locale))
     return Verdict(
         winner=decision.winner,
@@ -87,7 +94,6 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
             decided_by=decision.decided_by,
             probabilities=decision.probabilities,
             criteria=tuple([criterion.to_contract() for criterion in decision.criteria]),
-            by_rating=decision.by_rating,
             **_of_artefacts(judged, passes),
         ),
     )
@@ -106,32 +112,13 @@ def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
 
 
 def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
-    """What was prepared in vain, and what the ratings say: the better one first, so that a verdict
-    and its mirror image differ in the labels alone."""
+    """What was prepared in vain."""
     unused = defaultdict[str, set[str]](set)
     for each in judged.artefacts:
-        if each.outcome != "answered" and each.kind != "rating":
+        if each.outcome != "answered":
             unused[each.kind].add(each.outcome)
     for kind, outcomes in unused.items():
         yield say(locale, "not_prepared", kind=kind, outcome=", ".join(sorted(outcomes)))
-    rating = judged.decision.by_rating
-    if rating is None:
-        return
-    if rating.winner is None:
-        if rating.reason is None:
-            yield say(locale, "not_rated")
-        else:
-            yield say(locale, "not_rated_because", reason=rating.reason)
-        return
-    a, b = (fmean(scores) for scores in (rating.scores_a, rating.scores_b))
-    number = str(len(rating.scores_a) + len(rating.scores_b))
-    if rating.winner == "TIE":
-        yield say(locale, "rated_alike", number=number, score=f"{a:.1f}")
-        return
-    names = [name_winner(locale, "A"), name_winner(locale, "B")]
-    better, other = names if rating.winner == "A" else names[::-1]
-    high, low = f"{max(a, b):.1f}", f"{min(a, b):.1f}"
-    yield say(locale, "rated", number=number, better=better, high=high, other=other, low=low)
 
 
 def failure_of(error: EvenhandError) -> Failure:
@@ -578,6 +565,11 @@ def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
     if pair.response_a == pair.response_b:
         notes.insert(0, say(locale, "identical"))
     return tuple(note for note in notes if note)
+
+
+def is_noted(pair: Pair) -> bool:
+    """Whether there is any note on it."""
+    return bool(notes_on(pair, "en"))
 
 
 def _on_length(pair: Pair, locale: Locale) -> str | None:

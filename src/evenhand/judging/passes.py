@@ -66,11 +66,10 @@ class Case:
         return VerdictContext(
             judge=self.judge.name,
             caveat=self.judge.traits.caveat,
-            locale=self.config.language,
             mode=self.mode,
             reconcile=self.how,
             prompt_version=self.prompt.template.version if self.prompt else None,
-            confidence=self.config.confidence_from,
+            options=self.config,
         )
 
 

@@ -1,6 +1,6 @@
 """What a judge writes beside its verdicts: metrics and a reference for a prompt alone, an analysis
-of a response alone before the judging, a rating of it after an inconsistent one. Each is an
-artefact: written once, and shared by every pair that needs it.
+of a response alone. Each is an artefact: written once before the judging, and shared by every pair
+that needs it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import math
 import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,27 +16,18 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import orjson
 
-from evenhand.contract import Artefact, ArtefactKind, Pair, Rating, Usage, Winner
+from evenhand.contract import Artefact, ArtefactKind, Pair, Usage
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import cost_usd
-from evenhand.judging.answers.json_answer import whole_object
 from evenhand.judging.answers.vocabulary import is_refusal
 from evenhand.judging.config import JudgeConfig
-from evenhand.prompts.preparation import (
-    BY_ID,
-    OF_RESPONSE,
-    RATING_SCHEMA,
-    PrepareKind,
-    artefact_messages,
-    artefact_texts,
-)
+from evenhand.prompts.preparation import BY_ID, artefact_messages, artefact_texts
 from evenhand.prompts.prompt import NO_NOTES, Notes
 
 Side = Literal["A", "B"]
 AnswerOutcome = Literal["answered", "truncated", "refused", "empty", "failed"]
-RATING_SCALE = (0.0, 10.0)
 
 _T = TypeVar("_T")
 # So many are remembered; more than the pairs in flight need, and those behind are in the store.
@@ -102,7 +92,6 @@ class ArtefactRequest:
     pair: Pair
     config: JudgeConfig
     side: Side | None = None
-    sample: int = 1
 
     @property
     def response(self) -> str | None:
@@ -112,13 +101,13 @@ class ArtefactRequest:
         """By all that the text depends on; `writer` stands for the model, its settings, and the
         language and version of its prompts."""
         if writer.startswith(BY_ID):
-            known: list[Any] = [writer, self.kind, self.pair.id, self.side, self.sample]
+            known: list[Any] = [writer, self.kind, self.pair.id, self.side]
         else:
             criteria = []
-            if self.kind in OF_RESPONSE:
+            if self.kind == "analysis":
                 criteria = [[c.name, c.description, c.weight] for c in self.pair.criteria]
             texts = artefact_texts(self.kind, self.pair, self.response)
-            known = [writer, self.kind, texts, criteria, self.sample]
+            known = [writer, self.kind, texts, criteria]
         digest = sha256(orjson.dumps(known, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
         return f"{self.kind}-{digest}"
 
@@ -127,9 +116,8 @@ class ArtefactRequest:
         return JudgeCall(
             pair=self.pair,
             order="original",
-            sample=self.sample,
+            sample=1,
             messages=artefact_messages(self.kind, self.pair, self.response, locale=locale),
-            answer_schema=RATING_SCHEMA if self.kind == "rating" else None,
             artefact=self.kind,
             artefact_of=self.side,
         )
@@ -154,7 +142,7 @@ def response_of(pair: Pair, side: Side) -> str:
 
 
 def wanted_before(
-    pair: Pair, config: JudgeConfig, kinds: Sequence[PrepareKind]
+    pair: Pair, config: JudgeConfig, kinds: Sequence[ArtefactKind]
 ) -> list[ArtefactRequest]:
     """What is written before this pair is judged. A caller's reference needs none beside it."""
     wanted: list[ArtefactRequest] = []
@@ -165,12 +153,6 @@ def wanted_before(
         elif kind != "reference" or pair.reference is None:
             wanted.append(ArtefactRequest(kind, pair, config))
     return wanted
-
-
-def ratings_of(pair: Pair, config: JudgeConfig) -> list[ArtefactRequest]:
-    sides: tuple[Side, Side] = ("A", "B")
-    samples = range(1, config.ratings_each + 1)
-    return [ArtefactRequest("rating", pair, config, side, n) for side in sides for n in samples]
 
 
 class AnswerKeeper(Protocol):
@@ -258,7 +240,7 @@ async def write(
     else:
         completion = await ask_with_retries(judge, call, retry)
     made = GeneratedAnswer.of(key, completion, begun)
-    # To decline may be the right answer to a prompt, and is no metric, analysis or rating.
+    # To decline may be the right answer to a prompt, and is no metric or analysis.
     if made.outcome == "answered" and request.kind != "reference" and is_refusal(made.text):
         made = replace(made, outcome="refused")
     if made.cost_usd is None:
@@ -357,68 +339,11 @@ def notes_of(prepared: Sequence[Artefact]) -> Notes:
     return notes if any(text is not None for text in notes) else NO_NOTES
 
 
-def places_of(kinds: Sequence[PrepareKind], written: str = "…") -> Notes:
+def places_of(kinds: Sequence[ArtefactKind], written: str = "…") -> Notes:
     """Where what is prepared will stand, for whoever looks at a prompt before it is written."""
     return Notes(
         metrics=written if "metrics" in kinds else None,
         own_reference=written if "reference" in kinds else None,
         analysis_a=written if "analysis" in kinds else None,
         analysis_b=written if "analysis" in kinds else None,
-    )
-
-
-# Ratings: each response scored alone.
-
-
-def read_score(text: str) -> float | None:
-    """The score of a rating, or None. Only a whole answer counts: a score that is quoted from a
-    response, or stands in the middle of a sentence, is nobody's rating."""
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```"):
-        stripped = stripped.strip("`").removeprefix("json").strip()
-    value: Any = stripped.removesuffix("/10").rstrip()
-    found = whole_object(stripped)
-    if found is not None:
-        value = found.get("score")
-    if isinstance(value, bool):
-        return None
-    try:
-        score = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    low, high = RATING_SCALE
-    return score if low <= score <= high else None
-
-
-async def rate(
-    pair: Pair, judge: Judge, config: JudgeConfig, artefacts: Artefacts
-) -> tuple[Rating, tuple[Artefact, ...]]:
-    """Both responses scored alone. Where the judge will not score one, there is no winner; where it
-    cannot be reached, the pair has failed and can be tried again."""
-    wanted = ratings_of(pair, config)
-    try:
-        made = await obtain(wanted, judge, config, artefacts)
-    except ArtefactsFailed as failed:
-        if failed.error.retryable:
-            raise
-        return Rating(winner=None, unread=len(wanted), reason=failed.error.message), ()
-    return rating_of(wanted, [answer for answer, _ in made]), in_contract(wanted, made)
-
-
-def rating_of(requests: Sequence[ArtefactRequest], made: Sequence[GeneratedAnswer]) -> Rating:
-    """What the scores come to. Without one of either response there is no winner."""
-    scores: dict[Side, list[float]] = {"A": [], "B": []}
-    unread = 0
-    for request, answer in zip(requests, made, strict=True):
-        score = read_score(answer.text) if answer.outcome == "answered" else None
-        if score is None or request.side is None:
-            unread += 1
-        else:
-            scores[request.side].append(score)
-    winner: Winner | None = None
-    if scores["A"] and scores["B"]:
-        a, b = (math.fsum(scores[side]) / len(scores[side]) for side in ("A", "B"))
-        winner = "A" if a > b else "B" if b > a else "TIE"
-    return Rating(
-        winner=winner, scores_a=tuple(scores["A"]), scores_b=tuple(scores["B"]), unread=unread
     )

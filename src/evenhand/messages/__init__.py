@@ -5,7 +5,7 @@ A message is made where the fact is known and rendered where somebody reads it: 
 no command line are helped otherwise. Nothing reads a rendered sentence back.
 
 In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
-`{x:percent}` 58 %, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{names:or}` is "a, b
+`{x:percent}` 58%, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{names:or}` is "a, b
 or c", `{option:option}` and `{--max-tokens}` are an option as the reader knows it.
 """
 
@@ -306,15 +306,11 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
         value = repr(value)
     if spec == "count":
         return f"{value:,}"
-    if spec == "number":
-        return percent_number(value)
-    if spec == "percent":
-        return f"{percent_number(value)} %"
     if spec in _NUMBERS:
         from evenhand.messages import numbers
 
         text: str = getattr(numbers, _NUMBERS[spec])(value)
-        return text
+        return f"{text}%" if spec == "percent" else text
     if spec == "option":
         return option(value, face)
     if "|" in spec:
@@ -324,7 +320,13 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
 
 
 # Of evenhand.messages.numbers, by the name of the format.
-_NUMBERS = {"share": "percent", "points": "points", "level": "level"}
+_NUMBERS = {
+    "share": "percent",
+    "points": "points",
+    "level": "level",
+    "number": "points",
+    "percent": "points",
+}
 _LAST: dict[Language, dict[str, str]] = {
     "en": {"": ", ", "or": " or ", "and": " and "},
     "zh": {"": "、", "or": " 或 ", "and": " 和 "},
@@ -356,16 +358,7 @@ def _kept(value: Any) -> Any:
         return int(value)
     if isinstance(value, Real):
         return float(value)
-    said = getattr(value, "message", None)  # of an error of ours
-    if said is None and isinstance(value, Exception) and value.args:
-        said = value.args[0]
-    return said if isinstance(said, Message) else str(value)
-
-
-def percent_number(share: float) -> str:
-    """58 for 0.58: with more digits where rounding would put it on one half."""
-    for digits in (0, 1, 2):
-        rounded = f"{100 * share:.{digits}f}"
-        if share == 0.5 or float(rounded) != 50:
-            return rounded
-    return f"{100 * share:.4g}"
+    message = getattr(value, "message", None)  # of an error of ours
+    if message is None and isinstance(value, Exception) and value.args:
+        message = value.args[0]
+    return message if isinstance(message, Message) else str(value)

@@ -25,6 +25,16 @@ def decimal(share: float, *thresholds: float) -> str:
     return _shown(share, (0.5, *thresholds), digits=(2, 3, 4))
 
 
+def rate(share: float) -> str:
+    """0.923 is 0.92, in tables and beside charts."""
+    return _shown(share, (0.0, 0.5, 1.0), digits=(2, 3, 4))
+
+
+def tenths(share: float) -> str:
+    """0.923 is 92.3, in percent."""
+    return _shown(100 * share, (0.0, 50.0, 100.0), digits=(1, 2, 3))
+
+
 def level(share: float) -> str:
     """A confidence level is exact: 99.5833%."""
     return f"{100 * share:.6g}%"

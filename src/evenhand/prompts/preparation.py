@@ -1,20 +1,19 @@
 """The prompts of what a judge writes before it judges: metrics and a reference for the prompt
-alone, an analysis and a rating of one response alone. The texts are in `en/` and `zh/`.
+alone, an analysis of one response alone. The texts are in `en/` and `zh/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import get_args
 
 from evenhand.contract import ArtefactKind, Locale, Pair
 from evenhand.errors import TemplateError
 from evenhand.messages import Message
 from evenhand.prompts.prompt import (
     MARKER,
-    closed_object,
     code_absent_from,
     fence_close,
     fence_opening,
@@ -34,16 +33,8 @@ from evenhand.prompts.template import (
 )
 
 ARTEFACT_KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
-# What may be written before judging; a rating is asked for after it, of inconsistent pairs.
-PrepareKind = Literal["metrics", "reference", "analysis"]
-PREPARE_KINDS: tuple[PrepareKind, ...] = get_args(PrepareKind)
-OF_RESPONSE = ("analysis", "rating")  # the others are of the prompt alone
 # Begins the name of a writer that answers by the pair's id and not by its texts.
 BY_ID = "id:"
-
-RATING_SCHEMA: Mapping[str, Any] = closed_object(
-    reasoning={"type": "string"}, score={"type": "number"}
-)
 
 _Sections = tuple[tuple[Role, tuple[str | Slot, ...]], ...]
 
@@ -72,7 +63,7 @@ _PLACES = {
 }
 
 
-def refuse_without_slots(template: Template, kinds: Sequence[PrepareKind]) -> None:
+def refuse_without_slots(template: Template, kinds: Sequence[ArtefactKind]) -> None:
     """A template of the caller's own needs a place for what is prepared: found out before that is
     paid for."""
     for kind in kinds:
@@ -86,7 +77,7 @@ def refuse_without_slots(template: Template, kinds: Sequence[PrepareKind]) -> No
 def artefact_texts(kind: ArtefactKind, pair: Pair, response: str | None) -> dict[str, str]:
     """The texts that an artefact depends on, by their slots: nothing else of the pair is shown."""
     texts = {"prompt": pair.prompt, "context": pair.context}
-    if kind in OF_RESPONSE:
+    if kind == "analysis":  # the others are of the prompt alone
         texts |= {"reference": pair.reference, "response": response}
     return {slot: text for slot, text in texts.items() if text is not None}
 
@@ -99,7 +90,7 @@ def artefact_messages(
         slot: Segment(text, judged=True)
         for slot, text in artefact_texts(kind, pair, response).items()
     }
-    if kind in OF_RESPONSE:
+    if kind == "analysis":
         segments["criteria"] = list_criteria(pair, words)
     texts = [segment.text for segment in segments.values()]
     seed = sha256(b"".join([sha256(text.encode()).digest() for text in texts])).digest()

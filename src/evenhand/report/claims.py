@@ -144,7 +144,8 @@ def _may_be_chance(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | N
         return None
     if not rate.may_be_chance:
         return None
-    values = {"n": test.decisive, "of": claimed.prompts or claimed.n, "p": f"{test.p_value:.2g}"}
+    p_value = f"{round(test.p_value, 9):.2g}"
+    values = {"n": test.decisive, "of": claimed.prompts or claimed.n, "p": p_value}
     return Hold(
         code="chance",
         blocks=("claim",),
@@ -249,8 +250,11 @@ def settled(
     reasons = (reason(conclusion, limits) for reason in REASONS)
     holds = tuple(hold for hold in reasons if hold is not None)
     held = conclusion.model_copy(update={"holds": holds})
-    beside = (*_cleared(held, limits), *_scope(held, limits))
-    messages = (*_headline(held, limits), *beside, *trust)
+    headline = tuple(_headline(held, limits))
+    # Flips that are the headline need no second sentence.
+    told = any(each.code in ("no_conclusion.flips", "no_conclusion.position") for each in headline)
+    follow = (each for each in trust if not (told and each.code.startswith("trust.flips")))
+    messages = (*headline, *_cleared(held, limits), *_scope(held, limits), *follow)
     return held.model_copy(update={"messages": messages, "sentence": render(messages)})
 
 
@@ -267,18 +271,23 @@ def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Mess
     if judged and accuracy is not None and accuracy.accuracy.value is not None:
         yield from _accuracy(accuracy)
         return
+    if (against := objection(conclusion)) is not None:
+        yield against
+        return
+    yield claim_message(conclusion)
+    low, high = conclusion.claimed.low, conclusion.claimed.high
+    if limits.smallest_effect is not None and low is not None and high is not None:
+        yield _effect(low, high, limits.smallest_effect)
+
+
+def objection(conclusion: Conclusion) -> Message | None:
+    """What takes the claim's place: why the interval is as wide as it is, or what the interval
+    does not know of."""
     claimed, rate = conclusion.claimed, conclusion.win_rate
-    low, high = claimed.low, claimed.high
-    known = low is not None and high is not None
-    held = next((each.sentence for each in conclusion.holds if each.sentence is not None), None)
-    if claimed.estimator == "judge" and rate.doubts and known and not claimed.excludes_half:
-        yield _doubt(conclusion)
-    elif held is not None:
-        yield held
-    else:
-        yield claim_message(conclusion)
-        if limits.smallest_effect is not None and low is not None and high is not None:
-            yield _effect(low, high, limits.smallest_effect)
+    is_open = claimed.low is not None and not claimed.excludes_half
+    if claimed.estimator == "judge" and rate.doubts and is_open:
+        return _doubt(conclusion)
+    return next((each.sentence for each in conclusion.holds if each.sentence is not None), None)
 
 
 def _scope(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Message]:
@@ -330,6 +339,8 @@ def _accuracy(found: JudgeAccuracy) -> Iterator[Message]:
         match standing(each):
             case "better":
                 yield Message("benchmark.better", **values)
+            case "worse":
+                yield Message("benchmark.worse", **values)
             case "no better":
                 yield Message("benchmark.no_better", **values)
             case _:
@@ -442,12 +453,11 @@ def trust_messages(
 ) -> Iterator[Message]:
     drawn = rate.drawn_order
     both = rate.counts.valid - one_order - drawn - by_rule
-    hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
     if one_order and allow_one_order:
         yield Message("trust.one_order", part=one_order, n=rate.counts.valid)
     if drawn:
         yield Message("trust.drawn_order", part=drawn, n=rate.counts.valid)
-    if both and not hopeless:
+    if both:
         yield _steadiness(rate, position, pairs=both)
     if position.alarm is not None:
         yield _position_alarm(position, position.alarm)

@@ -3,14 +3,12 @@ behind it. One conclusion for each judge and each two models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.contract.codes import INVALID, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_message
@@ -18,6 +16,14 @@ from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.baselines import JudgeAccuracy, benchmark_accuracy
 from evenhand.report.claims import Blocked, ClaimedRate, Hold, settled, trust_messages
+from evenhand.report.evidence import (
+    RowFacts,
+    in_random_order,
+    measure_length,
+    measure_position,
+    prompt_difficulty,
+    until_decided,
+)
 from evenhand.report.families import (
     FamilyEffect,
     effect_notes,
@@ -31,22 +37,21 @@ from evenhand.report.win_rates import (
     ConclusionLimits,
     LabelRecord,
     Matchup,
+    Models,
     OutcomeGroup,
     PaddingRecord,
     RateOptions,
-    Rows,
     Side,
     SideRate,
     by_tag,
-    exchange,
     matchups,
     side_rate,
 )
 from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.intervals import holm_adjusted
 from evenhand.stats.outcomes import confidence_level
-from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
-from evenhand.stats.rates.position_bias import SPLIT, PositionBias, position_bias
+from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty
+from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import FEWEST_DECIDED, Circumstances, Ties
 from evenhand.stats.stopping.sequential import SequentialDecision
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store, Tally
@@ -71,15 +76,18 @@ _LONGER_IN_MOST = 0.95  # of the pairs
 
 
 class GroupRate(Model):
-    """The win rate of a part: a criterion, or a tag.
+    """The judge's win rate of a part: a criterion, or a tag.
 
     `adjusted_p` is that of its sign test among all parts of its kind, of all judges and models that
-    met in the run, by Holm's method (1979).
+    met in the run, by Holm's method (1979). A tag's pairs may have labels, by which `claimed` is
+    people's rate; labels say nothing of single criteria.
     """
 
     name: str
     rate: SideRate
     adjusted_p: float | None = None
+    claimed: ClaimedRate | None = None
+    labelled: LabelledRate | None = None
 
 
 class Conclusion(Model):
@@ -92,18 +100,18 @@ class Conclusion(Model):
 
     judge: str
     side: Side
-    model: str | None
-    against: str | None
+    model: Sentence | None
+    against: Sentence | None
     pairs: int
     pending: int
     win_rate: SideRate
     claimed: ClaimedRate
     holds: tuple[Hold, ...] = ()
     topics: Topics | None = None
-    decision: SequentialDecision | None
-    account: Sentence | None
-    by_criterion: tuple[GroupRate, ...]
-    by_tag: tuple[GroupRate, ...]
+    decision: SequentialDecision | None = None
+    account: Sentence | None = None
+    by_criterion: tuple[GroupRate, ...] = ()
+    by_tag: tuple[GroupRate, ...] = ()
     length: LengthEffect
     position: PositionBias
     labels: LabelRecord | None = None
@@ -131,9 +139,21 @@ class Conclusion(Model):
         return self.claimed.estimator == "corrected"
 
     @property
-    def judge_refuted(self) -> bool:
-        """Whether labels show that the judge, whose the parts are, is hardly better than a coin."""
-        return self.labels is not None and self.labels.is_no_better
+    def claims(self) -> bool:
+        """Whether it says that one side is better: by the claimed rate, and nothing blocks it."""
+        return self.claimed.excludes_half and not self.blocks("claim")
+
+    @property
+    def judge_claims(self) -> bool:
+        """Whether what the judge's own rates show, of the whole and of its parts, may be claimed:
+        not where something holds it back, nor where labels contradict or refute the judge."""
+        if self.blocks("claim") or (self.labels is not None and self.labels.is_no_better):
+            return False
+        if not self.by_people:
+            return True
+        own, people = self.win_rate, self.claimed
+        same_side = ((own.low or 0.0) > 0.5) == ((people.low or 0.0) > 0.5)
+        return own.excludes_half and people.excludes_half and same_side
 
     @property
     def length_explains(self) -> bool:
@@ -146,27 +166,6 @@ class Conclusion(Model):
 
     def blocks(self, what: Blocked) -> bool:
         return any(what in hold.blocks for hold in self.holds)
-
-
-class RatingCounts(Model):
-    """Of a judge's inconsistent pairs, which response scored more when each was scored alone. No
-    win rate counts them: the pairs stay inconsistent."""
-
-    judge: str
-    rated: int
-    a: int
-    b: int
-    tie: int
-    without: int  # where one response has no score
-
-    @classmethod
-    def of(cls, store: Store, run: RunRecord, judge: JudgeRecord) -> RatingCounts | None:
-        winners = [winner for _, winner in store.ratings(run.id, judge.id)]
-        if not winners:
-            return None
-        a, b, tie, without = (winners.count(each) for each in ("A", "B", "TIE", None))
-        rated = len(winners)
-        return cls(judge=judge.name, rated=rated, a=a, b=b, tie=tie, without=without)
 
 
 class Conclusions(Model):
@@ -185,7 +184,6 @@ class Conclusions(Model):
     level: float
     conclusions: tuple[Conclusion, ...]
     abstentions: tuple[Abstentions, ...] = ()
-    ratings: tuple[RatingCounts, ...] = ()
     family_effects: tuple[FamilyEffect, ...] = ()
     notes: tuple[Sentence, ...]
 
@@ -211,7 +209,7 @@ def conclude(
     confidence_level(level)
     run = find_run(store, name)
     # What was pending before the verdicts are read: then what is whole is read whole.
-    tally = store.tally(run.id)
+    tally = store.count_verdicts(run.id)
     survey = store.survey(run.id)
     whole = run.intake_done and tally.pending == 0
     wanted = RateOptions(side, ties, level, planned=whole and until_decided(run) is None)
@@ -231,8 +229,6 @@ def conclude(
     found = list(measured if parts else ())
     effects = tuple(each for each in found if isinstance(each, FamilyEffect))
     abstentions = tuple(count_abstentions(store, run, level=level))
-    rated = [RatingCounts.of(store, run, judge) for judge in judges]
-    ratings = tuple([each for each in rated if each is not None])
     return Conclusions(
         run=run.name,
         store=store.address,
@@ -249,14 +245,12 @@ def conclude(
         level=level,
         conclusions=tuple(conclusions),
         abstentions=abstentions,
-        ratings=ratings,
         family_effects=effects,
         notes=(
             *_notes(run, wanted, conclusions, skipped=tally.skipped_rows),
             *_grown(conclusions, growing=allowed.growing, alpha=1 - level),
             *_tested_parts(conclusions),
             *_abstained(abstentions),
-            *(Message("report.rated_alone", **each.model_dump(by_alias=False)) for each in ratings),
             *effect_notes(effects, level=level),
             *(each for each in found if isinstance(each, Message)),
         ),
@@ -269,13 +263,131 @@ def _abstained(abstentions: Iterable[Abstentions]) -> Iterator[Message]:
         yield Message("report.abstained_counted")
 
 
-def until_decided(run: RunRecord) -> dict[str, Any] | None:
-    planned = run.plan.get("until_decided")
-    return planned if isinstance(planned, dict) else None
+class Concluder:
+    """Verdicts of one judge on a run, or several such columns joined, and all that the store knows
+    beside them. `people` are their labels."""
+
+    def __init__(
+        self,
+        store: Store,
+        columns: OutcomeColumns,
+        judged: Sequence[tuple[RunRecord, JudgeRecord]],
+        *,
+        people: RunLabels,
+        wanted: RateOptions,
+        limits: ConclusionLimits,
+    ) -> None:
+        self.columns = columns
+        self.rows = RowFacts(columns, limits)
+        self._store = store
+        self._judges = tuple({judge.id: judge for _, judge in judged}.values())
+        runs = {run.id: run for run, _ in judged}.values()
+        earlier = [store.grown_from(run.id, judge.id) for run, judge in judged]
+        self._grown_from = tuple(dict.fromkeys(name for names in earlier for name in names))
+        looked = limits.growing or bool(self._grown_from)
+        self.wanted = replace(wanted, planned=wanted.planned and not looked)
+        self._limits = limits
+        self._labels = LabelRecord.of(store, self._judges, runs)
+        self._people = people
+        self._topics = TopicColumn.of(columns, *runs, limits=limits) if len(runs) == 1 else None
+
+    def circumstances(self, matchup: Matchup, *, absent: int, pending: int) -> Circumstances:
+        labels = self._labels
+        return replace(
+            self.rows.of(matchup.rows),
+            absent=absent,
+            pending=pending,
+            # Elsewhere in the run, or by labels: then a tie here is no shrug.
+            discriminates=self.rows.decided_twice >= FEWEST_DECIDED
+            or (labels is not None and labels.tells_apart),
+        )
+
+    def conclude(
+        self,
+        matchup: Matchup,
+        names: tuple[Sentence | None, Sentence | None],
+        known: Circumstances,
+        *,
+        tested: SequentialDecision | None = None,
+        difficulty: PromptDifficulty | None = None,
+        same_family: Message | None = None,
+        **facts: Any,
+    ) -> Conclusion:
+        """`tested` is a decision at the level of the interval; `facts` are fields of the
+        conclusion."""
+        wanted, rows = self.wanted, self.rows
+        rate = side_rate(
+            matchup.outcomes, matchup.prompts, wanted, decision=tested, circumstances=known
+        )
+        level = wanted.level_of_each
+        topics = None if self._topics is None else self._topics.spread(matchup, level=level)
+        position = measure_position(self.columns, matchup.rows, level=wanted.level)
+        one_order, by_rule = rows.in_one_order(matchup), rows.by_rule(matchup)
+        labelled = self._people.of(matchup, side=wanted.side, level=level)
+        claimed = self._claimed(rate, labelled, pairs=matchup.rows.size, absent=known.absent)
+        conclusion = Conclusion(
+            judge=", ".join(judge.name for judge in self._judges),
+            side=wanted.side,
+            model=names[0],
+            against=names[1],
+            pairs=matchup.pairs,
+            pending=matchup.pairs - matchup.rows.size,
+            win_rate=rate,
+            claimed=claimed.over(topics),
+            topics=topics,
+            length=measure_length(self.columns, matchup, wanted, difficulty),
+            position=position,
+            labels=self._labels,
+            labelled=labelled,
+            skipped=known.absent,
+            both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,
+            grown_from=self._grown_from,
+            identical=by_rule,
+            **facts,
+        )
+        if conclusion.length_explains and len(self._judges) == 1:
+            padding = PaddingRecord.of(self._store, *self._judges)
+            conclusion = conclusion.model_copy(update={"padding": padding})
+        trust = trust_messages(
+            rate,
+            one_order=one_order,
+            position=position,
+            labels=self._labels,
+            allow_one_order=self._limits.allow_one_order,
+            same_family=same_family,
+            by_rule=by_rule,
+        )
+        return settled(conclusion, self._limits, trust=trust)
+
+    def with_labels(self, part: GroupRate, group: OutcomeGroup, matchup: Matchup) -> GroupRate:
+        """By the labels of its own pairs, as the whole is."""
+        own = matchup.only(np.isin(matchup.rows, group.rows))
+        level = self.wanted.level_of_each
+        labelled = self._people.of(own, side=self.wanted.side, level=level)
+        if labelled is None:
+            return part
+        missing = part.rate.missing - part.rate.counts.invalid
+        claimed = self._claimed(part.rate, labelled, pairs=own.rows.size, absent=missing)
+        return part.model_copy(update={"claimed": claimed, "labelled": labelled})
+
+    def _claimed(
+        self, rate: SideRate, labelled: LabelledRate | None, *, pairs: int, absent: int
+    ) -> ClaimedRate:
+        """People's rate where labels allow one, whatever it says. Looks on the way are the judge's
+        verdicts' own matter: such a run keeps the judge's."""
+        judge = ClaimedRate.of(rate)
+        if labelled is None or labelled.corrected is None:
+            return judge
+        if not self.wanted.planned or self.wanted.ties != "half":
+            return judge
+        estimate = with_absent(labelled.corrected, pairs=pairs, absent=absent)
+        return ClaimedRate.of_parts(
+            estimate, judge, estimator="corrected", always_valid=False, people=labelled.counts
+        )
 
 
 class _Reader:
-    """One judge's verdicts."""
+    """One judge's verdicts on a run, matchup by matchup."""
 
     def __init__(
         self,
@@ -293,140 +405,75 @@ class _Reader:
         self._survey = survey
         self._wanted = wanted
         self._limits = limits
-        self._tally = tally
+        self._absences = Absences(run, tally)
 
     def conclusions(
         self, *, parts: bool, kin: frozenset[str], families: Families
     ) -> Iterator[Conclusion]:
-        grown_from = self._store.grown_from(self._run.id, self._judge.id)
-        looked = self._limits.growing or bool(grown_from)
-        wanted = replace(self._wanted, planned=self._wanted.planned and not looked)
         columns = self._store.outcome_columns(self._run.id, self._judge.id)
         criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
-        test = until_decided(self._run)
-        decision = at_level = account = None
-        if test is not None:
-            decision, account = self._decision(alpha=test["alpha"], seed=test["seed"])
-            at_level = decision
-            # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
-            alpha = round(1 - wanted.level, 12) or 1 - wanted.level
-            if alpha != test["alpha"]:
-                at_level, _ = self._decision(alpha=alpha, seed=test["seed"])
-        labels = LabelRecord.of(self._store, (self._judge,), (self._run,))
         met = list(matchups(columns, criteria, self._survey))
-        wanted = replace(wanted, matchups=max(1, len(met)))
-        difficulty = _difficulty(columns) if len(met) > 1 else None
-        rows = RowFacts(columns, self._limits)
-        people = RunLabels(
+        by_people = RunLabels.of_run(
             self._store, self._run, columns, are_random=self._limits.labels_are_random
         )
-        column = TopicColumn.of(columns, self._run, self._limits)
+        concluder = Concluder(
+            self._store,
+            columns,
+            [(self._run, self._judge)],
+            people=by_people,
+            wanted=replace(self._wanted, matchups=max(1, len(met))),
+            limits=self._limits,
+        )
+        rows, wanted = concluder.rows, concluder.wanted
+        decision, at_level, account = self._decisions(wanted.level)
+        difficulty = prompt_difficulty(columns) if len(met) > 1 else None
+        benchmark = [each.models for each in met] == [(None, None)]
         for matchup in met:
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
-            known = self._circumstances(matchup, rows, labels)
-            rate = side_rate(
-                matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
+            pending = 0
+            if not self._wanted.planned and not in_random_order(self._run):
+                pending = matchup.pairs - matchup.rows.size
+            known = concluder.circumstances(
+                matchup,
+                absent=self._absences.of([matchup.models], matchup.pairs),
+                pending=pending,
             )
-            level = wanted.level_of_each
-            topics = None if column is None else column.spread(matchup, level=level)
-            position = measure_position(columns, matchup.rows, level=wanted.level)
-            one_order, by_rule = rows.in_one_order(matchup), rows.by_rule(matchup)
-            trust = trust_messages(
-                rate,
-                one_order=one_order,
-                position=position,
-                labels=labels,
-                allow_one_order=self._limits.allow_one_order,
+            yield concluder.conclude(
+                matchup,
+                names,
+                known,
+                tested=at_level,
+                difficulty=difficulty,
                 same_family=shared_message(kin, names, families),
-                by_rule=by_rule,
-            )
-            labelled = people.of(matchup, side=wanted.side, level=wanted.level_of_each)
-            conclusion = Conclusion(
-                judge=self._judge.name,
-                side=wanted.side,
-                model=names[0],
-                against=names[1],
-                pairs=matchup.pairs,
-                pending=matchup.pairs - matchup.rows.size,
-                win_rate=rate,
-                claimed=self._claimed(rate, labelled, matchup, known, wanted).over(topics),
-                topics=topics,
-                decision=decision,
                 account=account,
                 by_criterion=tuple(
                     _part(part, wanted, rows.of(part.rows, flips=False), known, matchup)
                     for part in matchup.criteria
                 ),
                 by_tag=tuple(
-                    _part(part, wanted, rows.of(part.rows), known, matchup)
+                    concluder.with_labels(
+                        _part(part, wanted, rows.of(part.rows), known, matchup), part, matchup
+                    )
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
-                length=_length(columns, matchup, wanted, difficulty),
-                position=position,
-                labels=labels,
-                labelled=labelled,
-                accuracy=benchmark_accuracy(columns, level=wanted.level)
-                if [each.models for each in met] == [(None, None)]
-                else None,
-                skipped=known.absent,
-                left_out=self._without_partner(matchup) if self._run.on_common_prompts else 0,
-                both_orders=rate.counts.valid - one_order - rate.drawn_order - by_rule,
-                grown_from=grown_from,
-                identical=by_rule,
+                accuracy=benchmark_accuracy(columns, level=wanted.level) if benchmark else None,
+                left_out=self._absences.left_out([matchup.models]),
+                decision=decision,
             )
-            if conclusion.length_explains:
-                padding = PaddingRecord.of(self._store, self._judge)
-                conclusion = conclusion.model_copy(update={"padding": padding})
-            yield settled(conclusion, self._limits, trust=trust)
 
-    def _claimed(
-        self,
-        rate: SideRate,
-        labelled: LabelledRate | None,
-        matchup: Matchup,
-        known: Circumstances,
-        wanted: RateOptions,
-    ) -> ClaimedRate:
-        """People's rate where labels allow one, whatever it says. Looks on the way are the judge's
-        verdicts' own matter: such a run keeps the judge's."""
-        judge = ClaimedRate.of(rate)
-        if labelled is None or labelled.corrected is None:
-            return judge
-        if not wanted.planned or wanted.ties != "half":
-            return judge
-        pairs = int(matchup.rows.size)
-        estimate = with_absent(labelled.corrected, pairs=pairs, absent=known.absent)
-        return ClaimedRate.of_parts(
-            estimate, judge, estimator="corrected", always_valid=False, people=labelled.counts
-        )
-
-    def _circumstances(
-        self, matchup: Matchup, rows: RowFacts, labels: LabelRecord | None
-    ) -> Circumstances:
-        pending = 0
-        if not self._wanted.planned and not in_random_order(self._run):
-            pending = matchup.pairs - matchup.rows.size
-        known = rows.of(matchup.rows)
-        return replace(
-            known,
-            absent=self._skipped(matchup),
-            pending=pending,
-            # Elsewhere in the run, or by labels: then a tie here is no shrug.
-            discriminates=rows.decided_twice >= FEWEST_DECIDED
-            or (labels is not None and labels.tells_apart),
-        )
-
-    def _skipped(self, matchup: Matchup) -> int:
-        """Prompts that only one of the two answered, and of the rows that do not name their models
-        a share."""
-        pairs, skipped = self._tally.pairs, self._tally.skipped_rows - self._run.unpaired_rows
-        others = -(-skipped * matchup.pairs // pairs) if pairs else skipped
-        return others if self._run.on_common_prompts else others + self._without_partner(matchup)
-
-    def _without_partner(self, matchup: Matchup) -> int:
-        models = {matchup.models, matchup.models[::-1]}
-        lost = self._run.without_partner
-        return sum(each.prompts for each in lost if (each.model_a, each.model_b) in models)
+    def _decisions(
+        self, level: float
+    ) -> tuple[SequentialDecision | None, SequentialDecision | None, str | None]:
+        """Of a run until it is decided: at its own alpha, and at that of the level; the account."""
+        test = until_decided(self._run)
+        if test is None:
+            return None, None, None
+        decision, account = self._decision(alpha=test["alpha"], seed=test["seed"])
+        # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
+        alpha = round(1 - level, 12) or 1 - level
+        if alpha == test["alpha"]:
+            return decision, decision, account
+        return decision, self._decision(alpha=alpha, seed=test["seed"])[0], account
 
     def _decision(self, *, alpha: float, seed: int) -> tuple[SequentialDecision | None, str | None]:
         """With its account."""
@@ -441,8 +488,32 @@ class _Reader:
 
     def _asked(self) -> int | None:
         """Prompts that were asked about, where each prompt has one row."""
-        tally = self._store.tally(self._run.id, self._judge.id)
+        tally = self._store.count_verdicts(self._run.id, self._judge.id)
         return tally.judged if tally.pairs == self._survey.prompts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Absences:
+    """Pairs that never came to be, as far as they fall to some models."""
+
+    run: RunRecord
+    tally: Tally
+
+    def of(self, models: Iterable[Models], pairs: int) -> int:
+        """Prompts that only one of two models answered, and of the rows that do not name theirs
+        the share of these pairs."""
+        every, skipped = self.tally.pairs, self.tally.skipped_rows - self.run.unpaired_rows
+        others = -(-skipped * pairs // every) if every else skipped
+        return others if self.run.on_common_prompts else others + self._alone(models)
+
+    def left_out(self, models: Iterable[Models]) -> int:
+        """Prompts that one of the two did not answer, at the caller's word."""
+        return self._alone(models) if self.run.on_common_prompts else 0
+
+    def _alone(self, models: Iterable[Models]) -> int:
+        met = {each for a, b in models for each in ((a, b), (b, a))}
+        lost = self.run.without_partner
+        return sum(each.prompts for each in lost if (each.model_a, each.model_b) in met)
 
 
 def _part(
@@ -466,11 +537,6 @@ def _part(
     )
     rate = side_rate(part.outcomes, part.prompts, wanted, circumstances=known)
     return GroupRate(name=part.name, rate=rate)
-
-
-def in_random_order(run: RunRecord) -> bool:
-    """Whether what is judged of an unfinished run is a random part of it."""
-    return until_decided(run) is not None or "rank_adaptive" in run.plan
 
 
 def _adjusted(conclusions: list[Conclusion]) -> list[Conclusion]:
@@ -513,7 +579,7 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
         tested = [
             (part, each)
             for each in conclusions
-            if not each.blocks("claim") and not each.judge_refuted
+            if each.judge_claims
             for part in getattr(each, kind)
             if part.adjusted_p is not None
         ]
@@ -533,102 +599,6 @@ def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
             yield Message(f"{what}_significant", names=shown, left=len(names), **counts)
         else:
             yield Message(f"{what}_insignificant", **counts)
-
-
-class RowFacts:
-    """What is known of a judge's rows beside their outcomes."""
-
-    def __init__(self, columns: OutcomeColumns, limits: ConclusionLimits) -> None:
-        first, second = (np.asarray(each) for each in (columns.first_winner, columns.second_winner))
-        read_twice = (first >= 0) & (second >= 0)
-        # An order whose samples split was read too, and agrees with nothing.
-        self._flipped = read_twice & (first != second) | (first == SPLIT) | (second == SPLIT)
-        # A judge panel's columns say nothing of orders, and so of drawn ones.
-        self._drawn = np.asarray(columns.drawn_order) == 1
-        self._by_rule = np.asarray(columns.by_rule) == 1
-        self._one_order = np.asarray(columns.both_orders) == 0
-        if self._by_rule.size:
-            self._one_order &= ~self._by_rule  # a tie by rule depends on no order
-        if self._drawn.size:
-            self._one_order &= ~self._drawn
-        self._limits = limits
-        won = np.asarray(columns.outcome) <= WIN_B
-        for others in (self._flipped, self._drawn):
-            won = won & ~others if others.size else won
-        # Prompts with a winner that both orders named.
-        self.decided_twice = np.unique(np.asarray(columns.prompt_key)[won]).size
-
-    def by_rule(self, matchup: Matchup) -> int:
-        return int(self._by_rule[matchup.rows].sum()) if self._by_rule.size else 0
-
-    def in_one_order(self, matchup: Matchup) -> int:
-        if not self._one_order.size:
-            return 0
-        return int((self._one_order[matchup.rows] & (matchup.outcomes != INVALID)).sum())
-
-    def of(self, rows: Rows, *, flips: bool = True) -> Circumstances:
-        one_order = None
-        if self._one_order.size and not self._limits.allow_one_order:
-            one_order = self._one_order[rows]
-        return Circumstances(
-            flipped=self._flipped[rows] if flips and self._flipped.size else None,
-            one_order=one_order,
-            drawn=self._drawn[rows] if self._drawn.size else None,
-            missing=self._limits.missing,
-        )
-
-
-def _difficulty(columns: OutcomeColumns) -> PromptDifficulty:
-    """Where several models met: what the others tell of each prompt."""
-    outcomes = np.asarray(columns.outcome)
-    return PromptDifficulty(
-        np.asarray(columns.model_a),
-        np.asarray(columns.model_b),
-        np.array([1.0, 0.0, 0.5, 0.5, 0.5])[outcomes],
-        prompts=np.asarray(columns.prompt_key),
-        valid=outcomes != INVALID,
-    )
-
-
-def _length(
-    columns: OutcomeColumns,
-    matchup: Matchup,
-    wanted: RateOptions,
-    difficulty: PromptDifficulty | None,
-) -> LengthEffect:
-    first, second = (
-        np.asarray(each)[matchup.rows] for each in (columns.length_a, columns.length_b)
-    )
-    turned = matchup.exchanged ^ (wanted.side == "B")
-    ease = None if difficulty is None else difficulty.of(matchup.rows)
-    return length_effect(
-        exchange(matchup.outcomes, wanted.side == "B"),
-        length_a=np.where(turned, second, first),
-        length_b=np.where(turned, first, second),
-        prompts=matchup.prompts,
-        difficulty=None if ease is None else np.where(turned, -ease, ease),
-        side=wanted.side,
-        level=wanted.level,
-    )
-
-
-def measure_position(
-    columns: OutcomeColumns, rows: NDArray[np.intp] | None = None, *, level: float
-) -> PositionBias:
-    """Of all rows, or of these."""
-    # Places are those of the data's rows, whichever model stands there. A pair that was asked in
-    # one drawn order has no second one that could have gone unread, and a tie by rule has neither.
-    if rows is None:
-        rows = np.arange(len(columns.number))
-    for others in (columns.drawn_order, columns.by_rule):
-        if others:
-            rows = rows[np.asarray(others)[rows] == 0]
-    return position_bias(
-        np.asarray(columns.first_winner)[rows],
-        np.asarray(columns.second_winner)[rows],
-        prompts=np.asarray(columns.prompt_key)[rows],
-        level=level,
-    )
 
 
 def _notes(

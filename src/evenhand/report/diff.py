@@ -17,7 +17,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.verdict import flip_or_none, rename
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence, render
-from evenhand.report.conclusions import RowFacts, in_random_order, until_decided
+from evenhand.report.evidence import RowFacts, in_random_order, until_decided
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
 from evenhand.report.win_rates import ConclusionLimits, LabelRecord, exchange

@@ -269,7 +269,7 @@ def export_run(
     else:
         rows = _write(store, run, target, _known(format) or "jsonl")
         beside = None
-    tally = store.tally(run.id)
+    tally = store.count_verdicts(run.id)
     return Exported(run.name, rows, tally.pending, tally.skipped_rows, beside)
 
 

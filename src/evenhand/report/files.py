@@ -1,5 +1,5 @@
-"""Files that appear only when they are complete, and CSV that is safe to open in a spreadsheet:
-text cells are quoted and never taken for formulas.
+"""Files that appear only when they are complete, CSV that is safe to open in a spreadsheet (text
+cells are quoted and never taken for formulas), and texts that XML can hold.
 """
 
 from __future__ import annotations
@@ -168,3 +168,33 @@ def _cell(value: Any) -> str:
         return repr(value)
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return '"' + escape(text).replace('"', '""') + '"'
+
+
+# A name or a sentence as one line of XML: a test report's, a chart's.
+
+# Joiners build letters and emoji; every other invisible format character only misleads.
+JOINERS = frozenset("\u200c\u200d")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+MARKS = frozenset({"Mn", "Me"})
+# Letters of living languages carry two or three marks; a tower of them hides the rows above.
+_MOST_MARKS = 3
+NAMELESS = "(no name)"
+
+
+def plain(text: str) -> str:
+    """The text on one line, without what a reader cannot see and XML cannot hold."""
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in MARKS else 0
+        if category in _UNSEEN and char not in JOINERS:
+            kept.append(" " if char.isspace() else "")
+        elif marks <= _MOST_MARKS and not _is_noncharacter(char):
+            kept.append(char)
+    return " ".join("".join(kept).split()) or NAMELESS
+
+
+def _is_noncharacter(char: str) -> bool:
+    code = ord(char)
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF

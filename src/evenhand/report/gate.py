@@ -13,7 +13,6 @@ from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained, render
 from evenhand.messages.numbers import decimal
-from evenhand.report.charts.labels import plain
 from evenhand.report.claims import EVERY_RULING, ClaimedRate, Hold, contradiction, figures, settled
 from evenhand.report.conclusions import (
     Conclusion,
@@ -24,7 +23,7 @@ from evenhand.report.conclusions import (
     Ties,
     conclude,
 )
-from evenhand.report.files import atomic_file
+from evenhand.report.files import atomic_file, plain
 from evenhand.report.requirements import Requirement, known_parts, read_requirements
 from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
@@ -301,7 +300,10 @@ class _Rule:
             )
             return self._check(conclusion.model_copy(update={"claimed": nothing, "holds": ()}))
         both = part.rate.counts.valid - part.rate.one_order - part.rate.drawn_order
-        own = {"win_rate": part.rate, "claimed": ClaimedRate.of(part.rate), "skipped": 0}
+        claimed = part.claimed or ClaimedRate.of(part.rate)
+        own = {"win_rate": part.rate, "claimed": claimed, "skipped": 0}
+        if part.labelled is not None or self._required.kind == "tag":
+            own["labelled"] = part.labelled
         of_part = conclusion.model_copy(update={**own, "both_orders": max(0, both)})
         held = settled(of_part, self._options.limits)
         return self._check(held.model_copy(update={"sentence": conclusion.sentence}))

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -24,6 +23,7 @@ from evenhand.stats.correction.labels import (
     draw_labels,
     joint_chances,
 )
+from evenhand.stats.distributions import binomial_tail
 from evenhand.store import OutcomeColumns, RunItem, RunRecord, Store
 
 Mask = NDArray[np.bool_]
@@ -318,7 +318,7 @@ def _not_of_this_run(
         left = np.isin(numbers, store.shared_items(run.id, other.id)[0])
         inside = int(left[drawn].sum())
         # The chance of so many or more; a draw without putting back has a smaller one still.
-        if inside and float(bdtrc(inside - 1, drawn.size, float(left.mean()))) < _HARDLY_BY_CHANCE:
+        if inside and binomial_tail(inside - 1, drawn.size, float(left.mean())) < _HARDLY_BY_CHANCE:
             yield Message(
                 "trust.drawn_from_another_run",
                 inside=inside,

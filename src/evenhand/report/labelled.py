@@ -73,21 +73,33 @@ class LabelledRate(Model):
 
 
 class RunLabels:
-    """The labels of one judge's pairs in a run, read once for all its matchups."""
+    """One label a row of a judge's columns, read once for all matchups. Without a sample they
+    correct nothing, for the `reason`."""
 
     def __init__(
-        self, store: Store, run: RunRecord, columns: OutcomeColumns, *, are_random: bool
+        self,
+        winners: NDArray[np.int8],
+        *,
+        sample: LabelSample | None = None,
+        reason: str | None = None,
     ) -> None:
+        self._winners = winners
+        self._sample = sample
+        self._reason = reason
+
+    @classmethod
+    def of_run(
+        cls, store: Store, run: RunRecord, columns: OutcomeColumns, *, are_random: bool
+    ) -> RunLabels:
         numbers = np.asarray(columns.number, dtype=np.int64)
-        fair = fair_labels(store, run.id, numbers, of_data=columns.label)
-        self._winners = fair.winners
-        self._sample: LabelSample | None = None
-        self._reason: str | None = None
-        if (self._winners != NO_WINNER).any():
-            try:
-                self._sample = sample_labels(store, run, columns, are_random=are_random)
-            except InputError as error:  # no label is of a pair that was drawn by a known chance
-                self._reason = error.args[0]
+        winners = fair_labels(store, run.id, numbers, of_data=columns.label).winners
+        if not (winners != NO_WINNER).any():
+            return cls(winners)
+        try:
+            sample = sample_labels(store, run, columns, are_random=are_random)
+        except InputError as error:  # no label is of a pair that was drawn by a known chance
+            return cls(winners, reason=error.args[0])
+        return cls(winners, sample=sample)
 
     def of(self, matchup: Matchup, *, side: Side, level: float) -> LabelledRate | None:
         """None where no pair of the two models has a label."""

@@ -16,6 +16,7 @@ from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.contract.pair import criterion_in
 from evenhand.messages import option
+from evenhand.options import GeneratingOptions, JudgingOptions
 from evenhand.report.lookup import find_run
 from evenhand.store import JudgeRecord, RunRecord, Store
 from evenhand.store.faults import of_run
@@ -25,6 +26,7 @@ from evenhand.store.records import ENVIRONMENTS, SERVED_MODELS
 TEMPLATE, CALIBRATION, QUESTIONS = "TEMPLATE_FILE", "CALIBRATION", "QUESTIONS_FILE"
 ADDRESS, CALLS = "ADDRESS", "CALLS"
 ANSWERS, COMMAND, SYSTEM = "ANSWERS_FILE", "COMMAND", "SYSTEM_TEXT"
+_STAND_INS = {"command": COMMAND, "system": SYSTEM, "template": TEMPLATE, "base_url": ADDRESS}
 _BY_KIND = ("replay", "local")  # judges whose names hold a file's
 _NOT_OURS_TO_TELL = ("base_url", "caveat")
 _ONLY_BY_HASH = ("system", "template", "command")  # of a side of `evenhand ab`
@@ -72,7 +74,7 @@ class Manifest(Model):
 @of_run
 def manifest_of(store: Store, name: str) -> Manifest:
     run = find_run(store, name)
-    tally = store.tally(run.id)
+    tally = store.count_verdicts(run.id)
     served = run.summary.get(SERVED_MODELS)
     if served is None:  # it was broken off, or is older than this is noted
         served = store.served_models(run.id)
@@ -202,18 +204,13 @@ def _sides(run: RunRecord, data: Mapping[str, Any]) -> Iterator[str]:
         if "model" not in side:
             yield from (_flag(letter), ANSWERS)
             continue
-        if side.get("command"):
-            yield from (_flag(f"{letter}-command"), COMMAND)
-        else:
+        if not side.get("command"):
             yield from (_flag(letter), str(side["model"]))
-        for name in ("temperature", "max_tokens", "seed"):
-            if side.get(name) is not None:
-                yield from (_flag(f"{letter}-{name.replace('_', '-')}"), _plain(side[name]))
-        for name, stand_in in (("system", SYSTEM), ("template", TEMPLATE)):
-            if side.get(name) is not None:
-                yield from (_flag(f"{letter}-{name}"), stand_in)
-        if str(side["model"]).startswith("openai:") and side.get("base_url"):
-            yield from (_flag(f"{letter}-base-url"), ADDRESS)
+        for row in GeneratingOptions.rows():
+            value = side.get(row.name)
+            own = row.name != "base_url" or str(side["model"]).startswith("openai:")
+            if value is not None and own:
+                yield from (_flag(row.flag_of(letter)[2:]), _STAND_INS.get(row.name, _plain(value)))
         if called != side["model"]:
             yield from (_flag(f"{letter}-name"), str(called))
     yield from (_flag("repeats"), str(data.get("repeats") or 1))
@@ -234,9 +231,11 @@ def _criterion(criterion: Mapping[str, Any]) -> str | None:
     return text if ({"name": read} if isinstance(read, str) else read) == criterion else None
 
 
-_OPTIONS = (
-    *("samples", "reconcile", "confidence", "repairs", "protocol", "temperature", "max_tokens"),
-    *("prepare", "rating_samples"),
+_BY_JUDGE = ("reconcile", "temperature", "max_tokens", "prepare")  # recorded in forms of their own
+_OPTIONS = tuple(
+    row
+    for row in JudgingOptions.rows()
+    if row.name in _BY_JUDGE or (row.option.decides != "nothing" and row.name != "locale")
 )
 
 
@@ -246,13 +245,14 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
         yield from (_flag("locale"), judge.locale, _flag("mode"), judge.mode)
         if not judge.prompt_is_ours:
             yield from (_flag("template"), TEMPLATE)
-    for name in _OPTIONS:
-        if settings.get(name) is not None:
-            yield from (_flag(name.replace("_", "-")), _plain(settings[name]))
+    for row in _OPTIONS:
+        value = settings.get(row.name)
+        if value is True:
+            yield _flag(row.flag[2:])
+        elif value is not None and value is not False:
+            yield from (_flag(row.flag[2:]), _plain(value))
     if settings.get("prepare_with"):
         yield from (_flag("prepare-with"), str(settings["prepare_with"]).rpartition("@")[0])
-    if settings.get("rating_samples"):
-        yield from (_flag("on-inconsistent"), "rate")
     if settings.get("ask_identical") and judge.prompt_version is not None:
         yield _flag("ask-identical")
     if settings.get("calibration"):

@@ -18,7 +18,8 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A
 from evenhand.contract.model import Model
 from evenhand.errors import visible
 from evenhand.messages import Language, Message, Sentence, render
-from evenhand.report.conclusions import Conclusion, measure_position
+from evenhand.report.conclusions import Conclusion
+from evenhand.report.evidence import measure_position
 from evenhand.report.lookup import find_run
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.position_bias import PositionBias

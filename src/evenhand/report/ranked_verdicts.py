@@ -132,7 +132,7 @@ def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdi
 
 def chose_pairs(store: Store, run: RunRecord) -> bool:
     """Whether earlier verdicts chose some of its pairs. Where all are judged, none was chosen."""
-    return "rank_adaptive" in run.plan and store.tally(run.id).pending > 0
+    return "rank_adaptive" in run.plan and store.count_verdicts(run.id).pending > 0
 
 
 def _planned(

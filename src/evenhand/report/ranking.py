@@ -17,8 +17,8 @@ from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
-from evenhand.report.conclusions import in_random_order
 from evenhand.report.families import judge_families
+from evenhand.report.leaders import lead_objection
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
     JudgedRun,
@@ -30,7 +30,6 @@ from evenhand.report.ranked_verdicts import (
     read_verdicts,
 )
 from evenhand.report.win_rates import LabelRecord
-from evenhand.stats.clusters import FEWEST_PROMPTS
 from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
@@ -41,8 +40,6 @@ from evenhand.store import RunState, Store
 _PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
 # The share of verdicts that changed with the order from which a ranking says what it does.
 _MANY_FLIPPED = 0.05
-_MANY_IN_ONE_ORDER = 0.05
-_MANY_INVALID = 0.05  # of all verdicts: they could change who leads
 
 Inconsistent = Literal["half", "excluded"]
 
@@ -117,14 +114,15 @@ class RunRanking(Model):
     counts: OutcomeCounts
     graded: int = 0  # preferences other than 0, ½ and 1, which only a file can hold
     pending: int = 0  # pairs of the runs without a verdict by a judge that counts
-    pending_in_order: int = 0  # the same, where a run that goes by its file's order has not ended
     unnamed: int = 0  # verdicts on pairs without two names
     against_itself: int = 0
     bad_rows: int = 0
     inconsistent: Inconsistent = "half"
     flipped: int = 0  # valid verdicts that changed with the order, inconsistent or averaged
     one_order: int = 0  # valid verdicts asked in one order that nobody drew
+    left_out: int = 0  # pairs of which one model gave no answer, by --prompts common
     labels: LabelRecord | None = None  # of all judges together
+    objection: Message | None = None  # what the store knows that speaks against the first's place
     notes: tuple[Sentence, ...]
 
 
@@ -134,38 +132,21 @@ _ORDERED_AT_MOST = 8
 
 def sum_up_ranking(ranked: RunRanking) -> tuple[Message, ...]:
     """Who leads and how sure that is, by the rank ranges, which hold for all models together; or
-    why nobody can be said to. Then how far the order decided. Nothing of Elo ratings."""
+    what speaks against it. Then how far the order decided. Nothing of Elo ratings."""
     ranking = ranked.ranking
     if ranking is None:
         return ()
-    counts, flipped = ranked.counts, ranked.flipped
-    values = {"flipped": flipped, "n": counts.valid}
-    trust: tuple[Message, ...] = (Message("ranking.flips", **values),) if flipped else ()
+    claim, trust = ranked.objection or _leader(ranking), list[Message]()
+    if ranked.objection is not None:
+        trust.append(Message("ranking.judge_alone"))
+    if ranked.left_out:
+        trust.append(Message("ranking.common_prompts", left=ranked.left_out))
+    flipped = ranked.flipped
+    if flipped and claim.code not in ("no_conclusion.flips", "no_conclusion.position"):
+        trust.append(Message("ranking.flips", flipped=flipped, n=ranked.counts.valid))
     if ranked.labels is not None and ranked.labels.is_open:
-        trust += (Message("trust.labels_open", **ranked.labels.values),)
-    if ranked.one_order > _MANY_IN_ONE_ORDER * counts.valid:
-        return (Message("ranking.one_order", part=ranked.one_order, n=counts.valid), *trust)
-    if ranked.labels is not None and ranked.labels.is_no_better:
-        return (Message("ranking.labels", **ranked.labels.values), *trust)
-    claim = _leader(ranking)
-    # As with two models: where the orders contradict each other as often as they agree on a winner,
-    # the judge's preference is not known.
-    decided = counts.wins_a + counts.wins_b + counts.inconsistent
-    follows = ranked.inconsistent == "half" and 2 * flipped >= decided > 0
-    if follows:
-        return (Message("ranking.position", part=flipped, n=decided),)
-    # By the rules that a win rate goes by.
-    prompts, every = ranking.cluster_count, counts.valid + counts.invalid
-    if ranking.intervals is not None and ranking.clusters == "prompt" and prompts < FEWEST_PROMPTS:
-        return (Message("ranking.few_prompts", n=prompts, needed=FEWEST_PROMPTS), *trust)
-    if claim.code in _LEADING and ranked.pending_in_order:
-        return (Message("ranking.pending", n=ranked.pending_in_order), *trust)
-    if claim.code in _LEADING and counts.invalid > _MANY_INVALID * every:
-        return (Message("ranking.missing", part=counts.invalid, n=every), *trust)
+        trust.append(Message("trust.labels_open", **ranked.labels.values))
     return (claim, *trust)
-
-
-_LEADING = ("ranking.leads", "ranking.leads_two")
 
 
 def _leader(ranking: Ranking) -> Message:
@@ -212,7 +193,6 @@ def rank_runs(
     pending = (
         sum(n * len(judged.judges) for n, judged in zip(pairs, judged_runs, strict=True)) - total
     )
-    unfinished = [judged.run for judged in judged_runs if judged.run.state != "finished"]
     everything = read.between_models()
     compared = everything.planned_only()
     planned = compared.valid().total
@@ -251,17 +231,25 @@ def rank_runs(
         tag=tag,
         counts=counts,
         pending=pending,
-        pending_in_order=0 if all(map(in_random_order, unfinished)) else pending,
         unnamed=read.unnamed,
         against_itself=read.against_itself,
         inconsistent=options.inconsistent,
         flipped=flipped,
         one_order=one_order,
+        left_out=sum(
+            each.prompts
+            for judged in judged_runs
+            if judged.run.on_common_prompts
+            for each in judged.run.without_partner
+        ),
         labels=LabelRecord.of(
             store,
             (each for judged in judged_runs for each in judged.judges),
             (judged.run for judged in judged_runs),
         ),
+        objection=lead_objection(store, judged_runs, ranked, tag=tag)
+        if isinstance(ranked, Ranking)
+        else None,
         notes=(
             *_notes(judged_runs, read, judge=judge),
             *(_notes_on_choice(store, judged_runs, adaptive) if adaptive else ()),

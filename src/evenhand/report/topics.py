@@ -48,7 +48,7 @@ class TopicColumn:
 
     @classmethod
     def of(
-        cls, columns: OutcomeColumns, run: RunRecord, limits: ConclusionLimits
+        cls, columns: OutcomeColumns, run: RunRecord, *, limits: ConclusionLimits
     ) -> TopicColumn | None:
         """The one that the caller names, or the only one that gave tags."""
         known = run.tag_columns

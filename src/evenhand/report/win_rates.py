@@ -36,6 +36,13 @@ Keys = NDArray[np.int64]
 Side = Literal["A", "B"]
 
 
+_COUNTING: dict[Ties, str] = {
+    "half": "ties and flipped pairs count as half",
+    "excluded": "ties and flipped pairs are excluded",
+    "wins": "only outright wins count",
+}
+
+
 class SideRate(WinRate):
     """One side's win rate. The counts keep their labels, whichever side it is.
 
@@ -46,6 +53,15 @@ class SideRate(WinRate):
     side: Side
     always_valid: bool  # the interval holds however often somebody looked, and whenever it ended
     matchups: int = 1  # of the run, whose intervals hold at `level` all together
+
+    @property
+    def counting(self) -> str:
+        """How ties and flipped pairs are in the rate, and in its interval."""
+        counted = _COUNTING[self.ties]
+        # Of pairs in one order nobody knows which would have flipped.
+        if self.ties == "wins" or self.drawn_order:
+            return counted
+        return f"{counted}; the interval covers every way of counting flips"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +168,18 @@ class Matchup:
     prompts: Keys
     outcomes: Codes
     exchanged: NDArray[np.bool_]  # A and B have changed places against the data's row
-    criteria: tuple[OutcomeGroup, ...]
+    criteria: tuple[OutcomeGroup, ...] = ()
+
+    def only(self, kept: NDArray[np.bool_]) -> Matchup:
+        """Of these of its rows."""
+        return Matchup(
+            models=self.models,
+            pairs=int(kept.sum()),
+            rows=self.rows[kept],
+            prompts=self.prompts[kept],
+            outcomes=self.outcomes[kept],
+            exchanged=self.exchanged[kept],
+        )
 
 
 def matchups(
@@ -319,7 +346,7 @@ _RUNS_NAMED = 3
 
 class LabelRecord(Model):
     """Of the labelled pairs of the store that a judge named a winner of, on how many it named the
-    label's, and on how many the other one; the 95 % interval of its share by Wilson (1927). A pair
+    label's, and on how many the other one; the 95% interval of its share by Wilson (1927). A pair
     counts once, whatever runs judged it and however many people voted on it."""
 
     right: int

@@ -26,6 +26,7 @@ from evenhand.judges.registry import meant_model
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence
+from evenhand.options import GeneratingOptions
 from evenhand.runs.budget import Budget
 from evenhand.runs.engine import error_of, judge_pairs
 from evenhand.runs.estimate import NOTHING, ArtefactCounts, Estimate, Range, estimate
@@ -117,22 +118,17 @@ def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
     return AnswerFile(name, file_digest(given), by_id, by_prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class SideChoice:
+@dataclass(frozen=True, kw_only=True)
+class SideChoice(GeneratingOptions):
     """Who answers on one side, as a caller says it: a model or a file of answers, or a command.
     None: the model's own default."""
 
     spec: str | None = None
-    command: str | None = None
-    base_url: str | None = None
-    template: str | None = None
-    system: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    seed: int | None = None
     timeout_s: float | None = None
-    name: str | None = None
     price: Price | None = None
+
+    def __post_init__(self) -> None:
+        self.check()
 
     @property
     def is_empty(self) -> bool:
@@ -186,9 +182,27 @@ def _refuse_bare_model(spec: str) -> None:
         raise InputError(Message("runs.side_no_provider", spec=spec, meant=meant))
 
 
+# What a command or a file of answers makes no use of.
+_OF_MODELS = ("base_url", "temperature", "max_tokens", "seed")
+_OF_WRITERS = ("template", "system", *_OF_MODELS)
+
+
+def _refuse_unused(given: SideChoice) -> None:
+    unused: tuple[str, ...] = ()
+    if given.command is not None:
+        unused = _OF_MODELS
+    elif given.spec is not None and not names_a_model(given.spec):
+        unused = _OF_WRITERS
+    for row in given.rows():
+        if row.name in unused and getattr(given, row.name) is not None:
+            who = given.spec or given.command
+            raise InputError(Message("runs.side_unused", who=who, name=row.name))
+
+
 def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -> Side:
     if given.spec is not None and given.command is not None:
         raise InputError(Message("runs.side_twice", spec=given.spec, command=given.command))
+    _refuse_unused(given)
     model: Judge
     if given.command is not None:
         model = CommandModel(given.command, timeout_s=given.timeout_s)
@@ -201,13 +215,10 @@ def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -
         # The settings' address and key are the server's; how a judge is asked is no model's affair.
         chosen = JudgeConfig(judge=given.spec, base_url=given.base_url)
         where = JudgeConfig.resolve(settings, chosen)
+        own = {name: getattr(given, name) for name in ("timeout_s", *_OF_MODELS)}
         options = JudgeOptions(
-            base_url=where.base_url,
+            **own | {"base_url": where.base_url},
             api_key=where.api_key,
-            timeout_s=given.timeout_s,
-            max_tokens=given.max_tokens,
-            temperature=given.temperature,
-            seed=given.seed,
             cache_dir=where.cache_dir,
             transport=where.transport,
             answers=True,
@@ -354,7 +365,6 @@ def estimate_verdicts(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Est
             Range(low.input_tokens.low, high.input_tokens.high),
             high.output_tokens,
             cost,
-            ratings=high.ratings,
         )
     return whole
 

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
 from evenhand.installation import environment
-from evenhand.judges.protocol import account_of
+from evenhand.judges.protocol import news_lines, news_of
 from evenhand.messages import Message
-from evenhand.runs.batch.requests import still_to_submit
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import NOTHING, ArtefactCounts, Estimate, estimate
 from evenhand.runs.executor import (
@@ -217,13 +216,13 @@ def close_run(
         decision=findings.decision,
         ranking=findings.ranking,
     )
-    told = dict(recorded.summary) if recorded else {}
-    if budget.calls or summary.reused_passes or SERVED_MODELS not in told:
-        told[SERVED_MODELS] = store.served_models(run.id)
+    recorded_summary = dict(recorded.summary) if recorded else {}
+    if budget.calls or summary.reused_passes or SERVED_MODELS not in recorded_summary:
+        recorded_summary[SERVED_MODELS] = store.served_models(run.id)
     store.update_run(
         run.id,
         state="finished" if summary.finished else "stopped",
-        summary=told,
+        summary=recorded_summary,
         stopped_by=stop.by,
         seconds=summary.total.seconds,
         calls=summary.total.calls,
@@ -471,7 +470,7 @@ class _Engine:
                 self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
             )
             counts = None
-            if run_judge.config.writes(run_judge.judge.traits):
+            if run_judge.config.prepares(run_judge.judge.traits):
                 counted = self._store.count_pending_texts(self._run.id, run_judge.judge_id)
                 counts = ArtefactCounts(*counted)
             its = estimate(
@@ -483,13 +482,15 @@ class _Engine:
                 artefacts=counts,
             )
             if self._options.batch:
+                from evenhand.runs.batch.requests import still_to_submit
+
                 its = still_to_submit(its, self._store, self._run.id, run_judge.judge_id)
             whole += its
         return whole
 
     async def _execute(self) -> None:
         self.began = True
-        accounts = [account_of(run_judge.judge) for run_judge in self._run_judges]
+        news = [news_of(run_judge.judge) for run_judge in self._run_judges]
         context = RunContext(self._store, self._options, self._budget, self._stop, self._observer)
         executor = choose_executor(context, self._run, self._judges)
         await asyncio.to_thread(
@@ -501,7 +502,7 @@ class _Engine:
         monitor = StopMonitor(self._stop_rule, self._run_judges, self._stop)
         async with reporter.reporting(executor, self._observer), monitor.kept_up():
             await executor.execute(self._run.id, self._run_judges)
-        self._notes += [line for account in accounts for line in account()]
+        self._notes += news_lines(news)
         self._notes += executor.account()
         # Also where it was broken off: what was in flight has come since the last look.
         await monitor.look()

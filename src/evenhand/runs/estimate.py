@@ -11,7 +11,7 @@ from evenhand.judges import Judge
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import ArtefactRequest, ratings_of, wanted_before
+from evenhand.judging.preparation import ArtefactRequest, wanted_before
 from evenhand.prompts import Prompt
 from evenhand.runs.plan import AppliedPrice, model_of
 
@@ -57,8 +57,6 @@ class Estimate:
     output_tokens: Range
     cost_usd: Range | None
     batch: bool = False  # the cost is at batch rates
-    # More calls than those, if every pair is inconsistent; the ranges reach from none to all.
-    ratings: int = 0
 
     def __add__(self, other: Estimate) -> Estimate:
         cost = None
@@ -71,7 +69,6 @@ class Estimate:
             self.output_tokens + other.output_tokens,
             cost,
             self.batch or other.batch,
-            self.ratings + other.ratings,
         )
 
     def share(self, share: float) -> Estimate:
@@ -79,7 +76,6 @@ class Estimate:
         return replace(
             self,
             calls=round(self.calls * share),
-            ratings=round(self.ratings * share),
             input_tokens=self.input_tokens.times(share),
             output_tokens=self.output_tokens.times(share),
             cost_usd=None if self.cost_usd is None else self.cost_usd.times(share),
@@ -148,12 +144,11 @@ def _estimate_passes(
 
 
 # What is written beside the verdicts: two to five questions, an answer as brief as it can be, up to
-# 200 words, a score with its reason.
+# 200 words.
 ARTEFACT_TOKENS: Mapping[ArtefactKind, Range] = {
     "metrics": Range(40, 250),
     "reference": Range(20, 1000),
     "analysis": Range(80, 350),
-    "rating": Range(30, 250),
 }
 
 
@@ -229,17 +224,6 @@ def _estimate_artefacts(
     kinds = config.prepares(judge.traits)
     for kind in kinds:
         whole += taken(kind, counts.of(kind), lambda pair: wanted_before(pair, config, kinds))
-    if config.rates(judge.traits):
-        calls = counts.of("rating") * config.ratings_each
-        most = taken("rating", calls, lambda pair: ratings_of(pair, config))
-        whole += replace(
-            most,
-            calls=0,
-            ratings=most.calls,
-            input_tokens=Range(0, most.input_tokens.high),
-            output_tokens=Range(0, most.output_tokens.high),
-            cost_usd=None if most.cost_usd is None else Range(0, most.cost_usd.high),
-        )
     return whole
 
 

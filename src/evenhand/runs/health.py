@@ -129,9 +129,9 @@ class UnreadMonitor:
         """A pass as it is stored: read, repaired, or unread for good."""
         unread = made.unread
         shown = unread_example(unread.raw, unread.reason) if unread else None
-        self.came(shown, in_flight=in_flight)
+        self.record(shown, in_flight=in_flight)
 
-    def came(self, unread: str | None, *, in_flight: int = 0) -> None:
+    def record(self, unread: str | None, *, in_flight: int = 0) -> None:
         """An answer that could not be read, as it is shown; None for one that was.
 
         An unread answer is asked for once more, so of those in flight together the unread ones

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
 from evenhand.messages import Message
+from evenhand.options import Again as Again
+from evenhand.options import RunningOptions
 
-Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
 ExecutorName = Literal["local", "ray"]
 _GIVE_UP_AFTER_S = 600.0
@@ -52,24 +52,14 @@ class RankAdaptive:
         return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """None: no limit, or a good default."""
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(RunningOptions):
+    """The options, and what only some commands have. None: no limit, or a good default."""
 
     name: str | None = None
-    store: str | Path | None = None
-    concurrency: int | None = None  # None: it adapts by itself
-    rpm: float | None = None
-    tpm: float | None = None
-    max_calls: int | None = None
-    max_cost: float | None = None
     price: Price | None = None  # the caller's own, where no list has the judge
     caps_unpriced: bool = False  # calls, where no price is known for max_cost; else it is refused
-    fresh: bool = False
-    retry: tuple[Again, ...] = ()
     bad_rows: BadRows = "stop"
-    keep_going_unread: bool = False  # with a judge whose answers cannot be read
-    give_up_after_s: float | None = None  # without any answer; None: ten minutes
     until_decided: UntilDecided | None = None
     rank_adaptive: RankAdaptive | None = None
     executor: ExecutorName = "local"
@@ -80,29 +70,14 @@ class RunOptions:
     cancel_batches: bool = False  # give up what is there
 
     def __post_init__(self) -> None:
-        for name, number in (
-            ("concurrency", self.concurrency),
-            ("max_calls", self.max_calls),
-            ("ray_workers", self.ray_workers),
-        ):
-            # Without a call, what is stored still gives its verdicts.
-            least = 0 if name == "max_calls" else 1
-            if number is not None and (type(number) is not int or number < least):
-                raise InputError(Message("runs.no_whole_number", name=name, number=number))
-        for name, amount in (
-            ("rpm", self.rpm),
-            ("tpm", self.tpm),
-            ("max_cost", self.max_cost),
-            ("batch_poll_s", self.batch_poll_s),
-            ("give_up_after_s", self.give_up_after_s),
-        ):
-            if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
-                raise InputError(Message("runs.not_positive", name=name, amount=amount))
+        self.check()
+        workers, poll_s = self.ray_workers, self.batch_poll_s
+        if workers is not None and (type(workers) is not int or workers < 1):
+            raise InputError(Message("option.whole", where="ray_workers", value=workers, least=1))
+        if poll_s is not None and not (_is_number(poll_s) and 0 < poll_s < math.inf):
+            raise InputError(Message("option.above", where="batch_poll_s", value=poll_s, above=0))
         if self.bad_rows not in ("stop", "skip"):
             raise InputError(Message("runs.bad_rows_unknown", bad_rows=self.bad_rows))
-        for what in self.retry:
-            if what not in ("failed", "unread"):
-                raise InputError(Message("runs.retry_unknown", what=what))
         if self.name is not None and not self.name.strip():
             raise InputError(Message("runs.name_blank"))
         if self.until_decided is not None and self.rank_adaptive is not None:

@@ -17,14 +17,9 @@ from evenhand.judges import Judge
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
-from evenhand.judging.config import JudgeConfig, OnInconsistent
+from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
-from evenhand.prompts.preparation import (
-    ARTEFACT_KINDS,
-    BY_ID,
-    PrepareKind,
-    artefact_version,
-)
+from evenhand.prompts.preparation import ARTEFACT_KINDS, BY_ID, artefact_version
 from evenhand.runs.options import RunOptions
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
@@ -47,12 +42,7 @@ class JudgePlan:
         reads_prompt = self.judge.traits.needs_prompt
         template = self.config.template_for(mode) if reads_prompt else None
         version = template.version if template else None
-        settings = {
-            **identity_of(self.judge),
-            "confidence": self.config.confidence_from,
-            "protocol": self.config.protocol,
-            "repairs": self.config.repairs_allowed,
-        }
+        settings = {**identity_of(self.judge), **self.config.deciding("passes")}
         if salt is not None:
             settings["fresh"] = salt
         kinds = self.config.prepares(self.judge.traits)
@@ -76,39 +66,21 @@ class JudgePlan:
         named = digest([by, language, asked, *([salt] if salt else [])])
         return f"{BY_ID}{named}" if writer_of(self.judge).traits.by_id else named
 
-    def writing(
-        self, prepare: tuple[PrepareKind, ...] | None, on_inconsistent: OnInconsistent | None
-    ) -> JudgePlan:
-        """The same with what a client asks for; None: as it is."""
-        config = self.config
-        if prepare is not None:
-            config = replace(config, prepare=prepare)
-        if on_inconsistent is not None:
-            config = replace(config, on_inconsistent=on_inconsistent)
-        return self if config is self.config else replace(self, config=config)
-
-    def asking_identical(self) -> JudgePlan:
-        """The same, also of identical responses."""
-        return replace(self, config=replace(self.config, ask_identical=True))
+    def choosing(self, options: Mapping[str, Any]) -> JudgePlan:
+        """The same with other options of judging."""
+        return replace(self, config=replace(self.config, **options)) if options else self
 
     def deciding(self) -> dict[str, Any]:
         """What the verdict depends on beside the passes."""
         mode = self.config.mode_for(self.judge)
         calibration = self.config.calibration_for(self.judge)
         return {
-            "locale": self.config.language,
-            "samples": self.config.samples_per_order,
+            **self.config.deciding("verdicts"),
             "reconcile": self.config.reconciling(mode),
             "ask_identical": self.config.asks_identical(self.judge.traits),
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
-            **(self._rating() if self.config.rates(self.judge.traits) else {}),
         }
-
-    def _rating(self) -> dict[str, Any]:
-        by = identity_of(self.judge).get("prepare_with")
-        samples = {"rating_samples": self.config.ratings_each}
-        return samples if by is None else {**samples, "prepare_with": by}
 
     def learned_on(self) -> dict[str, Any] | None:
         """What its calibration was learned on, which decides nothing."""
@@ -203,7 +175,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
     own = plan.price or options.price
     its = price_of(plan.judge, own, options)
     writer = writer_of(plan.judge)
-    if writer is plan.judge or not plan.config.writes(plan.judge.traits):
+    if writer is plan.judge or not plan.config.prepares(plan.judge.traits):
         return replace(its, writing=its.price)
     # A list's price is the writer's own, while the caller's was given for the judge.
     if price_known(model_of(writer), writer.traits):

@@ -59,7 +59,6 @@ class Preview(Model):
     first_skipped: Sentence | None
     calls: int
     answers: int = 0  # of these: of the two models, where they are still to answer
-    ratings: int = 0  # more calls than those, if every pair is inconsistent
     input_tokens: tuple[float, float]
     output_tokens: tuple[float, float]
     cost_usd: tuple[float, float] | None
@@ -73,7 +72,9 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
     pairs, bad = 0, list[BadRow]()
     skipped, alone = 0, Counter[Side]()
     counter = (
-        ArtefactCounter() if any(plan.config.writes(plan.judge.traits) for plan in judges) else None
+        ArtefactCounter()
+        if any(plan.config.prepares(plan.judge.traits) for plan in judges)
+        else None
     )
     for record in sources.records():
         if isinstance(record, BadRow):
@@ -167,7 +168,6 @@ def _preview(
         skipped_rows=skipped,
         first_skipped=first_skipped,
         calls=whole.calls,
-        ratings=whole.ratings,
         input_tokens=(round(whole.input_tokens.low), round(whole.input_tokens.high)),
         output_tokens=(round(whole.output_tokens.low), round(whole.output_tokens.high)),
         cost_usd=None if cost is None else (cost.low, cost.high),

@@ -10,6 +10,7 @@ from evenhand.data import BadRow, ReadOptions, Source
 from evenhand.data.prompts import PromptRow, read_prompts
 from evenhand.errors import Conflict, InputError, TooLarge
 from evenhand.messages import Message
+from evenhand.options import GeneratingOptions
 from evenhand.runs import JudgePlan, RunOptions
 from evenhand.runs.ab import (
     GeneratedPairs,
@@ -21,6 +22,7 @@ from evenhand.runs.ab import (
 from evenhand.runs.generation import Generation, ModelSide, Side
 from evenhand.runs.plan import refuse_other
 from evenhand.serve.config import ServerLimits
+from evenhand.serve.fields import options_of
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.security.limits import too_long
 from evenhand.serve.uploads import Upload
@@ -36,19 +38,15 @@ def offered_sides(offers: JudgeCatalog, asked: StartRun) -> tuple[Side, Side]:
     """Models that this server offers, under the names that clients know, and nothing else."""
 
     def side(letter: str) -> ModelSide:
-        name, system, template = (
-            getattr(asked, f"{what}_{letter}") for what in ("model", "system", "template")
-        )
+        name = getattr(asked, f"model_{letter}")
         if name not in offers.names:
             known = ", ".join(offers.answering())
             field = f"model{letter.upper()}"
             raise InputError(
                 Message("serve.model_not_offered", field=field, name=name[:80], offers=known)
             )
-        price = offers.offer(name).price
-        return ModelSide(
-            offers.model(name), system=system, template=template, label=name, price=price
-        )
+        texts = options_of(asked, GeneratingOptions, side=letter)
+        return ModelSide(offers.model(name), label=name, price=offers.offer(name).price, **texts)
 
     return named_apart(side("a"), side("b"))
 

@@ -5,24 +5,23 @@ it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.errors import EvenhandError
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.http.compare import ENDPOINTS as COMPARE
-from evenhand.serve.http.document import add_document
-from evenhand.serve.http.endpoint import Endpoint
-from evenhand.serve.http.health import ENDPOINTS as HEALTH
+from evenhand.serve.http import compare, health, runs
+from evenhand.serve.http.document import document
 from evenhand.serve.http.problems import UnexpectedErrors, add_handlers
-from evenhand.serve.http.reports import ENDPOINTS as REPORTS
-from evenhand.serve.http.runs import ENDPOINTS as RUNS
 from evenhand.serve.mcp.endpoint import McpEndpoint
 from evenhand.serve.security.access import is_page
 from evenhand.serve.security.guard import Guard, refusal_of
@@ -37,13 +36,6 @@ if TYPE_CHECKING:
     from evenhand.settings import Settings
 
 
-# The most used one first: routes are tried in their order.
-ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    *COMPARE,
-    *RUNS,
-    *REPORTS,
-    *HEALTH,
-)
 # FastAPI's own spans would hold queries and the messages of errors.
 _TELEMETRY: Any = {
     "tracing": False,
@@ -75,6 +67,14 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         title="evenhand",
         version=__version__,
         lifespan=lifespan,
+        # The most used one first, as they are tried in their order, and flat: FastAPI matches an
+        # included router twice.
+        routes=[
+            *compare.router.routes,
+            *health.router.routes,
+            *runs.uploads.routes,
+            *runs.router.routes,
+        ],
         # Their pages load scripts from elsewhere; the document is at /openapi.json.
         openapi_url=None,
         docs_url=None,
@@ -83,11 +83,10 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         telemetry=_TELEMETRY,
     )
     app.state.policy = policy
-    for endpoint in ENDPOINTS:
-        endpoint.add_to(app)
-    app.router.routes.append(Route("/mcp", endpoint=mcp))
-    app.router.routes.append(LazyPages(app))
-    add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
+    pages = LateRoutes(app, is_page, lambda: _pages())
+    reports = LateRoutes(app, _is_report, _reports)
+    app.router.routes += [Route("/mcp", endpoint=mcp), reports, pages]
+    _add_document(app, reports, needs_token=bool(config.tokens))
     add_handlers(app, respond=_respond)
     # The last that is added stands before the others.
     app.add_middleware(HeadRequests)
@@ -128,33 +127,90 @@ class HeadRequests:
             await send({"type": "http.response.body", "body": b""})
 
 
-class LazyPages(BaseRoute):
-    """Stands for every page until the first visit, which loads them: templates and statistics come
-    along, and a server that only programs call needs neither."""
+class LateRoutes(BaseRoute):
+    """Stands for some addresses until the first request for one, which loads what answers them:
+    templates and statistics come along, and a server that only compares needs neither."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        stands_for: Callable[[str], bool],
+        load: Callable[[], Sequence[Page | BaseRoute]],
+    ) -> None:
         self._app = app
+        self._stands_for = stands_for
+        self._load = load
         self._loading = asyncio.Lock()
         self._loaded = False
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        stands_for = not self._loaded and scope["type"] == "http" and is_page(scope["path"])
-        return (Match.FULL if stands_for else Match.NONE), {}
+        matches = not self._loaded and scope["type"] == "http" and self._stands_for(scope["path"])
+        return (Match.FULL if matches else Match.NONE), {}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         raise NoMatchFound(name, path_params)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Those who come at once wait for the same loading, and are then routed anew."""
-        async with self._loading:
-            if not self._loaded:
-                for page in await asyncio.to_thread(_pages):
-                    page.add_to(self._app)
-                self._loaded = True
+        await self.load()
         await self._app.router(scope, receive, send)
 
+    async def load(self) -> None:
+        async with self._loading:
+            if not self._loaded:
+                self._add(await asyncio.to_thread(self._load))
 
-def _pages() -> tuple[Page, ...]:
+    def load_now(self) -> None:
+        if not self._loaded:
+            self._add(self._load())
+
+    def _add(self, loaded: Sequence[Page | BaseRoute]) -> None:
+        for each in loaded:
+            if isinstance(each, BaseRoute):
+                self._app.router.routes.append(each)
+            else:
+                each.add_to(self._app)
+        self._loaded = True
+
+
+def _pages() -> Sequence[Page]:
     from evenhand.serve.pages.routes import PAGES
 
     return PAGES
+
+
+_REPORTS = re.compile(r"/v1/(?:runs/[^/]+/(?:report|diff)|rank|audits)")
+
+
+def _is_report(path: str) -> bool:
+    return _REPORTS.fullmatch(path) is not None
+
+
+def _reports() -> Sequence[BaseRoute]:
+    from evenhand.serve.http.reports import router
+
+    return router.routes
+
+
+def _add_document(app: FastAPI, reports: LateRoutes, *, needs_token: bool) -> None:
+    """`/openapi.json`, made when it is first asked for."""
+
+    def schema() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            reports.load_now()
+            app.openapi_schema = document(app, needs_token=needs_token)
+        return app.openapi_schema
+
+    app.openapi = schema  # type: ignore[method-assign]  # FastAPI's own way to extend it
+    writing = asyncio.Lock()
+    written: list[bytes] = []
+
+    async def show(request: Request) -> Response:
+        # It takes as long as a hundred answers, so it is made aside.
+        await reports.load()
+        async with writing:
+            if not written:
+                written.append(await asyncio.to_thread(lambda: orjson.dumps(app.openapi())))
+        return Response(written[0], media_type="application/json")
+
+    app.router.routes.append(Route("/openapi.json", show))

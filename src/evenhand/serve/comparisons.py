@@ -15,7 +15,6 @@ from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy,
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
-from evenhand.prompts.preparation import PrepareKind
 from evenhand.ranker.responses import RankedResponses, rank_responses
 from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import ServerLimits
@@ -179,12 +178,15 @@ class Comparisons:
         pair: Mapping[str, Any] | Pair,
         *,
         judge: str | None = None,
-        prepare: tuple[PrepareKind, ...] | None = None,
+        options: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
         heard: OnPass | None = None,
     ) -> Verdict:
-        """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        plan = self._offers.plan(judge).writing(prepare, None)
+        """The verdict on one pair; raises an EvenhandError, with the contract's metadata.
+
+        `options` are those that a client sets; the others are as the judge is offered.
+        """
+        plan = self._offers.plan(judge).choosing(options or {})
         if isinstance(pair, Mapping):
             refuse_large_given(pair, self._limits)
         checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import SettingsError
-from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price, read_price
 from evenhand.judging.config import JudgeConfig, read_addresses
 from evenhand.messages import Message
+from evenhand.options import JudgingOptions
 from evenhand.settings import check_setting
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ class ServerLimits:
     body_timeout_s: float = 60  # in which a body, or the next 64 KiB of an upload, must come
     field_chars: int = 1_000_000  # of one text
     criteria: int = 50
-    connections: int = 4096  # open at once; beyond, the longest idle ones are closed
-    connections_per_address: int = 512  # of these; behind a trusted proxy, requests at once
     requests: int = 1024  # at once, event streams among them
+    requests_per_address: int = 512  # of these
     event_streams: int = 256  # of these
     requests_per_minute: int | None = None  # of each token
     failures_per_minute: int = 10  # wrong tokens, of each address
@@ -200,11 +199,7 @@ _FLAGS = ("log_texts", "log_json")
 _LISTS = ("allowed_hosts", "allowed_origins", "trusted_proxies")
 TOP_KEYS = (*_TEXTS, *_WHOLE, *_FLAGS, *_LISTS, "limits", "judges")
 _OF_THE_OFFER = ("name", "api_key_env", "calibration", "price")
-_OF_ITS_JUDGE = (
-    *("judge", "base_url", "mode", "locale", "template", "samples", "reconcile", "confidence"),
-    *("timeout_s", "max_tokens", "temperature", "retries", "repairs"),
-    *("prepare", "prepare_with", "on_inconsistent", "rating_samples"),
-)
+_OF_ITS_JUDGE = tuple(row.name for row in JudgingOptions.rows() if row.option.served)
 OFFER_KEYS = (*_OF_THE_OFFER, *_OF_ITS_JUDGE)
 LIMIT_KEYS = tuple(ServerLimits.__dataclass_fields__)
 _IN_PARTS = ("body_timeout_s", "compare_timeout_s", "shutdown_s", "run_max_cost")
@@ -355,8 +350,6 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
             fields[named] = _from(folder, fields[named])
     if "template" in fields:
         fields["template"] = folder / Path(fields["template"]).expanduser()
-    if "retries" in fields:
-        fields["retry"] = RetryPolicy(attempts=fields.pop("retries") + 1)
     return JudgeOffer(
         **{"name": _offered_name(fields["judge"]), **own}, config=JudgeConfig(**fields)
     )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import Conflict, EvenhandError, InputError, ServerBusy, StoreBusy, StoreError
-from evenhand.messages import WHOLE, Message
+from evenhand.messages import WHOLE, Message, to_json
+from evenhand.options import JudgingOptions, RunningOptions
 from evenhand.runs import (
     JudgePlan,
     Observer,
@@ -30,6 +31,7 @@ from evenhand.runs import (
 )
 from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.config import ServerLimits
+from evenhand.serve.fields import options_of
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import added, progress_at_end, progress_before, progress_of
@@ -56,7 +58,7 @@ def offered_names(offers: JudgeCatalog, asked: StartRun) -> tuple[str, ...]:
 def judge_plans(offers: JudgeCatalog, names: Sequence[str], asked: StartRun) -> list[JudgePlan]:
     return [
         replace(
-            offers.plan(name).writing(asked.prepare, asked.on_inconsistent),
+            offers.plan(name).choosing(options_of(asked, JudgingOptions)),
             price=offers.offer(name).price,
         )
         for name in names
@@ -76,15 +78,17 @@ def read_options(asked: StartRun, plans: Sequence[JudgePlan]) -> ReadOptions:
 
 def run_options(asked: StartRun, limits: ServerLimits) -> RunOptions:
     """The caps are the lower of the client's and the server's."""
-    return RunOptions(
+    options = RunOptions(
         name=asked.name,
-        max_calls=_lower(asked.max_calls, limits.run_max_calls),
-        max_cost=_lower(asked.max_cost, limits.run_max_cost),
-        fresh=asked.fresh,
         bad_rows=asked.bad_rows,
-        keep_going_unread=asked.keep_going_unread,
         until_decided=_until_decided(asked),
         rank_adaptive=_rank_adaptive(asked),
+        **options_of(asked, RunningOptions),
+    )
+    return replace(
+        options,
+        max_calls=_lower(options.max_calls, limits.run_max_calls),
+        max_cost=_lower(options.max_cost, limits.run_max_cost),
     )
 
 
@@ -109,9 +113,10 @@ def capped(
     The client's count from the last time that it started or resumed the run, the server's from
     the run's beginning.
     """
-    calls = _left(asked.max_calls, spent.calls - resumed_at.calls)
+    own = RunningOptions(**options_of(asked, RunningOptions))
+    calls = _left(own.max_calls, spent.calls - resumed_at.calls)
     calls = _lower(calls, _left(limits.run_max_calls, spent.calls))
-    cost = _left(asked.max_cost, spent.cost_usd - resumed_at.cost_usd)
+    cost = _left(own.max_cost, spent.cost_usd - resumed_at.cost_usd)
     cost = _lower(cost, _left(limits.run_max_cost, spent.cost_usd))
     if calls is not None and calls <= 0:
         return "max-calls"
@@ -224,6 +229,7 @@ class RunJob(Observer):
         self._before: dict[str, Any] = {}
         self._spent = RunSpend()
         self._generated = NOTHING_SPENT
+        self._trouble: str | None = None  # why no model answers
         self._answers: dict[str, int] | None = None  # where it stopped before it had all of them
         self._reported = (0, 0)  # calls and verdicts that the observer knows of
         self._cancelled = False
@@ -312,7 +318,7 @@ class RunJob(Observer):
         with upload:
             generation = self._generation = pairs.generation
             generation.prepare(run, plans[0].config.retry_policy, stop)
-            await generation.run(run.id, options, report=lambda done, total, trouble: None)
+            await generation.run(run.id, options, report=self._hear_of_answers)
             made = await asyncio.to_thread(generation.summary)
             self._generation = None
             await self._begin()  # answers count among what was spent
@@ -385,6 +391,9 @@ class RunJob(Observer):
             if wanted == "stop":
                 self.cancel()
 
+    def _hear_of_answers(self, done: int, total: int, trouble: str | None) -> None:
+        self._trouble = trouble
+
     def _answering(self, generation: Generation) -> dict[str, Any]:
         budget, before = generation.budget, self._before
         return {
@@ -392,6 +401,7 @@ class RunJob(Observer):
             "answers": {"done": generation.done, "total": generation.total},
             "calls": before["calls"] + budget.calls,
             "cost_usd": added(before["cost_usd"], budget.known_cost_usd),
+            "trouble": None if self._trouble is None else to_json(self._trouble),
         }
 
     def _count(self, calls: int, verdicts: int) -> None:
@@ -481,11 +491,6 @@ class Jobs:
         self._awake = asyncio.Event()
         self._ending = False
         self._supervising: asyncio.Task[None] | None = None
-
-    @property
-    def active(self) -> int:
-        """Runs that this process has."""
-        return len(self._active)
 
     def start(self) -> None:
         self._supervising = asyncio.create_task(self._supervise())

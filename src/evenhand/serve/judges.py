@@ -145,6 +145,7 @@ class RedactedJudge:
         except JudgeError as error:
             self._log(error)
             error.reword(self._hide(error.message))
+            error.host = self._offer  # clients know it by that name
             raise
         finally:
             for each in self._news():

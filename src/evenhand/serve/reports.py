@@ -20,23 +20,13 @@ from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
+from evenhand.serve.figures import Figure
 from evenhand.serve.judges import AddressRedactor
-from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
-from evenhand.store.verdict_index import (
-    ABSTAINED,
-    ANY_ORDERS,
-    DISAGREES,
-    JUDGES_DIFFER,
-    LABELLED,
-    NOTED,
-    ORDERS,
-    UNREAD,
-)
 from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.calibration import CalibrationReport, calibrate_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
@@ -68,14 +58,9 @@ class ToolAudit(AuditReport):
     run: RunStatus
 
 
-def usual_figures(run_id: str) -> tuple[Figure[Any], ...]:
-    """What every run's page shows."""
-    return totals(run_id), run_report(run_id), conclusions(run_id)
-
-
 def run_report(run_id: str) -> Figure[RunReport]:
     """What the run was, took and cost."""
-    return Figure(what="report", runs=(run_id,), model=RunReport, compute=_report)
+    return Figure(name="report", runs=(run_id,), model=RunReport, compute=_report)
 
 
 def _report(store: Store, runs: Sequence[RunRecord]) -> RunReport:
@@ -107,7 +92,7 @@ def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
 def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:
     given = dict(options or ReportOptions())
     return Figure(
-        what="conclusions",
+        name="conclusions",
         runs=(run_id,),
         model=Conclusions,
         compute=partial(_conclusions, families=own_families(), options=given),
@@ -125,7 +110,7 @@ def _conclusions(
 
 def ranking(request: RankRuns) -> Figure[RunRanking]:
     return Figure(
-        what="ranking",
+        name="ranking",
         runs=request.runs,
         model=RunRanking,
         compute=partial(_ranking, families=own_families(), request=request),
@@ -161,7 +146,7 @@ def _of_families() -> dict[str, Any]:
 
 def audit(request: AuditRun) -> Figure[AuditReport]:
     return Figure(
-        what="audit",
+        name="audit",
         runs=(request.run,) if request.against is None else (request.run, request.against),
         model=AuditReport,
         compute=partial(_audit, request=request),
@@ -192,7 +177,7 @@ def _audit(store: Store, runs: Sequence[RunRecord], *, request: AuditRun) -> Aud
 def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
     """The run against what was before it."""
     return Figure(
-        what="diff",
+        name="diff",
         runs=(run_id, request.against),
         model=RunDiff,
         compute=partial(_diff, request=request),
@@ -218,7 +203,7 @@ def _diff(store: Store, runs: Sequence[RunRecord], *, request: DiffRuns) -> RunD
 
 def run_overview(run_id: str) -> Figure[RunOverview]:
     """Histograms, the heat map and the checks of a run's page."""
-    return Figure(what="overview", runs=(run_id,), model=RunOverview, compute=_overview)
+    return Figure(name="overview", runs=(run_id,), model=RunOverview, compute=_overview)
 
 
 def _overview(store: Store, runs: Sequence[RunRecord]) -> RunOverview:
@@ -227,7 +212,7 @@ def _overview(store: Store, runs: Sequence[RunRecord]) -> RunOverview:
 
 def calibration(run_id: str, judge: str | None) -> Figure[CalibrationReport]:
     return Figure(
-        what="calibration",
+        name="calibration",
         runs=(run_id,),
         model=CalibrationReport,
         compute=partial(_calibration, judge=judge),
@@ -247,7 +232,7 @@ def _calibration(
 def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
     """With the same probes in other languages `beside` it."""
     return Figure(
-        what="probes",
+        name="probes",
         runs=(run_id, *(str(run.id) for run in beside)),
         model=StoredProbes,
         compute=_probes,
@@ -261,7 +246,7 @@ def _probes(store: Store, runs: Sequence[RunRecord]) -> StoredProbes:
 def votes(run_id: str) -> Figure[VotesSummary]:
     """What all votes come to. It shows what people said: never to those who only vote."""
     return Figure(
-        what="people's votes",
+        name="people's votes",
         runs=(run_id,),
         model=VotesSummary,
         compute=_votes,
@@ -275,11 +260,10 @@ def _votes(store: Store, runs: Sequence[RunRecord]) -> VotesSummary:
 
 def totals(run_id: str) -> Figure[RunTotals]:
     return Figure(
-        what="totals",
+        name="totals",
         runs=(run_id,),
         model=RunTotals,
         compute=_totals,
-        depends_on="index",
         light=True,
     )
 
@@ -288,8 +272,6 @@ def totals(run_id: str) -> Figure[RunTotals]:
 
 
 class JudgeTotals(Model):
-    """The four outcomes are of all its verdicts; the rest are of those that are indexed so far."""
-
     judge: str
     wins_a: int
     wins_b: int
@@ -328,83 +310,43 @@ class CriterionTotals(Model):
 
 
 class RunTotals(Model):
-    """`marked` of `verdicts` are in the table so far."""
-
     pairs: int
     verdicts: int
-    marked: int
     judges: tuple[JudgeTotals, ...]
     tags: tuple[TagTotals, ...]  # the most frequent first, at most 1,000
     criteria: tuple[CriterionTotals, ...]  # in the order in which they first come
     models: tuple[str, ...] = ()  # by name; of the first 1,000 that meet
-    # Whether A is the same model in every pair, and B is: then labels say what models would. Not
-    # known before all verdicts are marked.
+    # Whether A is the same model in every pair, and B is: then labels say what models would.
     one_contest: bool = False
-
-    @property
-    def whole(self) -> bool:
-        return self.marked >= self.verdicts
 
 
 def _totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     run = runs[0]
-    counted = store.count_indexed(run.id)
+    counted = store.count_kinds(run.id)
     pairs = store.count_items(run.id)
     recorded = store.run_judges(run.id)
     names = client_names(store, run, recorded)
     judges = []
     for judge in recorded:
-        ends = counted.outcomes.get(judge.id, Counter())
-        flags: Counter[int] = Counter()
-        for (_, each), count in counted.endings.get(judge.id, Counter()).items():
-            flags[each] += count
-
-        def with_flag(flag: int, flags: Counter[int] = flags) -> int:
-            return sum(count for each, count in flags.items() if each & flag)
-
-        def with_orders(kind: str, flags: Counter[int] = flags) -> int:
-            return sum(count for each, count in flags.items() if each & ANY_ORDERS == ORDERS[kind])
-
-        def of(outcome: str, ends: Counter[tuple[str, str | None]] = ends) -> int:
-            return sum(count for (each, _), count in ends.items() if each == outcome)
-
-        judges.append(
-            JudgeTotals(
-                judge=names[judge.id],
-                wins_a=ends["win", "A"],
-                wins_b=ends["win", "B"],
-                ties=of("tie"),
-                inconsistent=of("inconsistent"),
-                invalid=of("invalid"),
-                pending=pairs - ends.total(),
-                abstained=with_flag(ABSTAINED),
-                noted=with_flag(NOTED),
-                unread=with_flag(UNREAD),
-                disagrees=with_flag(DISAGREES),
-                labelled=with_flag(LABELLED),
-                judges_differ=with_flag(JUDGES_DIFFER),
-                orders_agree=with_orders("agree"),
-                leans_first=with_orders("first"),
-                leans_second=with_orders("second"),
-            )
-        )
-    verdicts = sum(ends.total() for ends in counted.outcomes.values())
-    marked = sum(ends.total() for ends in counted.endings.values())
+        kinds = counted.kinds.get(judge.id, Counter())
+        judged = sum(kinds[name] for name in _OUTCOMES)
+        counts = {name: kinds[name] for name in _COUNTED}
+        judges.append(JudgeTotals(judge=names[judge.id], pending=pairs - judged, **counts))
     return RunTotals(
         pairs=pairs,
-        verdicts=verdicts,
-        marked=marked,
+        verdicts=sum(kinds[name] for kinds in counted.kinds.values() for name in _OUTCOMES),
         judges=tuple(judges),
         tags=tuple(TagTotals(name=name, count=count) for name, count in counted.tags),
-        criteria=tuple(
-            _criterion(name, sum(of_judges.values(), Counter()))
-            for name, of_judges in counted.criteria.items()
-        ),
+        criteria=tuple(_criterion(name, codes) for name, codes in counted.criteria.items()),
         models=tuple(
             sorted({name for met in counted.contests for name in met if name is not None})
         ),
-        one_contest=len(counted.contests) < 2 and marked >= verdicts,
+        one_contest=len(counted.contests) < 2,
     )
+
+
+_OUTCOMES = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
+_COUNTED = JudgeTotals.model_fields.keys() - {"judge", "pending"}
 
 
 def _criterion(name: str, codes: Counter[int]) -> CriterionTotals:

@@ -19,8 +19,8 @@ from evenhand.runs.summary import RunSummary
 from evenhand.serve.values import RunStateView, RunStatus
 from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.answers import AnswerSpending
+from evenhand.store.figures import FigureKey
 from evenhand.store.jobs import JobRecord
-from evenhand.store.report_cache import ReportKey
 from evenhand.store.schema import AT_REST
 
 _MOST_DIGITS = 18
@@ -86,6 +86,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
     done = sum(progress[name] for name in _COUNTS)
     judging = state == "judging"
+    trouble = progress.get("trouble") if state in ("answering", "judging") else None
     return RunStatus(
         id=str(run.id),
         name=run.name,
@@ -101,6 +102,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
         cost_usd=progress.get("cost_usd"),
         pairs_per_s=progress.get("pairs_per_s") if judging else None,
         remaining_s=progress.get("remaining_s") if judging else None,
+        trouble=None if trouble is None else from_json(trouble),
         stopped_by=_stopped_by(run, job, state),
         error=_error(job, state),
         created_at=run.created_at,
@@ -135,6 +137,7 @@ def progress_of(
         "cost_usd": added(before["cost_usd"], progress.cost_usd),
         "pairs_per_s": progress.pairs_per_s,
         "remaining_s": progress.remaining_s,
+        "trouble": None if progress.trouble is None else to_json(progress.trouble),
     }
 
 
@@ -177,17 +180,12 @@ def _reported(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None
     return job.progress if is_news else None
 
 
-def count_judged(store: Store, run: RunRecord) -> int:
-    counted = count_outcomes(store, run)
-    return sum(counted[name] for name in _COUNTS)
-
-
 def count_outcomes(store: Store, run: RunRecord) -> Mapping[str, Any]:
     """Of a run at rest once: counting a million takes a tenth of a second, and a page has many."""
-    key = ReportKey.of(run.id, "counts", {})
+    key = FigureKey.of(run.id, "counts", {})
     stamp = f"{run.state} {run.updated_at.timestamp()}" if is_at_rest(run) else None
     if stamp is not None:
-        cached = store.report_cache.find(key)
+        cached = store.figures.find(key)
         if cached is not None and cached.stamp == stamp and cached.body is not None:
             kept: dict[str, Any] = orjson.loads(cached.body)
             return kept
@@ -197,8 +195,10 @@ def count_outcomes(store: Store, run: RunRecord) -> Mapping[str, Any]:
         "skipped_rows": tally.skipped_rows,
         **{name: getattr(tally, name) for name in _COUNTS},
     }
-    if stamp is not None and tally.judged >= _MANY and store.report_cache.take(key, stamp):
-        store.report_cache.put(key, stamp, orjson.dumps(counted), stamp=stamp, took_s=0)
+    if stamp is not None and tally.judged >= _MANY:
+        number = store.figures.begin(key)
+        if number is not None:
+            store.figures.keep(number, orjson.dumps(counted), stamp=stamp, took_s=0)
     return counted
 
 

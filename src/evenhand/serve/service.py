@@ -7,17 +7,16 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from evenhand.errors import EvenhandError, NotFound
 from evenhand.report.records import FlaggedPair, flag_pair
 from evenhand.runs import Stop
 from evenhand.serve.comparisons import Admission, Comparisons, ServiceObserver
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.indexing import Indexer
+from evenhand.serve.figures import FigureCache
 from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_options
 from evenhand.serve.judges import JudgeCatalog
-from evenhand.serve.report_cache import Figure, ReportCache, cached_or_now
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.runs import RunIntake, StoredRuns, UploadPreview
 from evenhand.serve.security.limits import refuse_large_criteria, refuse_large_texts
@@ -36,7 +35,7 @@ from evenhand.serve.values import (
 )
 from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
-from evenhand.store import RunRecord, Store, open_store
+from evenhand.store import Store, open_store
 from evenhand.store.jobs import NewJob
 
 if TYPE_CHECKING:
@@ -74,12 +73,9 @@ class Service:
         self.judges = offers
         self.admission = Admission(limits.compares, limits.compare_queue)
         self.jobs = Jobs(store, offers, limits, observer=observer)
-        self.report_cache = ReportCache(store)
+        self.figures = FigureCache(store)
         self._voting: Voting | None = None
-        self._indexer = Indexer(
-            store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
-        )
-        self.verdict_browser = VerdictBrowser(store, looked_at=self._look_at)
+        self.verdict_browser = VerdictBrowser(store, self.figures)
         self._stored_runs = StoredRuns(store, self.jobs)
         self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
@@ -109,14 +105,9 @@ class Service:
         try:
             if background:
                 service.jobs.start()
-                service._indexer.start()
             yield service
         finally:
             await service._close()
-
-    def _look_at(self, run_id: int) -> None:
-        """Told in a thread."""
-        self._loop.call_soon_threadsafe(self._indexer.look_at, run_id)
 
     def begin_shutdown(self) -> None:
         """Take nothing new; what is in flight may end. Followers are sent away."""
@@ -132,8 +123,7 @@ class Service:
             await asyncio.gather(
                 self.admission.drained(within_s),
                 self.jobs.close(within_s),
-                self._indexer.close(),
-                self.report_cache.close(),
+                self.figures.close(),
                 self._close_voting(),
             )
             # They were told to stop; what they have not finished is forgotten at the next start.
@@ -278,13 +268,15 @@ class Service:
         limit: int = 100,
         full: bool = False,
     ) -> VerdictPage:
-        """A page may be short, even empty, before the end: `next` is null only there."""
+        """A page may be short before the end: `next` is null only there."""
+        wanted = filters or VerdictFilters()
+        await self.verdict_browser.need_words(run_id, wanted)
 
         def read() -> VerdictPage:
             return read_page(
                 self.store,
                 needed_run(self.store, run_id),
-                filters or VerdictFilters(),
+                wanted,
                 cursor=cursor,
                 limit=max(1, min(limit, self.config.limits.page_rows)),
                 full=full,
@@ -297,8 +289,8 @@ class Service:
             from evenhand.serve import reports
 
             return reports.Report(
-                run=cached_or_now(self.store, reports.run_report(run_id)),
-                conclusions=cached_or_now(self.store, reports.conclusions(run_id, options)),
+                run=self.figures.now(reports.run_report(run_id)),
+                conclusions=self.figures.now(reports.conclusions(run_id, options)),
             )
 
         return await self._read(read)
@@ -307,7 +299,7 @@ class Service:
         def read() -> RunRanking:
             from evenhand.serve import reports
 
-            return cached_or_now(self.store, reports.ranking(request))
+            return self.figures.now(reports.ranking(request))
 
         return await self._read(read)
 
@@ -315,7 +307,7 @@ class Service:
         def read() -> AuditReport:
             from evenhand.serve import reports
 
-            return cached_or_now(self.store, reports.audit(request))
+            return self.figures.now(reports.audit(request))
 
         return await self._read(read)
 
@@ -323,7 +315,7 @@ class Service:
         def read() -> RunDiff:
             from evenhand.serve import reports
 
-            return cached_or_now(self.store, reports.diff(run_id, request))
+            return self.figures.now(reports.diff(run_id, request))
 
         return await self._read(read)
 
@@ -337,16 +329,6 @@ class Service:
             return flag_pair(self.store, run.name, pair, comment=comment, remove=remove)
 
         return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(write)))
-
-    async def _prepare_report(self, run: RunRecord) -> None:
-        """What the page of a run that has ended shows, computed before anybody asks."""
-
-        def figures() -> tuple[Figure[Any], ...]:
-            from evenhand.serve.reports import usual_figures
-
-            return usual_figures(str(run.id))
-
-        await self.report_cache.prepare(await asyncio.to_thread(figures))
 
     async def _read(self, work: Callable[[], _T]) -> _T:
         """Statistics take a processor each, and there are other things to do."""

@@ -39,7 +39,7 @@ def refuse_without(*wanted: Needed) -> None:
 @contextmanager
 def importing() -> Iterator[None]:
     """Around imports. Nothing is collected meanwhile, and what is there afterwards is left out of
-    every later search, the one at the process's end too: that is a quarter of a start's work."""
+    every later search, the one at the process's end too: a seventh of the work of starting MCP."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -17,8 +17,9 @@ from evenhand.contract.pair import Reference, Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
 from evenhand.messages import Message, Sentence
-from evenhand.prompts.preparation import PrepareKind
+from evenhand.options import GeneratingOptions, JudgingOptions, RunningOptions
 from evenhand.report.records import RunRow
+from evenhand.serve.fields import SIDES, client_rows, taking
 from evenhand.serve.logs import log
 from evenhand.store.records import LONGEST_COMMENT
 
@@ -68,7 +69,12 @@ MOST_RANKED = 100  # runs, in one ranking
 LONGEST_ID = 200
 
 # What a model is told beside a prompt. They go where texts can be forgotten.
-SIDE_TEXTS = ("system_a", "system_b", "template_a", "template_b")
+SIDE_TEXTS = tuple(
+    f"{row.name}_{side}"
+    for row in client_rows(GeneratingOptions)
+    if row.kind == "text"
+    for side in SIDES
+)
 
 _T = TypeVar("_T", bound=Model)
 
@@ -81,12 +87,6 @@ Names = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
 
 
-def _kinds(value: Any) -> Any:
-    """As a query says it, with commas; an empty one is how a form says nothing."""
-    return tuple(value.split(",")) if isinstance(value, str) and value else value or None
-
-
-Prepare = Annotated[tuple[PrepareKind, ...] | None, BeforeValidator(_kinds)]
 # Of a million rows that are none, the first is complained of.
 Rows = Annotated[tuple[dict[str, Any], ...], FailFast(), BeforeValidator(_listed)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -105,6 +105,7 @@ def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
         refuse(error, model)
 
 
+@taking(JudgingOptions, RunningOptions)
 class JudgeRun(Model):
     """How a run's pairs are judged; the names are those of `evenhand run`."""
 
@@ -130,20 +131,6 @@ class JudgeRun(Model):
         allow_inf_nan=False,
         description="Of orders random: the share in both; 0.1",
     )
-    prepare: Prepare = Field(default=None, description="To be written before the judging")
-    on_inconsistent: Literal["keep", "rate"] | None = Field(
-        default=None, description="rate: score each response alone too"
-    )
-    max_calls: int | None = Field(default=None, ge=1, le=MOST_CALLS, description="Cap on calls")
-    max_cost: float | None = Field(
-        default=None,
-        gt=0,
-        le=1e9,
-        allow_inf_nan=False,
-        description="Cap in dollars",
-    )
-    fresh: bool = Field(default=False, description="Reuse no earlier answers")
-    keep_going_unread: bool = Field(default=False, description="Even where answers cannot be read")
     until_decided: bool = Field(default=False, description="End when it is decided")
     alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
     rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")
@@ -170,6 +157,7 @@ class JudgeRun(Model):
         return self.judges or (self.judge,)
 
 
+@taking(GeneratingOptions, sides=True)
 class StartRun(JudgeRun):
     """The same, and who answers where rows are prompts; the names are those of `evenhand ab`."""
 
@@ -177,10 +165,6 @@ class StartRun(JudgeRun):
         default=None, description="An offered judge that answers, where rows are prompts"
     )
     model_b: Text | None = Field(default=None, description="The same of B")
-    system_a: Text | None = Field(default=None, description="A's system prompt")
-    system_b: Text | None = Field(default=None, description="B's system prompt")
-    template_a: Text | None = Field(default=None, description="Around each prompt, {{ prompt }}")
-    template_b: Text | None = Field(default=None, description="The same of B")
 
     @property
     def models(self) -> tuple[str, str] | None:
@@ -191,6 +175,32 @@ class StartRun(JudgeRun):
             if getattr(self, name) is not None:
                 raise InputError(Message("serve.one_model", name=to_camel(name)))
         return None
+
+
+_Column = Annotated[Text, Field(json_schema_extra={"pattern": "^[^=]+=.*$"})]
+
+
+class StartRunQuery(StartRun):
+    """The same as a query has it."""
+
+    criteria: Names = Field(  # type: ignore[assignment]  # names alone
+        default=(), description="For rows that have none of their own"
+    )
+    columns: tuple[_Column, ...] = Field(  # type: ignore[assignment]  # a query has no objects
+        default=(), max_length=100, description="FIELD=COLUMN: our field and the data's column"
+    )
+
+    def options(self) -> StartRun:
+        columns = {}
+        for given in self.columns:
+            field, equals, column = given.partition("=")
+            if not equals:
+                raise InputError(
+                    Message("serve.parameter_malformed", name="columns", given=given[:40])
+                )
+            columns[field.strip()] = column.strip()
+        others = self.model_dump(exclude_unset=True, exclude={"columns"})
+        return read_value(StartRun, {**others, "columns": columns})
 
 
 class StartRunWithPairs(JudgeRun):
@@ -232,6 +242,7 @@ class RunStatus(Model):
     cost_usd: float | None
     pairs_per_s: float | None = None
     remaining_s: float | None = None
+    trouble: Sentence | None = None  # why nothing is answered, and when it is asked again
     stopped_by: str | None = None
     error: ErrorBody | None = None
     created_at: datetime

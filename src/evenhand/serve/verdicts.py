@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
@@ -21,11 +20,12 @@ from evenhand.judging.decision import PassBallot
 from evenhand.messages import Language, Message, render
 from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
-from evenhand.serve.indexing import IndexCoverage, fill_some
+from evenhand.serve.figures import Figure, FigureCache
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
+from evenhand.store.full_text import WORDS_FIGURE
 from evenhand.store.verdict_filter import (
     CriterionEnd,
     Ends,
@@ -35,23 +35,14 @@ from evenhand.store.verdict_filter import (
     Orders,
     VerdictFilter,
 )
-from evenhand.store.verdict_index import Coverage
-from evenhand.store.verdict_table import (
-    RUN_START,
-    CountUpTo,
-    Neighbours,
-    Sort,
-    TablePlace,
-    TableRow,
-    VerdictSlice,
-)
+from evenhand.store.verdict_table import Neighbours, Sort, TablePlace, TableRow
 from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
 
 
-# As wide as the index holds.
+# As wide as a column of a table holds.
 Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
@@ -133,10 +124,6 @@ class VerdictFilters(Model):
         return self
 
 
-# A page waits so long for what is not indexed yet, where that is so little that it may be done by
-# then.
-_FILLED_WITHIN_S = 0.1
-_FILLED_AT_MOST = 5_000
 _MOST_LINES = 1000
 _READ_FOR_A_REASON = 100_000
 _REASON_CHARACTERS = 240
@@ -158,50 +145,73 @@ class TableQuery(VerdictFilters):
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """`next` and `previous` are cursors; `names` are what clients call the judges. `words` is None
-    where nothing is searched for."""
+    """`next` and `previous` are cursors; `names` are what clients call the judges. `searching`: the
+    words of its texts are still being indexed."""
 
     rows: tuple[TableRow, ...]
     names: Mapping[int, str]
     next: str | None
     previous: str | None
-    count: CountUpTo
-    indexed: Coverage  # verdicts that can be filtered and sorted so far
-    words: Coverage | None  # pairs that can be searched so far
+    count: int
+    searching: bool
 
-    @property
-    def whole(self) -> bool:
-        searched = self.words is None or self.words.whole
-        return self.indexed.whole and searched
+
+class WordIndex(Model):
+    """How many pairs of a run had their words indexed."""
+
+    pairs: int
+
+
+def word_index(run_id: str) -> Figure[WordIndex]:
+    """The words of a run's texts, indexed when somebody first searches it."""
+    return Figure(name=WORDS_FIGURE, runs=(run_id,), model=WordIndex, compute=_index_words)
+
+
+def _index_words(store: Store, runs: Sequence[RunRecord]) -> WordIndex:
+    run_id = runs[0].id
+    pairs = store.count_items(run_id)
+    # Until nothing is left: a run that is deleted meanwhile may take words along.
+    while (reached := store.add_words(run_id)) is not None:
+        while reached is not None:
+            reached = store.add_words(run_id, after=reached)
+    return WordIndex(pairs=pairs)
 
 
 class VerdictBrowser:
-    """`looked_at` is told of every run that somebody browses and that is not indexed yet."""
-
-    def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
+    def __init__(self, store: Store, cache: FigureCache) -> None:
         self._store = store
-        self._looked_at = looked_at
+        self._cache = cache
 
     async def page(
         self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
     ) -> PairTable:
         """A page of the table, from a cursor on; InputError where that is none of this table's."""
-        return await asyncio.to_thread(self._page, run_id, query, cursor, limit)
+        searching = query.query is not None and not await self._is_searchable(run_id)
+        return await asyncio.to_thread(self._page, run_id, query, cursor, limit, searching)
+
+    async def _is_searchable(self, run_id: str) -> bool:
+        """Whether all words of the run are indexed; that is begun where they are not."""
+        indexed = (await self._cache.get(word_index(run_id))).value
+        if indexed is None:
+            return False
+        run = await asyncio.to_thread(needed_run, self._store, run_id)
+        return indexed.pairs >= await asyncio.to_thread(self._store.count_items, run.id)
+
+    async def need_words(self, run_id: str, filters: VerdictFilters) -> None:
+        """ServerBusy where the filters need words that are not indexed yet: a part of what meets
+        them would look like the whole."""
+        if filters.query is not None and not await self._is_searchable(run_id):
+            raise ServerBusy(Message("serve.index_pending", run=run_id), retry_after_s=5)
 
     def _page(
-        self,
-        run_id: str,
-        query: TableQuery,
-        cursor: str | None,
-        limit: int,
-        most_left: int | None = _FILLED_AT_MOST,
+        self, run_id: str, query: TableQuery, cursor: str | None, limit: int, searching: bool
     ) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
         run, judges, names = self._run(run_id)
-        filled = self._fill(run, words=query.query is not None, most_left=most_left)
+        wanted = verdict_filter(query, judges, names)
         page = self._store.browse(
             run.id,
-            verdict_filter(query, judges, names),
+            wanted,
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -218,9 +228,8 @@ class VerdictBrowser:
             names=names,
             next=_cursor("a", page.next),
             previous=_cursor("b", page.previous),
-            count=page.count,
-            indexed=filled.table,
-            words=None if query.query is None else filled.words,
+            count=self._store.count_rows(run.id, wanted),
+            searching=searching,
         )
 
     async def reasons(
@@ -247,30 +256,22 @@ class VerdictBrowser:
 
         return await asyncio.to_thread(read)
 
-    async def prepare(self, run_id: str) -> None:
-        """Fill what is missing for a moment, for a page whose figures come from it."""
-        await asyncio.to_thread(lambda: self._fill(needed_run(self._store, run_id), words=False))
-
-    def _fill(
-        self, run: RunRecord, *, words: bool, most_left: int | None = _FILLED_AT_MOST
-    ) -> IndexCoverage:
-        filled = fill_some(
-            self._store, run, words=words, within_s=_FILLED_WITHIN_S, most_left=most_left
-        )
-        if not (filled.table.whole and filled.words.whole):
-            self._looked_at(run.id)
-        return filled
-
     def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
-        """All of the table once it is indexed, a page in memory at a time; for a thread."""
-        while not self._page(run_id, query, None, 1, most_left=None).whole:
-            pass
-        cursor: str | None = None
+        """All of the table, a page in memory at a time; for a thread."""
+        run, wanted = self._asked(run_id, query)
+        after: TablePlace | None = None
         while True:
-            page = self._page(run_id, query, cursor, _MOST_LINES)
+            page = self._store.browse(
+                run.id,
+                wanted,
+                sort=query.sort,
+                descending=query.descending,
+                after=after,
+                limit=_MOST_LINES,
+            )
             yield from page.rows
-            cursor = page.next
-            if cursor is None:
+            after = page.next
+            if after is None:
                 return
 
     async def neighbours(self, run_id: str, query: TableQuery, number: int) -> Neighbours:
@@ -304,9 +305,7 @@ class VerdictBrowser:
         return await asyncio.to_thread(read)
 
     def _asked(self, run_id: str, query: TableQuery) -> tuple[RunRecord, VerdictFilter]:
-        """Of whoever was sent the address of a pair, and has not been to the table."""
         run, judges, names = self._run(run_id)
-        self._fill(run, words=query.query is not None)
         return run, verdict_filter(query, judges, names)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
@@ -382,11 +381,6 @@ def _cursor(way: str, place: TablePlace | None) -> str | None:
     return f"{way}{key}_{place.number}_{place.judge_id}"
 
 
-def _page_cursor(place: VerdictPlace | None) -> str | None:
-    """In the order of the items, which is a table's by number."""
-    return None if place is None else _cursor("a", TablePlace(place.number, *place))
-
-
 def _no_cursor(cursor: str | None) -> InputError:
     return InputError(Message("serve.cursor_malformed", cursor=str(cursor)[:40]))
 
@@ -408,8 +402,6 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
     return (place, None) if match[1] == "a" else (None, place)
 
 
-# Nothing may be found for long; the client gets what there is by then, and asks on.
-_SEARCHED_FOR_S = 1.0
 _WHOLE_AT_ONCE = 16
 _PAGE_CHARACTERS = 8_000_000
 
@@ -429,63 +421,20 @@ def read_page(
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)
-    place: VerdictPlace | None = RUN_START if after is None else VerdictPlace(*after[1:])
-    rows: list[VerdictRow] = []
-    until = time.monotonic() + _SEARCHED_FOR_S
-    find = (_by_index if wanted.needs_index else _by_verdicts)(store, run, wanted)
-    while place is not None and len(rows) < limit:
-        part = find(place, limit - len(rows))
-        rows += part.rows
-        place = part.reached
-        if time.monotonic() > until:
-            break
+    page = store.browse(run.id, wanted, after=after, limit=limit)
+    rows = store.verdicts_at(run.id, [VerdictPlace(*row.place[1:]) for row in page.rows])
+    place = page.next
     if not full:
         hide = {judge.id: AddressRedactor.of_record(judge.settings) for judge in judges}
         lines = tuple(
             _verdict_line(row, names[row.judge_id], hide=hide[row.judge_id]) for row in rows
         )
-        return VerdictPage(verdicts=lines, next=_page_cursor(place))
+        return VerdictPage(verdicts=lines, next=_cursor("a", place))
     whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
     if not ended and whole:
         last = rows[len(whole) - 1]
-        place = VerdictPlace(last.item.number, last.judge_id)
-    return VerdictPage(verdicts=tuple(whole), next=_page_cursor(place))
-
-
-_Find = Callable[[VerdictPlace, int], VerdictSlice]
-
-
-def _by_verdicts(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
-    return lambda after, limit: store.find_verdicts(run.id, wanted, after=after, limit=limit)
-
-
-def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
-    """As tables are read; a client is told to wait where they do not hold all of it yet, since a
-    part would look like the whole."""
-    searched = wanted.query is not None
-    filled = fill_some(store, run, words=searched, within_s=_SEARCHED_FOR_S)
-    for coverage, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
-        if not coverage.whole and (searched or coverage is filled.table):
-            raise ServerBusy(
-                Message(
-                    "serve.index_pending",
-                    done=coverage.done,
-                    total=coverage.total,
-                    what=what,
-                    name=run.name,
-                ),
-                retry_after_s=5,
-            )
-
-    def find(after: VerdictPlace, limit: int) -> VerdictSlice:
-        # In the order of the items, which is what a table's places by number are.
-        place = TablePlace(after.number, *after)
-        page = store.browse(run.id, wanted, after=place, limit=limit)
-        rows = store.verdicts_at(run.id, [VerdictPlace(*each.place[1:]) for each in page.rows])
-        reached = None if page.next is None else VerdictPlace(*page.next[1:])
-        return VerdictSlice(rows, reached)
-
-    return find
+        place = TablePlace(last.item.number, last.item.number, last.judge_id)
+    return VerdictPage(verdicts=tuple(whole), next=_cursor("a", place))
 
 
 def _whole_rows(

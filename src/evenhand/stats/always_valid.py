@@ -5,7 +5,6 @@ Loads no NumPy: a run's live display uses it.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,30 +125,6 @@ def always_valid_interval_of_counts(
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     mirrored = {1 - score: count for score, count in reversed(kept.items())}
     return _interval(kept, mirrored, level=level, bets=bets)
-
-
-def always_valid_p(
-    counts: Mapping[float, int], *, claim: float = 0.5, bets: Bets = BROAD_BETS
-) -> float:
-    """A p-value against "A's mean score is `claim`" that holds for any number of looks at a growing
-    sample, also where what was seen decided whether to go on. Two-sided.
-
-    From how often each score in [0, 1] was seen, one score a prompt. It is one over the capital of
-    somebody who bet against the claim (Ville 1939), so that it is below a level where the interval
-    at that level leaves the claim out. A p-value for one planned look is smaller, and wrong after
-    several: of sides that are equal 8 % are "significant" at 0.05 by the second equally spaced
-    look, 14 % by the fifth, 19 % by the tenth (Armitage, McPherson and Rowe 1969).
-    """
-    if not 0 < claim < 1:
-        raise InputError(Message("stats.claim_outside", claim=claim))
-    for score in counts:
-        if not 0 <= score <= 1:
-            raise InputError(Message("stats.score_outside", score=score))
-    kept = {score: counts[score] for score in sorted(counts) if counts[score]}
-    if not kept:
-        return 1.0
-    # Never 0, as no other p-value is: a double has no room for what is smaller.
-    return max(sys.float_info.min, math.exp(-max(0.0, _claim_tester(kept, bets)(claim))))
 
 
 def _interval(

@@ -10,17 +10,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.stats.columns import Floats, is_missing
+from evenhand.stats.distributions import t_quantile
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 
 # With fewer pairs no outcome is significant by the exact sign test (2 / 2^5 > 0.05).
 FEWEST_PAIRS = 6
-# With fewer prompts the clustered interval says nothing: it covers 97 to 100 % by being wide.
+# With fewer prompts the clustered interval says nothing: it covers 97 to 100% by being wide.
 FEWEST_PROMPTS = 5
 
 # Rows of a prompt that agree less than chance may shrink the variance by this much and no more:
@@ -138,5 +138,6 @@ def normal_quantile(level: float) -> float:
 
 
 def student_quantile(level: float, degrees: float) -> float:
-    value = float(stdtrit(degrees, 0.5 + level / 2))
-    return value if math.isfinite(value) else normal_quantile(level)
+    if not math.isfinite(degrees):
+        return normal_quantile(level)
+    return t_quantile(degrees, 0.5 + level / 2)

@@ -190,6 +190,10 @@ def object_addresses(column: Any) -> NDArray[np.uint64] | None:
     instead of once a row: a million dictionary entries take longer than the whole fit.
     """
     if type(column) is list:
+        # A parser makes an object of every cell: then a look at each is all there is to do.
+        sample = column[:: max(1, len(column) // _SAMPLE)]
+        if len(set(map(id, sample))) > _MOST_DISTINCT:
+            return None
         column = np.fromiter(column, object, len(column))
     if not isinstance(column, np.ndarray) or column.dtype != object or column.ndim != 1:
         return None

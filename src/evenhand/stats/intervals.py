@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import beta_quantile, binomial_cdf, binomial_tail
 
 # Enough halvings to come from 1 to the last bit of a double.
 HALVINGS = 60
@@ -51,14 +51,14 @@ def exact_lower(wins: int, ties: int, losses: int, *, level: float) -> float:
     """
     total, tail = wins + ties + losses, (1 - level) / 2
     won, lost = wins / total, losses / total
-    least_won = float(betaincinv(wins, total - wins + 1, tail)) if wins else 0.0
-    most_lost = float(betaincinv(losses + 1, total - losses, 1 - tail)) if losses < total else 1.0
+    least_won = beta_quantile(wins, total - wins + 1, tail) if wins else 0.0
+    most_lost = beta_quantile(losses + 1, total - losses, 1 - tail) if losses < total else 1.0
     # Half a pair is added to each, so that all wins and no ties still correlate by -1.
     odds = (wins + 0.5) / (total - wins + 0.5) * (losses + 0.5) / (total - losses + 0.5)
     below, above = won - least_won, most_lost - lost
     spread = below * below + above * above + 2 * math.sqrt(odds) * below * above
     difference = max(-1.0, won - lost - math.sqrt(spread))
-    if not wins or float(bdtrc(wins - 1, wins + losses, 0.5)) > tail:
+    if not wins or binomial_tail(wins - 1, wins + losses, 0.5) > tail:
         difference = min(difference, 0.0)
     return rate_of_difference(difference)
 
@@ -210,7 +210,7 @@ def sign_test_p(wins: int, losses: int) -> float:
     """
     if wins < 0 or losses < 0:
         raise InputError(Message("stats.sign_test_counts", wins=wins, losses=losses))
-    tail = float(bdtr(min(wins, losses), wins + losses, 0.5))
+    tail = binomial_cdf(min(wins, losses), wins + losses, 0.5)
     return max(sys.float_info.min, min(1.0, 2 * tail))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import expit
 
 MOST_STEPS = 60
 # A step this small changes no printed digit.
@@ -68,7 +68,7 @@ def fit_logistic(
     return LogisticFit(
         coefficients=coefficients,
         influence=_influence(columns, weights, residuals, information, clusters, count),
-        model_covariance=np.linalg.inv(information),
+        model_covariance=np.asarray(np.linalg.inv(information), dtype=np.float64),
         dispersion=pearson / max(1, responses.size - columns.shape[0]),
         converged=converged,
         iterations=steps,
@@ -86,7 +86,8 @@ def _newton_step(
     if penalised:
         leverage = weights * ((np.linalg.inv(information) @ columns) * columns).sum(axis=0)
         residuals = residuals + leverage * (0.5 - probabilities)
-    return _shortened(np.linalg.solve(information, columns @ residuals), columns)
+    step: Floats = np.linalg.solve(information, columns @ residuals).astype(np.float64)
+    return _shortened(step, columns)
 
 
 def _shortened(step: Floats, columns: Floats) -> Floats:

@@ -31,7 +31,7 @@ def wilson_interval(
 
 
 class Share(Model):
-    """`part` of `of` pairs, with the 95 % interval of Wilson (1927)."""
+    """`part` of `of` pairs, with the 95% interval of Wilson (1927)."""
 
     part: int
     of: int

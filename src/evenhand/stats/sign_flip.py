@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from evenhand.contract.model import Model
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import normal_cdf
 from evenhand.stats.intervals import sign_test_p
 
 # Points of the lattice that sums are counted on. Means that need a finer one are rounded to it, or
@@ -23,8 +23,9 @@ from evenhand.stats.intervals import sign_test_p
 _LATTICE = 1 << 20
 _LARGEST_DENOMINATOR = 1_000
 _NORMAL_FROM = 1_000
-# What the transform leaves of a chance that is 0.
+# What rounding leaves of a chance that is 0.
 _ROUNDING = 1e-12
+_NOTHING = -46.0  # the logarithm of 1e-20
 
 
 class SignFlipTest(Model):
@@ -54,7 +55,7 @@ def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlip
     steps = _steps(sizes, many)
     if steps is None:
         deviations = abs(float(sizes @ net)) / math.sqrt(float(sizes**2 @ many))
-        p_value = max(_ROUNDING, 2 * float(ndtr(-deviations)))
+        p_value = max(_ROUNDING, 2 * normal_cdf(-deviations))
     else:
         p_value = _two_sided(steps, many, abs(int(steps @ net)))
     return SignFlipTest(p_value=p_value, decisive=decisive)
@@ -75,13 +76,21 @@ def _steps(sizes: Floats, many: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _two_sided(steps: NDArray[np.int64], many: NDArray[np.int64], reached: int) -> float:
-    """The chance of a sum of randomly signed steps as far from 0, from its characteristic function,
-    a product of cosines, by one Fourier transform."""
+    """The chance of a sum of randomly signed steps as far from 0: the sum's characteristic
+    function, a product of cosines, over all frequencies, each weighed by Dirichlet's kernel of the
+    sums nearer to 0. Where the cosine of the commonest step leaves nothing, neither do the others.
+    """
     points = 2 * int(steps @ many) + 1
-    frequencies = np.arange(points // 2 + 1) * (2 * np.pi / points)
+    commonest = int(many.argmax())
+    widest = math.acos(math.exp(_NOTHING / int(many[commonest]))) * points / math.pi
+    numbers = np.arange(1, points // 2 + 1)
+    turned = 2 * int(steps[commonest]) * numbers % points  # of half a turn each
+    numbers = numbers[np.minimum(turned, points - turned) <= widest]
+    frequencies = numbers * (2 * np.pi / points)
     product = np.ones(frequencies.size)
     for step, count in zip(steps.tolist(), many.tolist(), strict=True):
         product *= np.cos(frequencies * step) ** count
-    chances = np.fft.irfft(product, points)
-    inner = float(chances[0] + 2 * chances[1:reached].sum()) if reached else 0.0
+    nearer = max(0, 2 * reached - 1)  # sums, of which each is possible or has no chance
+    kernel = np.sin(frequencies * (nearer / 2)) / np.sin(frequencies / 2)
+    inner = (nearer + 2 * float(product @ kernel)) / points
     return min(1.0, max(_ROUNDING, 1.0 - inner))

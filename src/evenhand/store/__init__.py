@@ -4,8 +4,8 @@
 (tables, migrations), `locks`, `database` (transactions), `faults` (database errors in one line);
 `records` (values in and out), `rows` (values as rows), `explanation` (stored answers read again);
 `runs`, `intake`, `work`, `batches`, `jobs`; `verdicts`, `votes`, and `columns` for statistics;
-`verdict_index`, `full_text`, `verdict_filter` and `verdict_table` for tables on pages;
-`report_cache`, `requests`; `deletion`. `store` joins them.
+`full_text`, `verdict_filter` and `verdict_table` for tables on pages;
+`figures`, `requests`; `deletion`. `store` joins them.
 """
 
 from __future__ import annotations

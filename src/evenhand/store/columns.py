@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -26,7 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from evenhand.contract import Outcome, Winner
+from evenhand.contract import Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
@@ -213,14 +215,14 @@ class ColumnStore(Database):
             for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
                 its_judges = [judge_id for run, judge_id in wanted if run == run_id]
                 for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
-                    prompt_key, model_a, model_b, outcome, winner, judge_id, *told = page
+                    prompt_key, model_a, model_b, outcome, winner, judge_id, *rest = page
                     columns.prompt_key.extend(prompt_key)
                     columns.model_a.extend(map(models.__getitem__, model_a))
                     columns.model_b.extend(map(models.__getitem__, model_b))
                     columns.outcome.extend(code_outcomes(outcome, winner))
                     columns.judge.extend(map(judges.__getitem__, judge_id))
-                    columns.flipped.extend(told[0])
-                    columns.one_order.extend(told[1])
+                    columns.flipped.extend(rest[0])
+                    columns.one_order.extend(rest[1])
             return replace(columns, models=models.table)
 
     def item_columns(self, run_id: int) -> ItemColumns:
@@ -272,18 +274,6 @@ class ColumnStore(Database):
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
 
-    def ratings(self, run_id: int, judge_id: int) -> list[tuple[int, Winner | None]]:
-        """Of inconsistent pairs whose responses were scored alone: the pair, who scored more."""
-        query = select(verdicts.c.number, verdicts.c.body).where(
-            verdicts.c.run_id == run_id,
-            verdicts.c.judge_id == judge_id,
-            verdicts.c.outcome == str(Outcome.INCONSISTENT),
-            verdicts.c.body.like('%"by_rating"%'),
-        )
-        with self._reading() as connection:
-            rows = connection.execute(query.order_by(verdicts.c.number)).all()
-        return [(number, orjson.loads(body)["by_rating"]["winner"]) for number, body in rows]
-
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
@@ -292,14 +282,18 @@ class ColumnStore(Database):
                 codes = list(map(criteria_codes, page[2]))
                 silent = [number for number, each in zip(page[0], codes, strict=True) if not each]
                 named = dict(_named(connection, run_id, silent))
-                for number, prompt_key, each in zip(page[0], page[1], codes, strict=True):
-                    for name, code in each or named[number]:
-                        columns = by_name.get(name)
-                        if columns is None:
-                            columns = by_name[name] = CriterionColumns(name)
-                        columns.number.append(number)
-                        columns.prompt_key.append(prompt_key)
-                        columns.outcome.append(code)
+                rows = (
+                    (number, prompt_key, *_apart(each or named[number]))
+                    for number, prompt_key, each in zip(page[0], page[1], codes, strict=True)
+                )
+                # Rows in a row mostly have the same criteria.
+                for names, alike in groupby(rows, key=itemgetter(2)):
+                    numbers, prompt_keys, _, outcomes = zip(*alike, strict=True)
+                    for name, outcome in zip(names, zip(*outcomes, strict=True), strict=True):
+                        columns = by_name.setdefault(name, CriterionColumns(name))
+                        columns.number.extend(numbers)
+                        columns.prompt_key.extend(prompt_keys)
+                        columns.outcome.extend(outcome)
             return tuple(by_name.values())
 
     def pass_columns(self, run_id: int, judge_id: int) -> PassColumns:
@@ -410,6 +404,11 @@ def criteria_codes(by_criterion: str | None) -> _Told:
         (name, OUTCOMES[outcome, winner])
         for name, outcome, winner, *_ in orjson.loads(by_criterion or "[]")
     )
+
+
+@lru_cache(maxsize=4096)
+def _apart(rest: _Told) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    return tuple(name for name, _ in rest), tuple(code for _, code in rest)
 
 
 _PASSES = (

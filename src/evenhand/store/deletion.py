@@ -27,14 +27,15 @@ from evenhand.store import sqlite
 from evenhand.store.address import FileAddress
 from evenhand.store.answers import keys_before, prepares
 from evenhand.store.database import Database
-from evenhand.store.full_text import drop_words, forget_words
-from evenhand.store.report_cache import drop_joint_figures
+from evenhand.store.figures import drop_joint_figures
+from evenhand.store.full_text import forget_words
 from evenhand.store.rows import OF_ITEM, in_slices, pair_of
 from evenhand.store.runs import judges_of_run, needed_run
 from evenhand.store.schema import (
     answers,
     batch_requests,
     batches,
+    figures,
     item_tags,
     items,
     job_prompts,
@@ -46,23 +47,17 @@ from evenhand.store.schema import (
     queue,
     replaced_passes,
     replaced_votes,
-    report_cache,
-    run_breakdowns,
-    run_contests,
-    run_criteria,
-    run_indexes,
     run_judges,
     runs,
+    search_docs,
     skipped_rows,
-    verdict_index,
     verdicts,
     votes,
 )
 
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, pair_flags, skipped_rows, jobs, job_prompts),
-    *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
-    *(batch_requests, batches),
+    *(figures, batch_requests, batches),
 )
 
 
@@ -164,7 +159,8 @@ def _delete_pairs(connection: Connection, first: int, last: int, *, with_votes: 
             exists().where(items.c.pair_id == column), exists().where(votes.c.pair_id == column)
         )
         connection.execute(delete(table).where(column.between(first, last), ~is_used))
-    forget_words(connection, first, last)
+    its_pair = exists().where(pairs.c.id == search_docs.c.pair_id)
+    forget_words(connection, and_(search_docs.c.pair_id.between(first, last), ~its_pair))
 
 
 def _of_run(table: Table, run_id: int) -> ColumnElement[bool]:
@@ -230,10 +226,11 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
     its_flags = pair_flags.c.run_id == run_id
     connection.execute(update(pair_flags).where(its_flags).values(comment=None))
-    for table in (report_cache, batch_requests, job_prompts):
+    for table in (figures, batch_requests, job_prompts):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_joint_figures(connection)
-    drop_words(connection, own)
+    for some in in_slices(own):
+        forget_words(connection, search_docs.c.pair_id.in_(some))
     # The error that stopped a run may quote an answer.
     its_error = select(jobs.c.error).where(jobs.c.run_id == run_id, jobs.c.error.is_not(None))
     error = connection.execute(its_error).scalar()

@@ -10,6 +10,7 @@ from evenhand.contract import Failure, JudgedBy, Pair, Verdict
 from evenhand.judging.explanation import VerdictContext, explain, in_contract
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
+from evenhand.options import JudgingOptions
 from evenhand.store.records import JudgeRecord, RunRecord, Settled, StoredPass, WholeVerdict
 from evenhand.store.rows import passes_behind
 
@@ -23,22 +24,22 @@ def explained(
     run: RunRecord,
 ) -> Verdict | Failure:
     if not isinstance(settled, Failure):
-        return explain(pair, settled, _context(judge, run))
+        return explain(pair, settled, context_of(judge, run))
     behind = passes_behind(passes, orders=pair.orders, samples=settled.metadata.samples)
     metadata = settled.metadata.model_copy(update={"passes": in_contract(pair, behind)})
     return settled.model_copy(update={"metadata": metadata})
 
 
-def _context(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
+def context_of(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
+    """By what the run recorded, the same that its comparisons had."""
     settings, deciding = judge.settings, run.planned_for(judge, "deciding")
     return VerdictContext(
         judge=judge.name,
         caveat=settings.get("caveat"),
-        locale=deciding.get("locale", "en"),
         mode=judge.mode or "reasoned",
         reconcile=deciding.get("reconcile", "agreement"),
         prompt_version=judge.prompt_version,
-        confidence=settings.get("confidence", "stated"),
+        options=JudgingOptions.recorded({**settings, **deciding}),
     )
 
 

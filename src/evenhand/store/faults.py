@@ -146,8 +146,8 @@ def rows_read(address: str) -> Iterator[None]:
 
 
 def _shown(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said[:120]}" if said else type(error).__name__
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__
 
 
 def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) -> StoreError:

@@ -7,21 +7,32 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    delete,
+    exists,
+    false,
+    insert,
+    select,
+    text,
+)
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store.database import Database
-from evenhand.store.rows import count_items, in_slices
-from evenhand.store.schema import items, pairs, run_indexes, search_docs
-from evenhand.store.verdict_index import Coverage, begin_index, index_state, set_index
+from evenhand.store.rows import in_slices
+from evenhand.store.schema import figures, items, pairs, search_docs
 
 # Case, width and composed letters are all one. Scripts that set no spaces between words are taken
 # letter by letter, and what is looked for in them must stand there as it is written.
+
+# What the cache calls the fact that all words of a run are indexed.
+WORDS_FIGURE = "words"
 
 # Of each text; a response is seldom a tenth as long. PostgreSQL holds no more than 16,383 places.
 MOST_WORDS = 5_000
@@ -53,41 +64,33 @@ class Word:
 class WordStore(Database):
     """The words of pairs."""
 
-    def add_words(self, run_id: int, *, limit: int = 200) -> int:
-        """Index the words of up to `limit` further items; how many that were, 0 at the end."""
+    def add_words(self, run_id: int, *, after: int = 0, limit: int = 200) -> int | None:
+        """Index the next items after this number whose words are not; the last of them, None where
+        there are none left."""
         with self._writing() as connection:
             if not is_searchable(connection):
-                return 0
-            state = begin_index(connection, run_id)
+                return None
             query = (
                 select(items.c.number, items.c.pair_id, items.c.length_a + items.c.length_b)
-                .where(items.c.run_id == run_id, items.c.number > state.words_to)
+                .where(items.c.run_id == run_id, items.c.number > after)
+                .where(~exists().where(search_docs.c.pair_id == items.c.pair_id))
                 .order_by(items.c.number)
                 .limit(limit)
             )
-            numbers: list[int] = []
-            pair_ids: list[int] = []
+            last = None
+            pair_ids: set[int] = set()
             characters = 0
             for number, pair_id, length in connection.execute(query):
                 characters += length
-                if numbers and characters > _PAGE_CHARACTERS:
+                if pair_ids and characters > _PAGE_CHARACTERS:
                     break
-                numbers.append(number)
-                pair_ids.append(pair_id)
-            if not numbers:
-                return 0
-            for some in in_slices(sorted(set(pair_ids))):
+                last = number
+                pair_ids.add(pair_id)
+            for some in in_slices(sorted(pair_ids)):
                 _add_pairs(connection, some)
-            set_index(connection, run_id, words_to=numbers[-1])
         if self._growth:
-            self._growth.note("search_docs", len(numbers))
-        return len(numbers)
-
-    def words_coverage(self, run_id: int) -> Coverage:
-        """How many of the run's pairs can be found by their words."""
-        with self._reading() as connection:
-            state = index_state(connection, run_id)
-            return Coverage(state.words_to, count_items(connection, run_id))
+            self._growth.note("search_docs", len(pair_ids))
+        return last
 
 
 def words_of(text: str, *, most: int = MOST_WORDS) -> Iterator[Word]:
@@ -169,10 +172,10 @@ def _neighbours(phrase: list[str]) -> list[str]:
     return [one + other for one, other in pairwise(phrase)] or phrase
 
 
-# Filled behind the runs, as the verdict index is; pairs that runs share are in it once.
+# Filled for a run when somebody first searches it; pairs that runs share are in it once.
 
 _PAGE_CHARACTERS = 4_000_000
-# The words themselves, under the ids of `search_docs`. It keeps no texts, and cannot delete.
+# The words themselves, under the ids of their pairs. It keeps no texts.
 FTS = "search_words"
 MAKE_FTS = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(prompt, response_a, response_b, "
@@ -180,11 +183,10 @@ MAKE_FTS = (
 )
 _ADD_TO_FTS = "INSERT INTO search_words (rowid, prompt, response_a, response_b) VALUES (?, ?, ?, ?)"
 _EMPTY_FTS = text("INSERT INTO search_words (search_words) VALUES ('delete-all')")
-# In `run_indexes`, for the store itself: how many documents there are of pairs that are gone.
-_STORE = 0
-_FEW_LEFT = 1_000
-
-Phrases = list[list[str]]
+_ADD_TO_POSTGRES = text(
+    "INSERT INTO search_docs (pair_id, words) VALUES (:pair, CAST(:words AS tsvector)) "
+    "ON CONFLICT DO NOTHING"
+)
 
 
 def is_searchable(connection: Connection) -> bool:
@@ -195,83 +197,45 @@ def is_searchable(connection: Connection) -> bool:
 
 
 def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
-    there = exists().where(search_docs.c.pair_id == pairs.c.id)
-    query = (
-        select(pairs.c.id, pairs.c.prompt, pairs.c.response_a, pairs.c.response_b)
-        .where(pairs.c.id.in_(pair_ids), ~there)
-        .order_by(pairs.c.id)
-    )
-    rows = connection.execute(query).all()
-    if not rows:
-        return
+    query = select(pairs.c.id, pairs.c.prompt, pairs.c.response_a, pairs.c.response_b)
+    rows = connection.execute(query.where(pairs.c.id.in_(pair_ids)).order_by(pairs.c.id)).all()
     if connection.dialect.name == "postgresql":
         # Another run may have the same pair, and another process be at it.
-        statement = text(
-            "INSERT INTO search_docs (pair_id, words) VALUES (:pair, CAST(:words AS tsvector)) "
-            "ON CONFLICT DO NOTHING"
-        )
         values = [{"pair": pair_id, "words": places_of(tuple(texts))} for pair_id, *texts in rows]
-        connection.execute(statement, values)
+        connection.execute(_ADD_TO_POSTGRES, values)
         return
     connection.execute(text(MAKE_FTS))
     connection.execute(insert(search_docs), [{"pair_id": row[0]} for row in rows])
-    added = select(search_docs.c.pair_id, search_docs.c.doc_id)
-    added_rows = connection.execute(
-        added.where(search_docs.c.pair_id.in_([row[0] for row in rows]))
-    )
-    docs = {row.pair_id: row.doc_id for row in added_rows}
-    written = [(docs[pair_id], *map(spaced, texts)) for pair_id, *texts in rows]
+    written = [(pair_id, *map(spaced, texts)) for pair_id, *texts in rows]
     connection.exec_driver_sql(_ADD_TO_FTS, written)
 
 
 # CROSS JOIN and the plus sign keep SQLite to this way: from the words, which are few, to the items.
-_ITEMS_IN_FTS = text(
+_IN_FTS = text(
     "SELECT items.number FROM search_words "
-    "CROSS JOIN search_docs ON search_docs.doc_id = search_words.rowid "
-    "CROSS JOIN items ON items.pair_id = search_docs.pair_id "
-    "WHERE search_words MATCH :asked AND +items.run_id = :run LIMIT :most"
+    "CROSS JOIN items ON items.pair_id = search_words.rowid "
+    "WHERE search_words MATCH :asked AND +items.run_id = :searched"
 )
-_ITEMS_IN_POSTGRES = text(
+_IN_POSTGRES = text(
     "SELECT items.number FROM search_docs "
-    "JOIN items ON items.pair_id = search_docs.pair_id AND items.run_id = :run "
-    "WHERE search_docs.words @@ CAST(:asked AS tsquery) LIMIT :most"
+    "JOIN items ON items.pair_id = search_docs.pair_id AND items.run_id = :searched "
+    "WHERE search_docs.words @@ CAST(:asked AS tsquery)"
 )
-_DOCS_IN_FTS = text(
-    "SELECT rowid FROM search_words WHERE search_words MATCH :asked AND rowid IN :docs"
-).bindparams(bindparam("docs", expanding=True))
-_PAIRS_IN_POSTGRES = text(
-    "SELECT pair_id FROM search_docs WHERE pair_id IN :pairs AND words @@ CAST(:asked AS tsquery)"
-).bindparams(bindparam("pairs", expanding=True))
 
 
-def items_with(connection: Connection, run_id: int, phrases: Phrases, *, most: int) -> list[int]:
-    """The numbers of a run's items that hold all of this, up to `most`, in no order."""
-    if not phrases or not _is_filled(connection):
-        return []
-    asked = {"run": run_id, "most": most}
+def has_words(
+    connection: Connection, number: ColumnElement[int], run_id: int, query: str
+) -> ColumnElement[bool]:
+    """That the item of this run with this number holds all of the query, as far as its words are
+    indexed."""
+    phrases = phrases_of(query)
     if connection.dialect.name == "postgresql":
-        numbers = connection.execute(_ITEMS_IN_POSTGRES, {**asked, "asked": ts_query(phrases)})
+        matching, asked = _IN_POSTGRES, ts_query(phrases)
     else:
-        numbers = connection.execute(_ITEMS_IN_FTS, {**asked, "asked": fts_query(phrases)})
-    return list(numbers.scalars())
-
-
-def pairs_with(connection: Connection, pair_ids: Collection[int], phrases: Phrases) -> set[int]:
-    """Which of these pairs hold all of this."""
+        matching, asked = _IN_FTS, fts_query(phrases)
     if not phrases or not _is_filled(connection):
-        return set()
-    matching: set[int] = set()
-    for some in in_slices(sorted(set(pair_ids))):
-        if connection.dialect.name == "postgresql":
-            asked = {"asked": ts_query(phrases), "pairs": list(some)}
-            matching.update(connection.execute(_PAIRS_IN_POSTGRES, asked).scalars())
-            continue
-        query = select(search_docs.c.doc_id, search_docs.c.pair_id)
-        rows = connection.execute(query.where(search_docs.c.pair_id.in_(some)))
-        docs = {row.doc_id: row.pair_id for row in rows}
-        asked = {"asked": fts_query(phrases), "docs": list(docs)}
-        matching.update(docs[doc] for doc in connection.execute(_DOCS_IN_FTS, asked).scalars())
-    return matching
+        return false()
+    return number.in_(matching.bindparams(searched=run_id, asked=asked))
 
 
 def _is_filled(connection: Connection) -> bool:
@@ -284,36 +248,12 @@ def _is_filled(connection: Connection) -> bool:
     return bool(connection.execute(made, {"name": FTS}).scalar())
 
 
-def forget_words(connection: Connection, first: int, last: int) -> None:
-    """Of pairs between these that are gone."""
-    its_pair = exists().where(pairs.c.id == search_docs.c.pair_id)
-    gone = delete(search_docs).where(search_docs.c.pair_id.between(first, last), ~its_pair)
-    count = connection.execute(gone).rowcount
-    if connection.dialect.name == "postgresql" or not count:
-        return
-    # Without the texts FTS5 cannot delete. What is left over is found under no pair; where it is
-    # more than what is not, all of it goes, and is made again behind the runs.
-    left = begin_index(connection, _STORE).indexed + count
-    there = connection.execute(select(func.count()).select_from(search_docs)).scalar_one()
-    if left > there + (_FEW_LEFT if there else 0):
-        _drop_all_words(connection)
-    else:
-        set_index(connection, _STORE, indexed=left)
-
-
-def drop_words(connection: Connection, pair_ids: Sequence[int]) -> None:
-    """Of pairs that stay without their texts. FTS5 cannot delete what it keeps no text of, so all
-    of it goes, and is made again behind the runs."""
-    if connection.dialect.name == "postgresql":
-        for some in in_slices(pair_ids):
-            connection.execute(delete(search_docs).where(search_docs.c.pair_id.in_(some)))
-        return
-    if is_searchable(connection) and _is_filled(connection):
-        _drop_all_words(connection)
-
-
-def _drop_all_words(connection: Connection) -> None:
-    connection.execute(_EMPTY_FTS)
-    connection.execute(delete(search_docs))
-    connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
-    connection.execute(update(run_indexes).values(words_to=0))
+def forget_words(connection: Connection, those: ColumnElement[bool]) -> None:
+    """Of pairs that are gone, or stay without their texts; `those` is of `search_docs`. Without
+    the texts FTS5 cannot delete, so all of it goes there, and is made again at the next search."""
+    gone = connection.execute(delete(search_docs).where(those)).rowcount
+    if connection.dialect.name == "sqlite" and gone:
+        connection.execute(_EMPTY_FTS)
+        connection.execute(delete(search_docs))
+    if gone:
+        connection.execute(delete(figures).where(figures.c.name == WORDS_FIGURE))

@@ -235,7 +235,7 @@ _PAIR_COLUMNS = (
 _ITEM_COLUMNS = (
     *("run_id", "number", "key", "full_key", "pair_id", "swap_positions"),
     *("row", "label", "source", "model_a", "model_b", "tags"),
-    *("prompt_key", "length_a", "length_b", "drawn_order"),
+    *("prompt_key", "length_a", "length_b", "noted", "drawn_order"),
 )
 _TAG_COLUMNS = ("run_id", "tag", "number")
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
@@ -245,6 +245,8 @@ _Content = tuple[Any, ...]
 
 
 def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
+    from evenhand.judging.explanation import is_noted
+
     keys = [shorten(item.key) for item in new]
     known = _known_items(connection, run_id, keys)
     fresh: dict[str, tuple[NewItem, bytes]] = {}
@@ -268,8 +270,8 @@ def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> i
             *(run_id, number + place, escape(key), escape(item.key) if item.key != key else None),
             *(ids[digest], item.pair.swap_positions, item.row, item.label, escape(item.source)),
             *(escape_or_none(item.model_a), escape_or_none(item.model_b), _tags(item)),
-            *(_cluster_key(item), len(item.pair.response_a)),
-            *(len(item.pair.response_b), drawn_order(item.pair)),
+            *(_cluster_key(item), len(item.pair.response_a), len(item.pair.response_b)),
+            *(is_noted(item.pair), drawn_order(item.pair)),
         )
         for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
     ]

@@ -522,7 +522,6 @@ class Tally:
     invalid: int = 0
     pending: int = 0
     skipped_rows: int = 0
-    ballot_passes: int = 0
     unread_passes: int = 0
     failed_passes: int = 0
     reused_passes: int = 0  # made by another run

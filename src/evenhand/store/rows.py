@@ -36,7 +36,6 @@ from evenhand.contract import (
     Outcome,
     Pair,
     Probabilities,
-    Rating,
     Scores,
     Unread,
     Usage,
@@ -267,8 +266,6 @@ def _beyond_columns(judged: Judged) -> str:
     if decision.probabilities is not None:
         means = decision.probabilities
         body["probabilities"] = [means.a, means.b, means.tie]
-    if decision.by_rating is not None:
-        body["by_rating"] = decision.by_rating.model_dump(mode="json")
     return _json(body)
 
 
@@ -293,7 +290,6 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
         decided_by=body.get("decided_by"),
         probabilities=MeanProbabilities(a=means[0], b=means[1], tie=means[2]) if means else None,
         abstained=row["abstained"],
-        by_rating=Rating.model_validate(body["by_rating"]) if "by_rating" in body else None,
     )
     behind: tuple[PassResult, ...] = ()
     if row["passes"]:

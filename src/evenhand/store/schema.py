@@ -97,8 +97,8 @@ class WordPositions(UserDefinedType[str]):
 # its beginning, and sums need not read past the numbers.
 
 VERSION_TABLE = "evenhand_schema"
-# Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
-REVISIONS = ("0011", "0012", "0013", "0014", "0015", "0016", "0017")
+# Oldest first; the last is what this evenhand reads and writes. None before 0019 was released.
+REVISIONS = ("0019",)
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -178,7 +178,7 @@ items = Table(
     Column("number", _Key, nullable=False),
     Column("key", SafeText, nullable=False),  # shortened where it is long
     Column("full_key", SafeText),  # only then
-    Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False, index=True),
+    Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False),
     Column("swap_positions", Boolean, nullable=False),
     Column("row", BigInteger, nullable=False),
     Column("label", Text),
@@ -190,10 +190,12 @@ items = Table(
     Column("prompt_key", BigInteger, nullable=False),
     Column("length_a", Integer, nullable=False),  # in characters
     Column("length_b", Integer, nullable=False),
+    Column("noted", Boolean, nullable=False),  # there is a note on the pair, whatever the verdict
     # The one order that was drawn at random for it; nothing where both are asked, or a fixed one.
     Column("drawn_order", Text),
     PrimaryKeyConstraint("run_id", "number"),
     UniqueConstraint("run_id", "key"),
+    Index("ix_items_pair_id", "pair_id", "run_id", "number"),
 )
 
 # Only of runs that ask in an order of their own, so that others pay nothing for it.
@@ -310,17 +312,8 @@ verdicts = Table(
     Column("body", Text, nullable=False),  # JSON: what else a decision has, or the whole failure
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
-    # Holds all that a tally counts, so that it need not read the texts; and the verdicts of one
-    # outcome in the order of their items, so that a page of them need not look through the others.
+    # Holds all that a tally counts, so that it need not read the texts.
     Index(None, "run_id", "judge_id", "outcome", "winner", "number"),
-)
-Index(
-    "ix_verdicts_abstained",
-    verdicts.c.run_id,
-    verdicts.c.number,
-    verdicts.c.judge_id,
-    sqlite_where=text("abstained = 1"),  # as SQLAlchemy asks for it
-    postgresql_where=text("abstained"),
 )
 
 
@@ -406,97 +399,14 @@ idempotency = Table(
     PrimaryKeyConstraint("token", "key"),
 )
 
-# What tables of verdicts are filtered and sorted by, beside the verdicts and not among them: it is
-# filled behind them, so that judging does not wait for it.
-verdict_index = Table(
-    "verdict_index",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("number", _Key, nullable=False),
-    Column("judge_id", _Key, nullable=False),
-    Column("ending", Integer, nullable=False),  # which outcome with which winner
-    Column("flags", Integer, nullable=False),  # bits: what else may be asked of it
-    Column("confidence", Double),
-    Column("longer", Integer, nullable=False),  # by how many characters B is longer than A
-    Column("contest", _Key, nullable=False),  # which two models it is about
-    Column("breakdown", _Key, nullable=False),  # how it came out by criterion
-    PrimaryKeyConstraint("run_id", "number", "judge_id"),
-    # With what is asked most often, so that a walk in this order need not look anything up.
-    Index(
-        "ix_verdict_index_confidence",
-        *("run_id", "confidence", "number", "judge_id", "ending", "flags"),
-    ),
-    Index(
-        "ix_verdict_index_longer",
-        *("run_id", "longer", "number", "judge_id", "ending", "flags", "confidence"),
-    ),
-    Index(
-        "ix_verdict_index_contest",
-        *("run_id", "contest", "number", "judge_id", "ending", "flags", "breakdown"),
-    ),
-    Index(
-        "ix_verdict_index_breakdown",
-        *("run_id", "breakdown", "number", "judge_id", "ending", "flags"),
-    ),
-    sqlite_with_rowid=False,
-)
-
-# The criteria that breakdowns name by their places.
-run_criteria = Table(
-    "run_criteria",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("place", Integer, nullable=False),
-    Column("name", SafeText, nullable=False),
-    PrimaryKeyConstraint("run_id", "place"),
-)
-
-# What the index names by one number: places of criteria, each with how it came out.
-run_breakdowns = Table(
-    "run_breakdowns",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("breakdown", _Key, nullable=False),
-    Column("outcomes", Text, nullable=False),
-    PrimaryKeyConstraint("run_id", "breakdown"),
-)
-
-# The two models that the index names by one number, and numbers of their names, which may be long.
-run_contests = Table(
-    "run_contests",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("contest", _Key, nullable=False),
-    Column("key_a", _Key),
-    Column("key_b", _Key),
-    Column("model_a", SafeText),
-    Column("model_b", SafeText),
-    PrimaryKeyConstraint("run_id", "contest"),
-    Index(None, "run_id", "key_a"),
-    Index(None, "run_id", "key_b"),
-)
-
-# How far what is filled behind a run has come.
-run_indexes = Table(
-    "run_indexes",
-    metadata,
-    Column("run_id", _Key, nullable=False, autoincrement=False),
-    Column("indexed_to", _Key, nullable=False),  # every judge's verdicts up to this item
-    Column("indexed", _Key, nullable=False),  # verdicts in all
-    Column("stamp", Text),  # of the run when all of it was indexed
-    Column("words_to", _Key, nullable=False),  # the words of all items up to this are indexed
-    PrimaryKeyConstraint("run_id"),
-)
-
-# Pairs whose words are indexed; in SQLite by a table of FTS5 whose rows have these ids. They are
-# never given twice, so that what is left there of a deleted pair is found under no other.
+# Pairs whose words are indexed: in SQLite by a table of FTS5 whose rows have these ids, in
+# PostgreSQL here.
 search_docs = Table(
     "search_docs",
     metadata,
-    Column("doc_id", _Key, Identity(), primary_key=True),
-    Column("pair_id", _Key, nullable=False, unique=True),
+    Column("pair_id", _Key, nullable=False, autoincrement=False),
     Column("words", Text().with_variant(WordPositions(), "postgresql")),
-    sqlite_autoincrement=True,
+    PrimaryKeyConstraint("pair_id"),
 )
 Index(
     "ix_search_docs_words",
@@ -505,22 +415,24 @@ Index(
     sqlite_where=text("words IS NOT NULL"),  # there it has none, and the index nothing in it
 )
 
-# Figures that take long to work out, as they were when the run was as `stamp` says.
-report_cache = Table(
-    "report_cache",
+# Figures that take long to compute, as they were when the run was as `stamp` says. Ids are never
+# given twice, so that nobody keeps a figure under one that was deleted since.
+figures = Table(
+    "figures",
     metadata,
+    Column("id", _Key, Identity(), primary_key=True),
     Column("run_id", _Key, nullable=False),
-    Column("what", Text, nullable=False),
+    Column("name", Text, nullable=False),
     Column("parameters", Text, nullable=False),  # a digest of them
-    Column("stamp", Text),  # null until it was worked out once, like the next two
+    Column("stamp", Text),  # null until it was computed once, like the next two
     Column("computed_at", Double),
     Column("took_s", Double),
-    Column("owner", Text),  # who works it out now, by a random name; null where nobody does
-    Column("leased_until", Double, nullable=False),  # then its process is taken for dead
+    Column("begun_at", Double),  # by who computes it now; null where nobody does
     Column("asked_at", Double, nullable=False),
     Column("failed", Boolean, nullable=False),
     Column("body", Text),  # JSON: the figure, or why there is none
-    PrimaryKeyConstraint("run_id", "what", "parameters"),
+    UniqueConstraint("run_id", "name", "parameters"),
+    sqlite_autoincrement=True,
 )
 
 # Requests that a provider answers by the batch, which may take a day.

@@ -14,14 +14,13 @@ from evenhand.store.answers import AnswerStore
 from evenhand.store.batches import BatchStore
 from evenhand.store.columns import ColumnStore
 from evenhand.store.deletion import DeletionStore
+from evenhand.store.figures import FigureStore
 from evenhand.store.flags import FlagStore
 from evenhand.store.full_text import WordStore
 from evenhand.store.intake import IntakeStore
 from evenhand.store.jobs import JobStore
-from evenhand.store.report_cache import ReportCacheStore
 from evenhand.store.requests import RequestStore
 from evenhand.store.runs import RunStore
-from evenhand.store.verdict_index import IndexStore
 from evenhand.store.verdict_table import TableStore
 from evenhand.store.verdicts import VerdictStore
 from evenhand.store.votes import VoteStore
@@ -61,7 +60,6 @@ class Store(
     ColumnStore,
     VoteStore,
     FlagStore,
-    IndexStore,
     WordStore,
     TableStore,
     RequestStore,
@@ -73,4 +71,4 @@ class Store(
         self.answers = AnswerStore(self._reading, self._writing)
         self.jobs = JobStore(self._reading, self._writing)
         self.batches = BatchStore(self._reading, self._writing)
-        self.report_cache = ReportCacheStore(self._reading, self._writing)
+        self.figures = FigureStore(self._reading, self._writing)

@@ -1,38 +1,32 @@
-"""Which verdicts of a run are wanted: the filter, and its conditions on the verdicts themselves or
-on the verdict index beside them.
-"""
+"""Which verdicts of a run are wanted: the filter, and its conditions on verdicts and items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
+import orjson
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    exists,
+    false,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+)
 
 from evenhand.contract import Outcome, Winner
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.columns import TIE_BY_RULE
+from evenhand.store.columns import FIRST_CHOICE, SECOND_CHOICE, SPLIT, TIE_BY_RULE
 from evenhand.store.flags import flagged_numbers
-from evenhand.store.schema import items, run_breakdowns, run_contests, verdict_index, verdicts
-from evenhand.store.verdict_index import (
-    ABSTAINED,
-    ANY_LABEL,
-    ANY_ORDERS,
-    BY_RULE,
-    CRITERION_LETTERS,
-    DISAGREES,
-    ENDINGS,
-    JUDGES_DIFFER,
-    LABELLED,
-    LABELS,
-    NOTED,
-    ORDERS,
-    UNREAD,
-    contest_key,
-    criteria_places,
-    name_key,
-)
+from evenhand.store.full_text import has_words
+from evenhand.store.schema import item_tags, items, pairs, passes, shorten, verdicts
 from evenhand.store.votes import voted_for
 
 # How a criterion came out: a winner, by its label or as the model that was asked for or the other
@@ -49,19 +43,6 @@ Orders = Literal["agree", "differ", "read"]
 Leans = Literal["first", "second", "either"]
 # How many models a pair names: two, one and the same twice, one alone, none.
 Named = Literal["two", "same", "one", "none"]
-_ORDERS: dict[Orders | Leans, tuple[str, ...]] = {
-    "agree": ("agree",),
-    "differ": ("first", "second", "split"),
-    "read": tuple(ORDERS),
-    "first": ("first",),
-    "second": ("second",),
-    "either": ("first", "second"),
-}
-_ENDS: dict[Ends, frozenset[str]] = {
-    "valid": frozenset({"win", "tie", "inconsistent"}),
-    "decided": frozenset({"win", "tie"}),
-    "undecided": frozenset({"inconsistent", "invalid"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +64,6 @@ class VerdictFilter:
     abstained: bool | None = None
     min_confidence: float | None = None
     max_confidence: float | None = None
-    # Only in the index:
     criterion: str | None = None
     criterion_end: CriterionEnd | None = None
     judges_differ: bool | None = None  # another judge of the run has another verdict on the pair
@@ -107,280 +87,240 @@ class VerdictFilter:
     flagged: bool | None = None
     count_votes: bool | None = None  # where the data has no label, what most people voted is one
 
-    @property
-    def needs_index(self) -> bool:
-        names = fields(self)[[each.name for each in fields(self)].index("criterion") :]
-        return any(getattr(self, each.name) is not None for each in names)
 
-    @property
-    def ends(self) -> tuple[int, ...] | None:
-        """How a pair may have come out, as places in ENDINGS; None where that is all one."""
-        if (self.outcome, self.winner, self.ending) == (None, None, None):
-            return None
-        return tuple(
-            place
-            for place, (outcome, winner) in enumerate(ENDINGS)
-            if self.outcome in (None, outcome)
-            and self.winner in (None, winner)
-            and (self.ending is None or outcome in _ENDS[self.ending])
-        )
+# What a table shows of a verdict, as expressions of `verdicts` joined to `items`.
 
-    @property
-    def sifted(self) -> bool:
-        """Whether an index of the verdicts leads to more than what meets the conditions."""
-        by_index = (self.tag is not None, self.abstained is True, self.ends is not None)
-        looked_at = (self.disagrees, self.min_confidence, self.max_confidence, self.judge_ids)
-        return (
-            sum(by_index) > 1
-            or self.abstained is False
-            or any(each is not None for each in looked_at)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Where conditions look: at the verdicts, or at their index."""
-
-    judge_id: ColumnElement[int]
-    confidence: ColumnElement[float]
-    abstained: ColumnElement[bool]
-    agrees: ColumnElement[bool]
-    disagrees: ColumnElement[bool]
-    ended: Callable[[Sequence[int]], ColumnElement[bool]]
-
-
-def of_ending(place: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    outcome, winner = ENDINGS[place]
-    column = verdicts.c
-    named = column.winner.is_(None) if winner is None else column.winner == winner
-    return column.outcome == outcome, named
-
-
-def _ended(places: Sequence[int]) -> ColumnElement[bool]:
-    return or_(false(), *(and_(*of_ending(place)) for place in places))
-
-
-_INDEX = verdict_index.c
-
-
-def _flagged(flags: int, value: int | None = None) -> ColumnElement[bool]:
-    return _INDEX.flags.bitwise_and(flags) == (flags if value is None else value)
-
-
-_AGREES = and_(verdicts.c.outcome.in_(("win", "tie")), verdicts.c.winner == items.c.label)
-BY_VERDICTS = _Source(
-    judge_id=verdicts.c.judge_id,
-    confidence=verdicts.c.confidence,
-    abstained=verdicts.c.abstained,
-    agrees=and_(items.c.label.is_not(None), ~TIE_BY_RULE, _AGREES),
-    disagrees=and_(items.c.label.is_not(None), ~TIE_BY_RULE, ~_AGREES),
-    ended=_ended,
+_V, _I = verdicts.c, items.c
+LENGTH_DIFFERENCE = _I.length_b - _I.length_a  # by how many characters B is longer than A
+# What the two orders came to, where both were read.
+ORDERS = case(
+    (or_(FIRST_CHOICE.is_(None), SECOND_CHOICE.is_(None)), null()),
+    (or_(FIRST_CHOICE == SPLIT, SECOND_CHOICE == SPLIT), "split"),
+    (FIRST_CHOICE == SECOND_CHOICE, "agree"),
+    (or_(FIRST_CHOICE == "A", SECOND_CHOICE == "B"), "first"),
+    else_="second",
 )
-BY_INDEX = _Source(
-    judge_id=_INDEX.judge_id,
-    confidence=_INDEX.confidence,
-    abstained=_flagged(ABSTAINED),
-    agrees=_flagged(LABELLED | DISAGREES, LABELLED),
-    disagrees=_flagged(LABELLED | DISAGREES),
-    ended=_INDEX.ending.in_,
+# An answer behind it was not read. Looked for only where it can be: a valid verdict of one sample
+# rests on ballots alone.
+UNREAD = and_(
+    or_(_V.outcome == "invalid", _V.samples > 1),
+    exists().where(
+        passes.c.pair_id == _I.pair_id,
+        passes.c.judge_id == _V.judge_id,
+        passes.c.status == "unread",
+        passes.c.sample <= _V.samples,
+    ),
 )
+_DECIDED = _V.outcome.in_(("win", "tie"))
+_WON: dict[Winner, ColumnElement[bool]] = {
+    side: and_(_V.outcome == "win", _V.winner == side) for side in ("A", "B")
+}
+# Of labelled pairs that a judge was asked about.
+COMPARED = and_(_I.label.is_not(None), ~TIE_BY_RULE)
+AGREES = and_(_DECIDED, _V.winner == _I.label)
+
+_ORDERS: dict[Orders | Leans, tuple[str, ...]] = {
+    "agree": ("agree",),
+    "differ": ("first", "second", "split"),
+    "read": ("agree", "first", "second", "split"),
+    "first": ("first",),
+    "second": ("second",),
+    "either": ("first", "second"),
+}
+_ENDS: dict[Ends, tuple[str, ...]] = {
+    "valid": ("win", "tie", "inconsistent"),
+    "decided": ("win", "tie"),
+    "undecided": ("inconsistent", "invalid"),
+}
 
 
-def conditions(wanted: VerdictFilter, source: _Source) -> Iterator[ColumnElement[bool]]:
-    """Those that hold of the verdicts and of the index alike."""
+def conditions(
+    connection: Connection, run_id: int, wanted: VerdictFilter
+) -> Iterator[ColumnElement[bool]]:
+    """On the verdicts of this run joined to their items."""
+    dialect = connection.dialect.name
+    yield _V.run_id == run_id
+    if wanted.outcome is not None:
+        yield _V.outcome == str(wanted.outcome)
+    if wanted.winner is not None:
+        yield _V.winner == wanted.winner
+    if wanted.ending is not None:
+        yield _V.outcome.in_(_ENDS[wanted.ending])
     if wanted.judge_ids is not None:
-        yield source.judge_id.in_(list(wanted.judge_ids))
-    if wanted.ends is not None:
-        yield source.ended(wanted.ends)
-    if wanted.abstained is not None:
-        yield source.abstained if wanted.abstained else ~source.abstained
-    if wanted.min_confidence is not None:
-        yield source.confidence >= wanted.min_confidence
-    if wanted.max_confidence is not None:
-        yield source.confidence <= wanted.max_confidence
-    if wanted.disagrees is not None and not wanted.count_votes:
-        # Of pairs without a label nobody knows whether the verdict agrees.
-        yield source.disagrees if wanted.disagrees else source.agrees
-
-
-def index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
-    yield from conditions(wanted, BY_INDEX)
-    counted = wanted.count_votes is True
-    for flag, value in (
-        (JUDGES_DIFFER, wanted.judges_differ),
-        (NOTED, wanted.noted),
+        yield _V.judge_id.in_(wanted.judge_ids)
+    if wanted.tag is not None:
+        tag = item_tags.c
+        of_tag = select(tag.number).where(tag.run_id == run_id, tag.tag == shorten(wanted.tag))
+        yield _V.number.in_(of_tag)
+    if wanted.query is not None:
+        yield has_words(connection, _V.number, run_id, wanted.query)
+    if wanted.flagged is not None:
+        yield _holds(_V.number.in_(flagged_numbers(run_id)), wanted.flagged)
+    for fact, value in (
+        (_V.abstained, wanted.abstained),
+        (_I.noted, wanted.noted),
         (UNREAD, wanted.unread),
-        (BY_RULE, wanted.by_rule),
+        (TIE_BY_RULE, wanted.by_rule),
+        (_V.confidence.is_not(None), wanted.has_confidence),
     ):
         if value is not None:
-            yield _flagged(flag, flag if value else 0)
+            yield _holds(fact, value)
+    if wanted.judges_differ is not None:
+        yield _holds(_V.number.in_(_differing(run_id)), wanted.judges_differ)
     for kind in (wanted.orders, wanted.leans):
         if kind is not None:
-            such = [ORDERS[each] for each in _ORDERS[kind]]
-            yield _INDEX.flags.bitwise_and(ANY_ORDERS).in_(such)
-    if wanted.longer_wins is not None:
-        won = (_INDEX.ending == _WIN[side] for side in _WIN)
-        yield _of_longer(*won, longer=wanted.longer_wins)
-    if wanted.min_length_difference is not None:
-        yield _INDEX.longer >= wanted.min_length_difference
-    if wanted.max_length_difference is not None:
-        yield _INDEX.longer <= wanted.max_length_difference
+            yield ORDERS.in_(_ORDERS[kind])
+    yield from _on_numbers(wanted)
+    yield from _on_labels(run_id, wanted)
+    yield from _on_models(wanted)
+    yield from _on_criterion(wanted, dialect)
+
+
+def _holds(fact: ColumnElement[bool], wanted: bool) -> ColumnElement[bool]:
+    return fact if wanted else ~fact
+
+
+def _on_numbers(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.min_confidence is not None:
+        yield _V.confidence >= wanted.min_confidence
+    if wanted.max_confidence is not None:
+        yield _V.confidence <= wanted.max_confidence
     if wanted.below_confidence is not None:
-        yield _INDEX.confidence < wanted.below_confidence
-    if wanted.has_confidence is not None:
-        stated = _INDEX.confidence.is_not(None)
-        yield stated if wanted.has_confidence else ~stated
-    if wanted.disagrees is not None and counted:
-        by_data = BY_INDEX.disagrees if wanted.disagrees else BY_INDEX.agrees
-        yield or_(by_data, _against_votes(run_id, wanted.disagrees))
-    if wanted.flagged is not None:
-        flagged = _INDEX.number.in_(flagged_numbers(run_id))
-        yield flagged if wanted.flagged else ~flagged
-    if wanted.label is not None:
-        yield _labelled(run_id, wanted.label, counted=counted)
+        yield _V.confidence < wanted.below_confidence
+    if wanted.min_length_difference is not None:
+        yield wanted.min_length_difference <= LENGTH_DIFFERENCE
+    if wanted.max_length_difference is not None:
+        yield wanted.max_length_difference >= LENGTH_DIFFERENCE
+    if wanted.longer_wins is not None:
+        yield _is_longer(_WON["A"], _WON["B"], longer=wanted.longer_wins)
 
 
-_WIN: dict[Winner, int] = {"A": ENDINGS.index(("win", "A")), "B": ENDINGS.index(("win", "B"))}
+def _differing(run_id: int) -> Select[Any]:
+    """Items on which two judges came to different ends; one without a verdict differs from none."""
+    each = verdicts.alias().c
+    end = each.outcome + func.coalesce(each.winner, "")
+    return (
+        select(each.number)
+        .where(each.run_id == run_id, each.outcome != "invalid")
+        .group_by(each.number)
+        .having(func.min(end) != func.max(end))
+    )
 
 
-def _of_longer(
+def _is_longer(
     is_a: ColumnElement[bool], is_b: ColumnElement[bool], *, longer: bool
 ) -> ColumnElement[bool]:
     """Whether the one that is A or B is the longer of the two, or else the shorter."""
-    a_longer, b_longer = _INDEX.longer < 0, _INDEX.longer > 0
+    a_longer, b_longer = LENGTH_DIFFERENCE < 0, LENGTH_DIFFERENCE > 0
     if not longer:
         a_longer, b_longer = b_longer, a_longer
     return or_(and_(is_a, a_longer), and_(is_b, b_longer))
 
 
-def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bool]:
+def _on_labels(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
     """By the data; and where votes are counted, by what most people say of a pair without one."""
+    counted = wanted.count_votes is True
+    if wanted.disagrees is not None:
+        by_data = and_(COMPARED, _holds(AGREES, not wanted.disagrees))
+        yield or_(by_data, _voted_otherwise(run_id, wanted.disagrees)) if counted else by_data
+    if wanted.label is not None:
+        yield _labelled(run_id, wanted.label, counted=counted)
+
+
+def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bool]:
     if label == "longer" or label == "shorter":
-        named = (_labelled(run_id, each, counted=counted) for each in _WIN)
-        return _of_longer(*named, longer=label == "longer")
-    known = _INDEX.flags.bitwise_and(ANY_LABEL)
+        named = (_labelled(run_id, each, counted=counted) for each in _WON)
+        return _is_longer(*named, longer=label == "longer")
     if label == "none":
-        bare = known == 0
-        return and_(bare, _INDEX.number.not_in(voted_for(run_id))) if counted else bare
-    by_data = known != 0 if label == "any" else known == LABELS[label]
+        bare = _I.label.is_(None)
+        return and_(bare, _V.number.not_in(voted_for(run_id))) if counted else bare
+    by_data = _I.label.is_not(None) if label == "any" else _I.label == label
     if not counted:
         return by_data
     voted = voted_for(run_id) if label == "any" else voted_for(run_id, label)
-    return or_(by_data, _INDEX.number.in_(voted))
+    return or_(by_data, _V.number.in_(voted))
 
 
-def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
+def _voted_otherwise(run_id: int, disagrees: bool) -> ColumnElement[bool]:
     """Whether what most people say of a pair is another end than the verdict's, or the same."""
-    ends: dict[Winner, int] = {**_WIN, "TIE": ENDINGS.index(("tie", "TIE"))}
-    against = or_(
-        *(
-            and_(
-                _INDEX.number.in_(voted_for(run_id, label)),
-                _INDEX.ending != end if disagrees else _INDEX.ending == end,
-            )
-            for label, end in ends.items()
+    labels: tuple[Winner, ...] = ("A", "B", "TIE")
+    voted = (
+        and_(
+            _V.number.in_(voted_for(run_id, label)),
+            _holds(and_(_DECIDED, func.coalesce(_V.winner, "") == label), not disagrees),
         )
+        for label in labels
     )
-    return and_(_flagged(BY_RULE, 0), against)
+    return and_(~TIE_BY_RULE, or_(*voted))
 
 
-# Models and criteria stand in the index as one number each (`contest`, `breakdown`). The column is
-# given, or an expression of it that no index leads by.
-
-Side = Literal["A", "B"]
-_SIDES: dict[Side, int] = {"A": WIN_A, "B": WIN_B}
-_CODES: dict[str, int] = {
-    "A": WIN_A,
-    "B": WIN_B,
-    "TIE": TIE,
-    "inconsistent": INCONSISTENT,
-    "invalid": INVALID,
-}
-_CONTEST = run_contests.c
-_BOTH = and_(_CONTEST.key_a.is_not(None), _CONTEST.key_b.is_not(None))
+_BOTH = and_(_I.model_a.is_not(None), _I.model_b.is_not(None))
 _NAMED: dict[Named, ColumnElement[bool]] = {
-    "two": and_(_BOTH, _CONTEST.key_a != _CONTEST.key_b),
-    "same": and_(_BOTH, _CONTEST.key_a == _CONTEST.key_b),
-    "one": or_(
-        and_(_CONTEST.key_a.is_(None), _CONTEST.key_b.is_not(None)),
-        and_(_CONTEST.key_a.is_not(None), _CONTEST.key_b.is_(None)),
-    ),
-    "none": and_(_CONTEST.key_a.is_(None), _CONTEST.key_b.is_(None)),
+    "two": and_(_BOTH, _I.model_a != _I.model_b),
+    "same": and_(_BOTH, _I.model_a == _I.model_b),
+    "one": _I.model_a.is_(None) != _I.model_b.is_(None),
+    "none": and_(_I.model_a.is_(None), _I.model_b.is_(None)),
 }
 
 
-def on_models(
-    contest: ColumnElement[int], run_id: int, wanted: VerdictFilter
-) -> Iterator[ColumnElement[bool]]:
+def _on_models(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
     model, against = wanted.model, wanted.against
+    a, b = _I.model_a, _I.model_b
     if model is not None and against is not None:
-        keys = {contest_key((model, against)), contest_key((against, model))}
-        yield contest.in_(sorted(keys))
+        yield or_(and_(a == model, b == against), and_(a == against, b == model))
     else:
         for name in (model, against):
             if name is not None:
-                key = name_key(name)
-                either = or_(_CONTEST.key_a == key, _CONTEST.key_b == key)
-                yield contest.in_(_contests(run_id, either))
+                yield or_(a == name, b == name)
     if wanted.named is not None:
-        yield contest.in_(_contests(run_id, _NAMED[wanted.named]))
+        yield _NAMED[wanted.named]
     if model is not None and wanted.model_wins is not None:
-        sides: tuple[Side, Side] = ("A", "B") if wanted.model_wins else ("B", "A")
-        yield or_(
-            *(
-                and_(
-                    _with_model_as(contest, run_id, model, stands),
-                    _INDEX.ending == _WIN[wins],
-                )
-                for stands, wins in zip(_SIDES, sides, strict=True)
-            )
-        )
+        as_a, as_b = _WON["A"], _WON["B"]
+        if not wanted.model_wins:
+            as_a, as_b = as_b, as_a
+        yield or_(and_(a == model, as_a), and_(b == model, as_b))
 
 
-def _with_model_as(
-    contest: ColumnElement[int], run_id: int, model: str, side: Side
-) -> ColumnElement[bool]:
-    column = _CONTEST.key_a if side == "A" else _CONTEST.key_b
-    return contest.in_(_contests(run_id, column == name_key(model)))
+# In `by_criterion`, a criterion is `["accuracy","win","A","A","A"]`: its name, how it came out, and
+# each order's choice. Quotes within a name are escaped, so that such a beginning is no part of one.
+_CAME_OUT: dict[str, str] = {
+    "A": '"win","A",',
+    "B": '"win","B",',
+    "TIE": '"tie",',
+    "inconsistent": '"inconsistent",',
+    "invalid": '"invalid",',
+}
 
 
-def _contests(run_id: int, condition: ColumnElement[bool]) -> Any:
-    return select(_CONTEST.contest).where(_CONTEST.run_id == run_id, condition)
-
-
-def on_criterion(
-    breakdown: ColumnElement[int], connection: Connection, run_id: int, wanted: VerdictFilter
-) -> Iterator[ColumnElement[bool]]:
+def _on_criterion(wanted: VerdictFilter, dialect: str) -> Iterator[ColumnElement[bool]]:
     name, end, model = wanted.criterion, wanted.criterion_end, wanted.model
     if name is None and end is None:
         return
-    place = None if name is None else criteria_places(connection, run_id).get(name)
-    if name is not None and place is None:
-        yield false()
-    elif end not in ("model", "other"):
-        yield _came_out(breakdown, run_id, place, None if end is None else [_CODES[end]])
-    elif model is None:
-        yield _came_out(breakdown, run_id, place, _SIDES.values())
+    if end not in ("model", "other"):
+        yield _came_out(name, end, dialect)
+        return
+    a, b = _came_out(name, "A", dialect), _came_out(name, "B", dialect)
+    if model is None:
+        yield or_(a, b)
     else:
-        codes = _SIDES.values() if end == "model" else reversed(_SIDES.values())
-        yield or_(
-            *(
-                and_(
-                    _with_model_as(_INDEX.contest + 0, run_id, model, side),
-                    _came_out(breakdown, run_id, place, [code]),
-                )
-                for side, code in zip(_SIDES, codes, strict=True)
-            )
-        )
+        own, other = (a, b) if end == "model" else (b, a)
+        yield or_(and_(_I.model_a == model, own), and_(_I.model_b == model, other))
 
 
-def _came_out(
-    breakdown: ColumnElement[int], run_id: int, place: int | None, codes: Iterable[int] | None
-) -> ColumnElement[bool]:
-    """That the criterion at this place, or any, came out in one of these ways, or in any."""
-    ends = "_" if codes is None else [CRITERION_LETTERS[code] for code in codes]
-    start = "%" if place is None else f"%,{place}"
-    such = or_(*(run_breakdowns.c.outcomes.like(f"{start}{end},%") for end in ends))
-    return breakdown.in_(
-        select(run_breakdowns.c.breakdown).where(run_breakdowns.c.run_id == run_id, such)
-    )
+def _came_out(name: str | None, end: str | None, dialect: str) -> ColumnElement[bool]:
+    """That this criterion, or any, came out in this way, or in any."""
+    quoted = None if name is None else orjson.dumps(name).decode()
+    start = "," if quoted is None else f"[{quoted},"
+    stated = _contains(_V.by_criterion, start + ("" if end is None else _CAME_OUT[end]), dialect)
+    if end not in (None, "invalid"):
+        return stated
+    # Without a breakdown, all of the pair's criteria are invalid.
+    given = pairs.c.criteria
+    named = given != "[]" if quoted is None else _contains(given, f'{{"name":{quoted}', dialect)
+    silent = and_(_V.by_criterion.is_(None), exists().where(pairs.c.id == _I.pair_id, named))
+    return or_(func.coalesce(stated, false()), silent)
+
+
+def _contains(column: ColumnElement[str], part: str, dialect: str) -> ColumnElement[bool]:
+    place = func.strpos if dialect == "postgresql" else func.instr
+    return place(column, literal(part)) > 0

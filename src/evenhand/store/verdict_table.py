@@ -1,12 +1,14 @@
-"""A run's verdicts by filter: in the order of its items, from the verdicts themselves; or as a
-table with sorting and counts, from the verdict index beside them."""
+"""A run's verdicts as a table: filtered, sorted, counted and searched, a page at a time; and how
+many verdicts each filter would show. Plain queries of `verdicts` and `items`: a hundred thousand
+rows are looked through in some hundredths of a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from heapq import merge
-from itertools import islice, product
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -16,64 +18,40 @@ from sqlalchemy import (
     RowMapping,
     Select,
     and_,
-    exists,
-    false,
     func,
-    literal,
     or_,
     select,
     tuple_,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from evenhand.contract import Outcome, Winner
+from evenhand.contract.codes import INVALID
+from evenhand.store.columns import TIE_BY_RULE, criteria_codes, of_its_item
 from evenhand.store.database import Database
 from evenhand.store.flags import flags_on
-from evenhand.store.full_text import items_with, pairs_with, phrases_of
-from evenhand.store.records import PairFlag, VerdictRow
-from evenhand.store.rows import among, count_items, in_slices
+from evenhand.store.records import PairFlag
+from evenhand.store.rows import in_slices, read_criteria
 from evenhand.store.runs import judges_of_run
-from evenhand.store.schema import (
-    SafeText,
-    item_tags,
-    items,
-    pairs,
-    shorten,
-    verdict_index,
-    verdicts,
-)
+from evenhand.store.schema import SafeText, item_tags, items, pairs, verdicts
 from evenhand.store.verdict_filter import (
-    BY_VERDICTS,
+    AGREES,
+    COMPARED,
+    LENGTH_DIFFERENCE,
+    ORDERS,
+    UNREAD,
     VerdictFilter,
     conditions,
-    index_conditions,
-    of_ending,
-    on_criterion,
-    on_models,
 )
-from evenhand.store.verdict_index import (
-    ABSTAINED,
-    BY_RULE,
-    DISAGREES,
-    ENDINGS,
-    JUDGES_DIFFER,
-    LABELLED,
-    NOTED,
-    UNREAD,
-)
-from evenhand.store.verdicts import VerdictPlace, rows_at
 from evenhand.store.votes import voted_labels
 
 Sort = Literal["number", "confidence", "length"]
-RUN_START = VerdictPlace(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictSlice:
-    """`reached` is how far the search came, and None at the end; rows may be few before it."""
-
-    rows: list[VerdictRow]
-    reached: VerdictPlace | None
+# Which two models a verdict is about, as A and B.
+Models = tuple[str | None, str | None]
+PROMPT_CHARACTERS = 240
+# A run may have very many of each; filters offer the first of them.
+MOST_TAGS = 1000
+MOST_CRITERIA = 1000
+MOST_CONTESTS = 1000
 
 
 class TablePlace(NamedTuple):
@@ -112,17 +90,9 @@ class TableRow:
     flag: PairFlag | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CountUpTo:
-    """`more`: there are more than were counted, so that it reads "10,000+"."""
-
-    count: int
-    more: bool
-
-
 class Neighbours(NamedTuple):
     """The pairs before and after one in a table, None at the ends; and its place among how many,
-    None where it is not among them or there are too many to count."""
+    None where it is not among them."""
 
     previous: int | None
     following: int | None
@@ -131,65 +101,63 @@ class Neighbours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """`next` and `previous` go into `after` and `before`; None at the ends. Where words are looked
-    for, rows may be few before an end: the search goes on from `next`."""
+    """`next` and `previous` go into `after` and `before`; None at the ends."""
 
     rows: tuple[TableRow, ...]
     next: TablePlace | None
     previous: TablePlace | None
-    count: CountUpTo
 
 
-# What meets the conditions is gathered first, up to ten thousand, in order. Where that is not all
-# of it, it is frequent, and a walk along the index of the order comes upon a page of it soon.
-#
-# It is gathered as one text: SQLite's driver lets go of the interpreter at every row, and beside a
-# busy thread it waits for it each time. Measured: a page of 20 ms took 550 beside an export.
+@dataclass(frozen=True, slots=True)
+class VerdictMarks:
+    """What a table filters a verdict by, beside its outcome. `orders` is what its two orders came
+    to: agree, first, second or split; criteria have the codes of their outcomes."""
 
-COUNTED_UP_TO = 10_000
-PROMPT_CHARACTERS = 240
-# Of a walk where words are looked for: so many rows are looked at for one page.
-_LOOKED_AT = 2_000
-_WALKED_AT_ONCE = 500
+    judges_differ: bool
+    noted: bool
+    unread: bool
+    abstained: bool
+    by_rule: bool
+    orders: str | None
+    criteria: tuple[tuple[str, int], ...]
 
-_INDEX = verdict_index.c
-_KEYS: dict[Sort, Any] = {
-    "number": _INDEX.number,
-    "confidence": _INDEX.confidence,
-    "length": _INDEX.longer,
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """Verdicts by judge, then by kind (see `_KINDS`); by criterion, then by its outcome's code."""
+
+    kinds: dict[int, Counter[str]]
+    criteria: dict[str, Counter[int]]
+    tags: tuple[tuple[str, int], ...]  # items; the most frequent first, at most 1,000
+    contests: tuple[Models, ...]  # A and B of the pairs; one more than a thousand at most
+
+
+_V, _I = verdicts.c, items.c
+_KEYS: dict[Sort, ColumnElement[Any]] = {
+    "number": _V.number,
+    "confidence": _V.confidence,
+    "length": LENGTH_DIFFERENCE,
+}
+# What verdicts are counted by.
+_KINDS: dict[str, ColumnElement[bool]] = {
+    "wins_a": and_(_V.outcome == "win", _V.winner == "A"),
+    "wins_b": and_(_V.outcome == "win", _V.winner == "B"),
+    "ties": _V.outcome == "tie",
+    "inconsistent": _V.outcome == "inconsistent",
+    "invalid": _V.outcome == "invalid",
+    "abstained": _V.abstained,
+    "noted": _I.noted,
+    "unread": UNREAD,
+    "labelled": COMPARED,
+    "disagrees": and_(COMPARED, ~AGREES),
+    "orders_agree": ORDERS == "agree",
+    "leans_first": ORDERS == "first",
+    "leans_second": ORDERS == "second",
 }
 
 
 class TableStore(Database):
     """Verdicts filtered, sorted and searched, a page at a time."""
-
-    def find_verdicts(
-        self,
-        run_id: int,
-        wanted: VerdictFilter,
-        *,
-        after: VerdictPlace = RUN_START,
-        limit: int = 100,
-        look_at: int = 50_000,
-    ) -> VerdictSlice:
-        """A page in the order of the items, of a filter that needs no index.
-
-        What may meet the conditions is led to by an index of the verdicts; the rest is looked at,
-        and never more than `look_at` items in one call, so that a page takes as long in a run of a
-        million pairs as in one of a thousand.
-        """
-        with self._reading() as connection:
-            last = whole = count_items(connection, run_id)
-            if wanted.sifted:
-                last = min(whole, after.number + look_at)
-            # One more than is wanted: then the last page knows that it is the last.
-            searches = list(_searches(connection, run_id, wanted, after, last))
-            merged = merge(*(_places(connection, each.limit(limit + 1)) for each in searches))
-            places = list(islice(merged, limit + 1))
-            rows = rows_at(connection, run_id, places[:limit])
-            if len(places) > limit:
-                return VerdictSlice(rows, places[limit - 1])
-            return VerdictSlice(rows, VerdictPlace(last + 1, 0) if last < whole else None)
 
     def browse(
         self,
@@ -202,25 +170,25 @@ class TableStore(Database):
         before: TablePlace | None = None,
         limit: int = 50,
     ) -> TablePage:
-        """A page of the verdicts that are indexed, and how many there are in all, up to 10,000."""
         with self._reading() as connection:
+            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
             backwards = before is not None and after is None
             start = before if backwards else after
-            order = _Order(sort, descending=descending, backwards=backwards)
-            search = _Search(connection, run_id, wanted, sort)
-            found = search.gathered(descending, start)
-            if found.count.more:
-                places, reached = search.walked(order, start, limit)
-            else:
-                ahead = found.before[::-1] if backwards else found.after
-                places = search.places_at(ahead[:limit])
-                reached = places[-1] if places and len(ahead) > limit else None
+            # One more than is wanted: then the last page knows that it is the last.
+            places = table.walk(start, backwards=backwards, limit=limit + 1)
+            reached = places[limit - 1] if len(places) > limit else None
+            places = places[:limit]
             came_from = places[0] if places and start is not None else None
             if backwards:
                 places.reverse()
                 reached, came_from = came_from, reached
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
-            return TablePage(rows, reached, came_from, found.count)
+            return TablePage(rows, reached, came_from)
+
+    def count_rows(self, run_id: int, wanted: VerdictFilter) -> int:
+        """How many verdicts a table has."""
+        with self._reading() as connection:
+            return _Table(connection, run_id, wanted).count()
 
     def neighbours(
         self,
@@ -233,26 +201,20 @@ class TableStore(Database):
     ) -> Neighbours:
         """Of a pair in a filtered table: also of one that the table leaves out."""
         with self._reading() as connection:
-            search = _Search(connection, run_id, wanted, sort)
-            place = search.place_of(number)
+            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
+            place = table.place_of(number)
             if place is None:
                 return Neighbours(None, None, None)
-            found = search.gathered(descending, place)
-            if found.count.more:
-                # The pair's own verdicts, one of each judge, may come first.
-                most = len(judges_of_run(connection, run_id)) + 1
-                orders = (_Order(sort, descending=descending, backwards=b) for b in (True, False))
-                walked = (search.walked(order, place, most)[0] for order in orders)
-                previous, following = (
-                    _other((each.number for each in places), number) for places in walked
+            previous, following = (
+                next((each.number for each in others), None)
+                for others in (
+                    table.walk(place, backwards=backwards, limit=1, without=number)
+                    for backwards in (True, False)
                 )
-                return Neighbours(previous, following, None)
-            numbers = list(dict.fromkeys(each for each, _ in found.keys))
-            return Neighbours(
-                _other((each for each, _ in reversed(found.before)), number),
-                _other((each for each, _ in found.after), number),
-                (numbers.index(number) + 1, len(numbers)) if number in numbers else None,
             )
+            first = table.first_of(number)
+            standing = None if first is None else table.standing(first)
+            return Neighbours(previous, following, standing)
 
     def page_start(
         self,
@@ -265,288 +227,180 @@ class TableStore(Database):
         limit: int = 50,
     ) -> TablePlace | None:
         """What the page with a pair comes after; None: it is the first one, or the pair has no
-        place. Of a table too long to be counted, a page that has the pair in its middle."""
+        place."""
         with self._reading() as connection:
-            search = _Search(connection, run_id, wanted, sort)
-            place = search.place_of(number)
+            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
+            first = table.first_of(number)
+            place = first or table.place_of(number)
             if place is None:
                 return None
-            found = search.gathered(descending, place)
-            if found.count.more:
-                back = _Order(sort, descending=descending, backwards=True)
-                half = max(1, limit // 2)
-                before, _ = search.walked(back, place, half)
-                return before[-1] if len(before) == half else None
-            numbers = [each for each, _ in found.keys]
-            at = numbers.index(number) if number in numbers else len(found.before)
-            start = min(at, len(numbers) - 1) // limit * limit
-            return search.places_at([found.keys[start - 1]])[0] if start > 0 else None
+            at = table.rows_before(place)
+            if first is None:  # it may come after all that is in the table
+                at = min(at, table.count() - 1)
+            start = at // limit * limit
+            return table.walk(None, limit=1, offset=start - 1)[0] if start > 0 else None
+
+    def verdict_marks(
+        self, run_id: int, numbers: Sequence[int]
+    ) -> dict[tuple[int, int], VerdictMarks]:
+        """Of these items' verdicts, by number and judge."""
+        marks = {}
+        with self._reading() as connection:
+            for some in in_slices(numbers):
+                differing = _differing(connection, run_id, some)
+                query = _MARKS.where(_V.run_id == run_id, _V.number.in_(some))
+                for row in connection.execute(query).mappings():
+                    codes = criteria_codes(row["by_criterion"])
+                    marks[row["number"], row["judge_id"]] = VerdictMarks(
+                        judges_differ=row["number"] in differing,
+                        noted=row["noted"],
+                        unread=bool(row["unread"]),
+                        abstained=row["abstained"],
+                        by_rule=bool(row["by_rule"]),
+                        orders=row["orders"],
+                        criteria=codes or _all_invalid(row["criteria"]),
+                    )
+        return marks
+
+    def count_kinds(self, run_id: int) -> TableCounts:
+        """How many verdicts of the run each filter of its table would show."""
+        with self._reading() as connection:
+            return TableCounts(
+                kinds=_kinds(connection, run_id),
+                criteria=_criteria(connection, run_id),
+                tags=_tags(connection, run_id),
+                contests=tuple(_contests(connection, run_id, most=MOST_CONTESTS + 1)),
+            )
+
+    def models_met(self, run_id: int, *, most: int) -> list[Models]:
+        """Which models meet as A and B."""
+        with self._reading() as connection:
+            return _contests(connection, run_id, most=most)
 
 
-def _other(numbers: Iterable[int], number: int) -> int | None:
-    return next((each for each in numbers if each != number), None)
+class _Table:
+    """The verdicts of a run that meet a filter, in an order. Without a key, which confidence alone
+    may lack, they come last in both directions."""
 
-
-def _searches(
-    connection: Connection,
-    run_id: int,
-    wanted: VerdictFilter,
-    after: VerdictPlace,
-    last: int,
-) -> Iterator[Select[Any]]:
-    """Each by the index of the verdicts that leads to the fewest, in the order of the items."""
-    column = verdicts.c
-    judge_ids = [judge.id for judge in judges_of_run(connection, run_id)]
-    of_run = select(column.number, column.judge_id).where(column.run_id == run_id)
-    if wanted.disagrees is not None:
-        its_item = and_(items.c.run_id == column.run_id, items.c.number == column.number)
-        of_run = of_run.join(items, its_item)
-    if wanted.tag is None and not wanted.abstained and wanted.ends is not None:
-        sifted = of_run.where(
-            *conditions(replace(wanted, outcome=None, winner=None, ending=None), BY_VERDICTS),
-            column.number <= last,
-        )
-        for judge_id, place in product(judge_ids, wanted.ends):
-            yield sifted.where(
-                *of_ending(place),
-                column.judge_id == judge_id,
-                column.number >= after.number + (0 if judge_id > after.judge_id else 1),
-            ).order_by(column.number)
-        return
-    sifted = of_run.where(*conditions(wanted, BY_VERDICTS), column.judge_id.in_(judge_ids))
-    # By the tags' own numbers, where there is one: the verdicts' would lead through all of them.
-    number = column.number if wanted.tag is None else item_tags.c.number
-    if wanted.tag is not None:
-        has_tag = and_(item_tags.c.run_id == column.run_id, number == column.number)
-        its_tag = and_(item_tags.c.run_id == run_id, item_tags.c.tag == shorten(wanted.tag))
-        sifted = sifted.join(item_tags, has_tag).where(its_tag, number >= after.number)
-    yield sifted.where(number <= last, tuple_(number, column.judge_id) > tuple(after)).order_by(
-        number, column.judge_id
-    )
-
-
-def _places(connection: Connection, query: Select[Any]) -> Iterator[VerdictPlace]:
-    return (VerdictPlace(*row) for row in connection.execute(query))
-
-
-_Key = tuple[int, int]  # of a verdict: its item's number, and its judge
-
-
-@dataclass(frozen=True, slots=True)
-class _Gathered:
-    """All that meets the conditions, in the table's order, unless there is more; those `before` and
-    `after` the place that was asked for."""
-
-    keys: list[_Key]
-    before: list[_Key]
-    after: list[_Key]
-    count: CountUpTo
-
-
-class _Order:
-    """Verdicts without a key, which confidence alone may lack, come last in both directions."""
-
-    def __init__(self, sort: Sort, *, descending: bool, backwards: bool) -> None:
-        self.falls = descending != backwards
-        self.columns: list[Any] = [_KEYS[sort], _INDEX.number, _INDEX.judge_id]
-        if sort == "number":
-            del self.columns[0]
-        # With a key, without one, in the order in which they are walked.
-        keyed: tuple[bool, ...] = (True, False) if sort == "confidence" else (True,)
-        self._segments = keyed[::-1] if backwards else keyed
-
-    def segments(self, query: Select[Any], start: TablePlace | None) -> Iterator[Select[Any]]:
-        """What is to be walked one after the other, from a place on."""
-        begin = None if start is None else start.key is not None
-        walked = self._segments
-        if begin in walked:
-            walked = walked[walked.index(begin) :]
-        for keyed in walked:
-            columns = self.columns if keyed else self.columns[1:]
-            part = query
-            if len(self._segments) > 1:
-                key = self.columns[0]
-                part = part.where(key.is_not(None) if keyed else key.is_(None))
-            if start is not None and keyed == begin:
-                at = tuple(start)[-len(columns) :]
-                place = tuple_(*columns)
-                part = part.where(place < at if self.falls else place > at)
-            # By the key too where all of them lack one: PostgreSQL knows its index by that alone.
-            yield part.order_by(*(each.desc() if self.falls else each for each in self.columns))
-
-
-class _Search:
     def __init__(
-        self, connection: Connection, run_id: int, wanted: VerdictFilter, sort: Sort
+        self,
+        connection: Connection,
+        run_id: int,
+        wanted: VerdictFilter,
+        *,
+        sort: Sort = "number",
+        descending: bool = False,
     ) -> None:
         self._connection = connection
         self._run_id = run_id
-        self._tag = None if wanted.tag is None else shorten(wanted.tag)
-        self._phrases = None if wanted.query is None else phrases_of(wanted.query)
-        conditions = list(index_conditions(run_id, wanted))
-        # Led by one index to what is gathered, and along another one where it is walked: there it
-        # may only be looked at.
-        contest, breakdown = _INDEX.contest, _INDEX.breakdown
-        of_models = list(on_models(contest, run_id, wanted))
-        by_models = bool(of_models)
-        led = [
-            *of_models,
-            *on_criterion(breakdown + 0 if by_models else breakdown, connection, run_id, wanted),
-        ]
-        looked_at = [
-            *on_models(contest + 0, run_id, wanted),
-            *on_criterion(breakdown + 0, connection, run_id, wanted),
-        ]
-        self._unconditional = not conditions and not led and self._tag is None
-        of_run = select(_KEYS[sort].label("key"), _INDEX.number, _INDEX.judge_id).where(
-            _INDEX.run_id == run_id, *conditions
+        self._judge_ids = wanted.judge_ids
+        self._sort: Sort = sort
+        self._descending = descending
+        self._key = _KEYS[sort]
+        self._columns: tuple[ColumnElement[Any], ...] = (_V.number, _V.judge_id)
+        if sort != "number":
+            self._columns = (self._key, *self._columns)
+        of_run = select(self._key.label("key"), _V.number, _V.judge_id).join_from(
+            verdicts, items, of_its_item
         )
-        self._meeting = of_run.where(*led)
-        self._walking = of_run.where(*looked_at)
-        self._any = select(*of_run.selected_columns).where(_INDEX.run_id == run_id)
-        if wanted.judge_ids is not None:
-            self._any = self._any.where(_INDEX.judge_id.in_(list(wanted.judge_ids)))
+        self._any = of_run.where(_V.run_id == run_id)
+        self._meeting = of_run.where(*conditions(connection, run_id, wanted))
+
+    def walk(
+        self,
+        start: TablePlace | None,
+        *,
+        backwards: bool = False,
+        limit: int,
+        offset: int = 0,
+        without: int | None = None,
+    ) -> list[TablePlace]:
+        """The next of them after a place, or before it; `without` a pair."""
+        query = self._ordered(self._meeting, backwards=backwards)
+        if start is not None:
+            query = query.where(self._beyond(start, backwards=backwards))
+        if without is not None:
+            query = query.where(_V.number != without)
+        return self._read(query.limit(limit).offset(offset) if offset else query.limit(limit))
+
+    def first_of(self, number: int) -> TablePlace | None:
+        """Of a pair's verdicts that meet the filter, the first in the table."""
+        query = self._ordered(self._meeting.where(_V.number == number), backwards=False)
+        return next(iter(self._read(query.limit(1))), None)
 
     def place_of(self, number: int) -> TablePlace | None:
-        """By the first verdict that meets the conditions, else by the first."""
-        for query in (self._tagged(self._meeting), self._any):
-            of_pair = query.where(_INDEX.number == number).order_by(_INDEX.judge_id).limit(1)
-            if found := self._read(of_pair):
-                return found[0]
+        """By the first judge whose verdict meets the filter, else by the first."""
+        anyway = self._any
+        if self._judge_ids is not None:
+            anyway = anyway.where(_V.judge_id.in_(self._judge_ids))
+        for query in (self._meeting, anyway):
+            of_pair = query.where(_V.number == number).order_by(_V.judge_id).limit(1)
+            if places := self._read(of_pair):
+                return places[0]
         return None
 
-    def gathered(self, descending: bool, place: TablePlace | None) -> _Gathered:
-        most = COUNTED_UP_TO
-        query = self._tagged(self._meeting)
-        numbers = self._few(most)
-        many = numbers is not None and len(numbers) > most
-        if numbers is not None:
-            # Of more than these nobody knows how many meet the other conditions: some will do.
-            looked_at = sorted(numbers)[: _LOOKED_AT if many else None]
-            query = query.where(among(_INDEX.number, self._connection, looked_at))
-        keys, before, upto = self._packed(query.limit(most + 1), descending, place)
-        more = many or len(keys) > most
-        count = most if self._unconditional and many else min(len(keys), most)
-        return _Gathered(keys, keys[:before], keys[upto:], CountUpTo(count, more=more))
+    def count(self) -> int:
+        query = self._meeting.with_only_columns(func.count())
+        return self._connection.execute(query).scalar_one()
 
-    def _packed(
-        self, query: Select[Any], descending: bool, place: TablePlace | None
-    ) -> tuple[list[_Key], int, int]:
-        """In order, how many of them come before the place, and how many up to it. Without a key,
-        which confidence alone may lack, they come last in both directions."""
-        found = query.subquery()
-        key, number, judge_id = found.c
-        keyed = key.is_not(None)
-        order = [key.is_(None), *(each.desc() if descending else each for each in found.c)]
-        before: ColumnElement[bool] = false()
-        upto: ColumnElement[bool] = false()
-        if place is not None:
-            own = tuple_(*((number, judge_id) if place.key is None else (key, number, judge_id)))
-            at = tuple(place)[-(2 if place.key is None else 3) :]
-            passed, reached = (own > at, own >= at) if descending else (own < at, own <= at)
-            if place.key is None:
-                before, upto = or_(keyed, passed), or_(keyed, reached)
-            else:
-                before, upto = and_(keyed, passed), and_(keyed, reached)
-        if self._connection.dialect.name == "postgresql":
-            line = func.concat(number, " ", judge_id)
-            lines = func.string_agg(line, aggregate_order_by(literal(" "), *order))
-            packed = select(lines, func.count().filter(before), func.count().filter(upto))
-        else:
-            told = (number, judge_id, before.label("before"), upto.label("upto"))
-            ranked = select(*told).order_by(*order).subquery()
-            numbers = func.printf("%d %d", ranked.c.number, ranked.c.judge_id)
-            packed = select(
-                func.group_concat(numbers, " "),
-                func.count().filter(ranked.c.before),
-                func.count().filter(ranked.c.upto),
-            )
-        text, *passed_over = self._connection.execute(packed).one()
-        values = list(map(int, (text or "").split()))
-        return list(zip(values[::2], values[1::2], strict=True)), passed_over[0], passed_over[1]
+    def rows_before(self, place: TablePlace) -> int:
+        before = self._meeting.where(self._beyond(place, backwards=True))
+        return self._connection.execute(before.with_only_columns(func.count())).scalar_one()
 
-    def places_at(self, keys: Sequence[_Key]) -> list[TablePlace]:
-        there = among(_INDEX.number, self._connection, [number for number, _ in keys])
-        found = {place[1:]: place for place in self._read(self._any.where(there))}
-        return [found[key] for key in keys if key in found]  # one may be judged anew meanwhile
+    def standing(self, first: TablePlace) -> tuple[int, int]:
+        """The place of a pair among how many, each where its first verdict stands."""
+        one_judge = len(judges_of_run(self._connection, self._run_id)) == 1
+        count = func.count() if one_judge else func.count(_V.number.distinct())
+        before = self._beyond(first, backwards=True)
+        query = self._meeting.with_only_columns(count.filter(before), count)
+        passed, total = self._connection.execute(query).one()
+        return passed + 1, total
 
-    def _few(self, most: int) -> list[int] | None:
-        """The items that have the words, or the tag where it is a rare one; None where that would
-        lead no further than looking at all of them."""
-        if self._phrases is not None:
-            return items_with(self._connection, self._run_id, self._phrases, most=most + 1)
-        if self._tag is None:
-            return None
-        tag = item_tags.c
-        query = select(tag.number).where(tag.run_id == self._run_id, tag.tag == self._tag)
-        some = select(func.count()).select_from(query.limit(most + 1).subquery())
-        if self._connection.execute(some).scalar_one() > most:
-            return None
-        return list(self._connection.execute(query).scalars())
+    def _ordered(self, query: Select[Any], *, backwards: bool) -> Select[Any]:
+        falls = self._descending != backwards
+        order = [each.desc() if falls else each for each in self._columns]
+        if self._sort == "confidence":
+            lacking = self._key.is_(None)
+            order.insert(0, lacking.desc() if backwards else lacking)
+        return query.order_by(*order)
 
-    def walked(
-        self, order: _Order, start: TablePlace | None, limit: int
-    ) -> tuple[list[TablePlace], TablePlace | None]:
-        """The next of them, and the place from which to go on, unless that was all."""
-        if self._phrases is not None:
-            return self._walked_by_words(order, start, limit)
-        places: list[TablePlace] = []
-        for query in order.segments(self._tagged(self._walking), start):
-            places += self._read(query.limit(limit + 1 - len(places)))
-            if len(places) > limit:
-                return places[:limit], places[limit - 1]
-        return places, None
-
-    def _walked_by_words(
-        self, order: _Order, start: TablePlace | None, limit: int
-    ) -> tuple[list[TablePlace], TablePlace | None]:
-        pair_id = items.c.pair_id
-        its_item = and_(items.c.run_id == _INDEX.run_id, items.c.number == _INDEX.number)
-        with_pairs = self._tagged(self._walking).add_columns(pair_id).join(items, its_item)
-        places: list[TablePlace] = []
-        reached = start
-        for _ in range(_LOOKED_AT // _WALKED_AT_ONCE):
-            rows: list[Any] = []
-            for query in order.segments(with_pairs, reached):
-                rows += self._connection.execute(query.limit(_WALKED_AT_ONCE - len(rows)))
-                if len(rows) == _WALKED_AT_ONCE:
-                    break
-            here = pairs_with(self._connection, {row[3] for row in rows}, self._phrases or [])
-            places += [TablePlace(*row[:3]) for row in rows if row[3] in here]
-            if len(places) > limit:
-                return places[:limit], places[limit - 1]
-            if len(rows) < _WALKED_AT_ONCE:
-                return places, None
-            reached = TablePlace(*rows[-1][:3])
-        return places, reached
-
-    def _tagged(self, query: Select[Any]) -> Select[Any]:
-        if self._tag is None:
-            return query
-        tag = item_tags.c
-        return query.where(
-            exists().where(
-                tag.run_id == self._run_id, tag.tag == self._tag, tag.number == _INDEX.number
-            )
-        )
+    def _beyond(self, place: TablePlace, *, backwards: bool) -> ColumnElement[bool]:
+        """After this place in the table, or before it."""
+        falls = self._descending != backwards
+        columns, at = self._columns, tuple(place)[-len(self._columns) :]
+        if place.key is None:
+            columns, at = columns[-2:], at[-2:]
+        past = tuple_(*columns) < at if falls else tuple_(*columns) > at
+        if self._sort != "confidence":
+            return past
+        lacking = self._key.is_(None)
+        if place.key is None:
+            return or_(~lacking, past) if backwards else and_(lacking, past)
+        return past if backwards else or_(lacking, past)
 
     def _read(self, query: Select[Any]) -> list[TablePlace]:
         return [TablePlace(*row) for row in self._connection.execute(query)]
 
 
+_MARKS = (
+    select(
+        *(_V.number, _V.judge_id, _V.abstained, _V.by_criterion, _I.noted, pairs.c.criteria),
+        *(ORDERS.label("orders"), UNREAD.label("unread"), TIE_BY_RULE.label("by_rule")),
+    )
+    .join_from(verdicts, items, of_its_item)
+    .join(pairs, pairs.c.id == _I.pair_id)
+)
 _ROWS = (
     select(
-        *(_INDEX.number, _INDEX.judge_id, _INDEX.ending, _INDEX.flags, _INDEX.confidence),
-        *(items.c.key, items.c.full_key, items.c.label, items.c.model_a, items.c.model_b),
-        *(items.c.tags, items.c.length_a, items.c.length_b),
+        *(_V.number, _V.judge_id, _V.outcome, _V.winner, _V.confidence, _V.abstained),
+        *(UNREAD.label("unread"), TIE_BY_RULE.label("by_rule")),
+        *(COMPARED.label("compared"), AGREES.label("agrees")),
+        *(_I.key, _I.full_key, _I.label, _I.model_a, _I.model_b, _I.tags, _I.noted),
+        *(_I.length_a, _I.length_b),
         func.substr(pairs.c.prompt, 1, PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
     )
-    .join_from(
-        verdict_index,
-        items,
-        and_(items.c.run_id == _INDEX.run_id, items.c.number == _INDEX.number),
-    )
-    .join(pairs, pairs.c.id == items.c.pair_id)
+    .join_from(verdicts, items, of_its_item)
+    .join(pairs, pairs.c.id == _I.pair_id)
 )
 
 
@@ -554,39 +408,39 @@ def _rows(
     connection: Connection, run_id: int, places: Sequence[TablePlace], *, counted: bool
 ) -> Iterator[TableRow]:
     """Where votes are `counted`, with what most people say for a label that the data lack."""
-    numbers = [place.number for place in places]
+    numbers = list(dict.fromkeys(place.number for place in places))
     voted = voted_labels(connection, run_id, numbers) if counted else {}
     flagged = flags_on(connection, run_id, numbers)
     rows: dict[tuple[int, int], RowMapping] = {}
+    differing: set[int] = set()
     for some in in_slices(numbers):
-        query = _ROWS.where(_INDEX.run_id == run_id, _INDEX.number.in_(some))
+        differing |= _differing(connection, run_id, some)
+        query = _ROWS.where(_V.run_id == run_id, _V.number.in_(some))
         for row in connection.execute(query).mappings():
             rows[row["number"], row["judge_id"]] = row
     for place in places:
         if (place.number, place.judge_id) not in rows:  # judged anew meanwhile
             continue
         row = rows[place.number, place.judge_id]
-        outcome, winner = ENDINGS[row["ending"]]
-        flags = row["flags"]
-        disagrees = bool(flags & DISAGREES) if flags & LABELLED else None
+        disagrees = not row["agrees"] if row["compared"] else None
         label = voted.get(place.number)
-        if label is not None and not flags & BY_RULE:
-            disagrees = outcome not in ("win", "tie") or winner != label
+        if label is not None and not row["by_rule"]:
+            disagrees = row["outcome"] not in ("win", "tie") or row["winner"] != label
         yield TableRow(
             number=place.number,
             id=row["full_key"] or row["key"],
             judge_id=place.judge_id,
-            outcome=Outcome(outcome),
-            winner=winner,
+            outcome=Outcome(row["outcome"]),
+            winner=row["winner"],
             confidence=row["confidence"],
             label=label or row["label"],
             disagrees=disagrees,
             label_voted=label is not None,
-            judges_differ=bool(flags & JUDGES_DIFFER),
-            noted=bool(flags & NOTED),
-            unread=bool(flags & UNREAD),
-            abstained=bool(flags & ABSTAINED),
-            by_rule=bool(flags & BY_RULE),
+            judges_differ=place.number in differing,
+            noted=row["noted"],
+            unread=bool(row["unread"]),
+            abstained=row["abstained"],
+            by_rule=bool(row["by_rule"]),
             model_a=row["model_a"],
             model_b=row["model_b"],
             tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),
@@ -596,3 +450,95 @@ def _rows(
             place=place,
             flag=flagged.get(place.number),
         )
+
+
+def _differing(connection: Connection, run_id: int, numbers: Sequence[int]) -> set[int]:
+    """Those of these items on which two judges came to different ends."""
+    query = select(_V.number, _V.outcome, _V.winner).where(
+        _V.run_id == run_id, _V.number.in_(numbers), _V.outcome != "invalid"
+    )
+    ends: defaultdict[int, set[tuple[str, str]]] = defaultdict(set)
+    for number, *end in connection.execute(query):
+        ends[number].add(tuple(end))
+    return {number for number, its_ends in ends.items() if len(its_ends) > 1}
+
+
+def _all_invalid(criteria: str) -> tuple[tuple[str, int], ...]:
+    """Of a verdict without a breakdown, by the criteria of its pair."""
+    return tuple((each.name, INVALID) for each in read_criteria(criteria))
+
+
+def _kinds(connection: Connection, run_id: int) -> dict[int, Counter[str]]:
+    counts = [func.count().filter(kind).label(name) for name, kind in _KINDS.items()]
+    query = (
+        select(_V.judge_id, *counts)
+        .join_from(verdicts, items, of_its_item)
+        .where(_V.run_id == run_id)
+        .group_by(_V.judge_id)
+    )
+    kinds = {
+        judge_id: Counter(dict(zip(_KINDS, each, strict=True)))
+        for judge_id, *each in connection.execute(query)
+    }
+    differing = VerdictFilter(judges_differ=True)
+    query = (
+        select(_V.judge_id, func.count())
+        .join_from(verdicts, items, of_its_item)
+        .where(*conditions(connection, run_id, differing))
+        .group_by(_V.judge_id)
+    )
+    for judge_id, count in connection.execute(query) if len(kinds) > 1 else ():
+        kinds[judge_id]["judges_differ"] = count
+    return kinds
+
+
+def _criteria(connection: Connection, run_id: int) -> dict[str, Counter[int]]:
+    """In the order in which they first come."""
+    first = func.min(_V.number)
+    stated = (
+        select(first, func.count(), _V.by_criterion)
+        .where(_V.run_id == run_id, _V.by_criterion.is_not(None))
+        .group_by(_V.by_criterion)
+        .order_by(first)
+    )
+    silent = (
+        select(first, func.count(), pairs.c.criteria)
+        .join_from(verdicts, items, of_its_item)
+        .join(pairs, pairs.c.id == _I.pair_id)
+        .where(_V.run_id == run_id, _V.by_criterion.is_(None))
+        .group_by(pairs.c.criteria)
+        .order_by(first)
+    )
+    counts: dict[str, Counter[int]] = {}
+    each = merge(
+        (
+            (number, count, criteria_codes(text))
+            for number, count, text in connection.execute(stated)
+        ),
+        ((number, count, _all_invalid(text)) for number, count, text in connection.execute(silent)),
+        key=lambda group: group[0],
+    )
+    for _, count, codes in each:
+        for name, code in codes:
+            if name in counts or len(counts) < MOST_CRITERIA:
+                counts.setdefault(name, Counter())[code] += count
+    return counts
+
+
+def _tags(connection: Connection, run_id: int) -> tuple[tuple[str, int], ...]:
+    column = item_tags.c
+    count = func.count()
+    query = (
+        select(column.tag, count)
+        .where(column.run_id == run_id)
+        .group_by(column.tag)
+        .order_by(count.desc(), column.tag)
+        .limit(MOST_TAGS)
+    )
+    return tuple((tag, number) for tag, number in connection.execute(query))
+
+
+def _contests(connection: Connection, run_id: int, *, most: int) -> list[Models]:
+    """In no order that means much."""
+    query = select(_I.model_a, _I.model_b).where(_I.run_id == run_id).distinct().limit(most)
+    return [(model_a, model_b) for model_a, model_b in connection.execute(query)]

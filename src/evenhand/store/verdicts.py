@@ -192,15 +192,12 @@ class VerdictStore(Database):
 
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
         with self._reading() as connection:
-            its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-            if judge_id is not None:
-                its_judges = its_judges.where(run_judges.c.judge_id == judge_id)
+            its_judges = _judges_of(run_id, judge_id)
             used = _spent(connection, passes, run_id, its_judges)
             replaced = _spent(connection, replaced_passes, run_id, its_judges)
             own = [row for row in used if row["run_id"] == run_id]
             return replace(
                 _verdicts(connection, run_id, its_judges),
-                ballot_passes=sum(row["passes"] for row in used if row["status"] == "ballot"),
                 unread_passes=sum(row["passes"] for row in used if row["status"] == "unread"),
                 failed_passes=sum(row["passes"] for row in used if row["status"] == "failed"),
                 reused_passes=sum(row["passes"] for row in used if row["run_id"] != run_id),
@@ -208,11 +205,10 @@ class VerdictStore(Database):
                 made=_added([*own, *(row for row in replaced if row["run_id"] == run_id)]),
             )
 
-    def count_verdicts(self, run_id: int) -> Tally:
+    def count_verdicts(self, run_id: int, judge_id: int | None = None) -> Tally:
         """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
         with self._reading() as connection:
-            its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-            return _verdicts(connection, run_id, its_judges)
+            return _verdicts(connection, run_id, _judges_of(run_id, judge_id))
 
     def verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
         with self._reading() as connection:
@@ -330,6 +326,12 @@ def _at(run_id: int, places: Sequence[VerdictPlace]) -> ColumnElement[bool]:
     """With other judges of the same items, which the caller leaves out."""
     numbers = list(dict.fromkeys(place.number for place in places))
     return and_(verdicts.c.run_id == run_id, verdicts.c.number.in_(numbers))
+
+
+def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:
+    """All of the run, or this one of them."""
+    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+    return its_judges if judge_id is None else its_judges.where(run_judges.c.judge_id == judge_id)
 
 
 def _verdicts(connection: Connection, run_id: int, its_judges: Select[tuple[int]]) -> Tally:

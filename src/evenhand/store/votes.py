@@ -410,10 +410,12 @@ def _most(winner: Winner) -> ColumnElement[bool]:
 def voted_for(run_id: int, winner: Winner | None = None) -> Select[Any]:
     """The numbers of items without a label of which most people say this; or anything at all."""
     wanted = or_(*map(_most, _COUNTS)) if winner is None else _most(winner)
-    said = select(_VOTE.pair_id).where(_IS_LABEL).group_by(_VOTE.pair_id).having(wanted)
+    labelled = select(_VOTE.pair_id).where(_IS_LABEL).group_by(_VOTE.pair_id).having(wanted)
     # Votes are few: by no index of the run, which would lead through all of its items.
-    return select(items.c.number).where(
-        items.c.run_id + 0 == run_id, items.c.label.is_(None), items.c.pair_id.in_(said)
+    return (
+        select(items.c.number)
+        .where(items.c.run_id + 0 == run_id, items.c.label.is_(None), items.c.pair_id.in_(labelled))
+        .correlate(None)
     )
 
 

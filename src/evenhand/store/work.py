@@ -77,7 +77,6 @@ from evenhand.store.schema import (
     runs,
     verdicts,
 )
-from evenhand.store.verdict_index import unindex_verdicts
 
 _Query = TypeVar("_Query", bound=Select[Any])
 
@@ -263,14 +262,10 @@ class WorkStore(Database):
             touched = runs.c.id.in_(select(undone.c.run_id))
             now = time.time()
             connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
-            unindex_verdicts(connection, rests_on)
             connection.execute(delete(verdicts).where(key.in_(rests_on)))
             if "failed" in statuses:
                 # The pass that failed may have been made since, by another run.
                 judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
-                unindex_verdicts(
-                    connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed)
-                )
                 connection.execute(delete(verdicts).where(judge_failed))
             return connection.execute(delete(passes).where(retired)).rowcount
 

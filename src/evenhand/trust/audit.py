@@ -5,7 +5,7 @@ people's majority.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,6 @@ from evenhand.contract.codes import (
     SAYS_B,
     SAYS_TIE,
     WINNERS,
-    winner_code,
 )
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -50,7 +49,6 @@ from evenhand.trust.biases import (
     self_preference,
 )
 from evenhand.trust.pass_counts import MissingPasses, PassCounts, RunPasses
-from evenhand.trust.published_rules import RuleFigures
 
 _SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
 _ONE_SIDED = 6
@@ -215,20 +213,9 @@ class Audit(Model):
     missing_passes: MissingPasses
     skipped_rows: int = 0
     identical: int = 0  # ties by rule, in no figure: the judge was not asked
-    by_rating: RatingAudit | None = None
     between: JudgeAgreement | None = None
-    rule: RuleFigures | None = None
     level: float
     notes: tuple[Sentence, ...] = ()
-
-
-class RatingAudit(Model):
-    """Inconsistent pairs with a label whose responses were scored alone: `right` where the response
-    with the higher score is the label's. A coin is right on half of those without a tie."""
-
-    pairs: int
-    right: EstimatedShare
-    undecided: int  # equal scores, or none of one response
 
 
 class JudgeAgreement(Model):
@@ -250,7 +237,6 @@ def audit_run(
     level: float = 0.95,
     disagreements: int = 20,
     against: str | None = None,
-    rule: RuleFigures | None = None,
 ) -> Audit:
     """The audit of a run whose pairs have labels, or votes; `judge` where it has several."""
     run = find_run(store, name)
@@ -316,9 +302,7 @@ def audit_run(
         missing_passes=missing,
         skipped_rows=tally.skipped_rows,
         identical=by_rule,
-        by_rating=_by_rating(store.ratings(run.id, record.id), known, level),
         between=_between(store, against, rows, run.id, level) if against else None,
-        rule=rule,
         level=level,
         notes=(*_notes(tally, overall, known, by_rule), *labels.notes),
     )
@@ -345,22 +329,6 @@ def _half_credit(known: AuditRows, level: float) -> EstimatedValue:
 
 def _share(rows: AuditRows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
     return share_of_rows(part, rows.prompts, level=level, unit="labelled pair")
-
-
-def _by_rating(
-    ratings: Sequence[tuple[int, Winner | None]], known: AuditRows, level: float
-) -> RatingAudit | None:
-    said = {number: winner_code(winner) for number, winner in ratings}
-    rated = np.isin(known.numbers, list(said))
-    if not rated.any():
-        return None
-    rows = known.only(rated)
-    winners = np.array([said[int(number)] for number in rows.numbers], dtype=np.int8)
-    return RatingAudit(
-        pairs=int(winners.size),
-        right=_share(rows, winners == rows.labels, level),
-        undecided=int(((winners == SAYS_TIE) | (winners == NO_WINNER)).sum()),
-    )
 
 
 def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[TagAudit]:

@@ -1,6 +1,4 @@
-"""A short plain verdict on a judge, from its audit and the user's own thresholds; of a judge that
-nobody has labels for, whether it follows the position.
-"""
+"""A short plain verdict on a judge, from its audit and the user's own thresholds."""
 
 from __future__ import annotations
 
@@ -93,48 +91,6 @@ def assess_audit(audit: Audit, thresholds: Thresholds | None = None) -> Findings
     )
 
 
-class PositionFindings(Model):
-    """What can be said of a judge without labels: whether it follows the position."""
-
-    lines: tuple[Sentence, ...]
-    place_alarm: bool
-    checks: tuple[ThresholdCheck, ...]
-    ruling: Ruling | None
-
-
-def assess_position(
-    place: PositionBiasReport,
-    thresholds: Thresholds,
-    *,
-    repeated: tuple[int, int] | None = None,
-) -> PositionFindings:
-    """`repeated`: how many pairs were recorded, and in how many repetitions, where in several."""
-    for name in ("min_accuracy", "min_kappa", "max_unread", "max_length_excess"):
-        if getattr(thresholds, name) is not None:
-            option = name.replace("_", "-")
-            raise InputError(Message("trust.threshold_needs_labels", name=option))
-    limit = _limit(thresholds.max_place_lean)
-    alarm = place.lean.beyond(limit) is not None
-    least, most = thresholds.min_consistency, thresholds.max_place_lean
-    checks: tuple[ThresholdCheck, ...] = ()
-    if least is not None:
-        checks += (_check("consistency", place.test.consistency, least, above=True),)
-    if most is not None:
-        checks += (_check_lean("place lean", place.lean, most),)
-    of = _counted_pairs(place, repeated)
-    lines: list[str] = list(_position_lines(place, limit, of))
-    if not place.test.pairs:
-        lines.append(Message("trust.no_pair_in_both_orders"))
-    elif place.lean.reason is not None:
-        lines.append(place.lean.reason)
-    elif not lines:
-        values = place.lean.percents()
-        lines.append(Message("trust.no_position_alarm", of=of, **values))
-    return PositionFindings(
-        lines=tuple(lines), place_alarm=alarm, checks=checks, ruling=_ruling(checks)
-    )
-
-
 def _ruling(checks: tuple[ThresholdCheck, ...]) -> Ruling | None:
     if not checks:
         return None
@@ -154,7 +110,7 @@ def _word(
     if low is None:
         return "not enough data"
     standings = {standing(each) for each in audit.yardsticks if each.name != PEOPLE}
-    if "no better" in standings or place_alarm or ruling == "fail":
+    if standings & {"no better", "worse"} or place_alarm or ruling == "fail":
         return "not trustworthy"
     if audit.one_order:
         return "not shown"
@@ -193,7 +149,7 @@ def _lines(audit: Audit, place_limit: float, length_limit: float) -> Iterator[st
         yield Message("trust.people_agree", share=_share(people))
         code = "trust.judge_agrees_less" if _below_people(audit) else "trust.judge_agrees"
         yield Message(code, share=_share(judge))
-    yield from _position_lines(audit.place, place_limit, _counted_pairs(audit.place))
+    yield from _position_lines(audit.place, place_limit)
     excess = audit.length.excess
     way = "longer" if excess.towards == "first" else "shorter"
     values = excess.percents(excess.towards)
@@ -207,7 +163,12 @@ def _lines(audit: Audit, place_limit: float, length_limit: float) -> Iterator[st
 
 
 def _beside_baselines(audit: Audit) -> Iterator[Message]:
-    codes = {"better": "beats_baseline", "no better": "no_better", "open": "too_few_labels"}
+    codes = {
+        "better": "beats_baseline",
+        "no better": "no_better",
+        "worse": "worse",
+        "open": "too_few_labels",
+    }
     for each in audit.yardsticks:
         if each.lead is None or each.lead.value is None or each.name == PEOPLE:
             continue
@@ -222,16 +183,9 @@ def _beside_baselines(audit: Audit) -> Iterator[Message]:
         yield Message(f"trust.{codes[shown]}", lead=lead, **values)
 
 
-def _counted_pairs(place: PositionBiasReport, repeated: tuple[int, int] | None = None) -> Message:
-    if repeated is None:
-        return Message("trust.of_pairs", n=place.test.pairs)
-    pairs, repetitions = repeated
-    counts = {"pairs": pairs, "repetitions": repetitions}
-    return Message("trust.of_repeated_pairs", n=place.test.pairs, **counts)
-
-
-def _position_lines(place: PositionBiasReport, limit: float, of: Message) -> Iterator[Message]:
+def _position_lines(place: PositionBiasReport, limit: float) -> Iterator[Message]:
     lean, test = place.lean, place.test
+    of = Message("trust.of_pairs", n=test.pairs)
     values, percent = lean.percents(lean.towards), 100 * limit
     if lean.beyond(limit):
         yield Message(f"trust.alarm_{lean.towards}", of=of, p=test.p_value, **values)

@@ -32,11 +32,7 @@ from evenhand.stats.juries.accuracy import (
     RuleAccuracy,
     jury_accuracy,
 )
-from evenhand.stats.juries.independence import (
-    LabelFreeAccuracy,
-    effective_votes,
-    label_free_accuracy,
-)
+from evenhand.stats.juries.independence import effective_votes
 from evenhand.stats.juries.jury import JuryMethod
 from evenhand.stats.juries.votes import SPLIT_A_B, SPLIT_A_TIE, SPLIT_B_TIE, JuryVerdicts
 from evenhand.stats.outcomes import confidence_level
@@ -135,7 +131,6 @@ class JuryReport(Model):
     accuracy_reason: Sentence | None
     gain: EstimatedValue
     effective_votes: EstimatedValue
-    label_free: LabelFreeAccuracy
     judges: tuple[JurorReport, ...]
     between: tuple[JurorAgreement, ...]
     notes: tuple[Sentence, ...]
@@ -213,14 +208,14 @@ def _redundant(
         and each.kappa.low is not None
         and each.kappa.low > NEARLY_ONE
     ]
-    alike = f"says nearly always what {copies[0]} says" if copies else None
+    alike = f"nearly always agrees with {copies[0]}" if copies else None
     if worth is None or worth.value is None or worth.low is None or worth.high is None:
         return (True, alike) if alike else (None, None)
     if worth.high < LITTLE:
         return True, alike or "the jury does as well without it"
     if worth.low > 0:
         return False, "the jury does worse without it"
-    return None, alike or "too few labels to tell what it adds"
+    return None, alike or "too few labels to show what it adds"
 
 
 # Several judges as one: what they say together of each pair, how sure that is, who adds what.
@@ -313,7 +308,6 @@ def evaluate_jury(
             effective_votes=effective_votes(
                 votes, panel.labels, prompts=panel.prompts, level=level
             ),
-            label_free=label_free_accuracy(votes, winners, prompts=panel.prompts, level=level),
             judges=tuple(report_jurors(panel, saved, outcomes, checked, between, level)),
             between=between,
             notes=tuple(notes),

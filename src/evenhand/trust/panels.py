@@ -146,7 +146,7 @@ def read_panel(
         planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
         if tally.pending:
             verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
-            notes.append(f"run {run.name} is not finished: {verdicts} pending")
+            notes.append(f"run {run.name} has not finished: {verdicts} pending")
         if run.drawn_orders is not None:
             notes.append(Message("trust.panel_drawn_orders", run=run.name))
         for record in store.run_judges(run.id):
@@ -437,7 +437,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
     notes = list(panel.notes)
     for place, taken in enumerate(seats):
         if taken is None:
-            notes.append(f"nobody sits for {titles[place]}: the seat has no votes")
+            notes.append(f"no judge for {titles[place]}: the seat has no votes")
             continue
         if jurors[place] != panel.jurors[taken]:
             notes.append(f"{panel.titles[taken]} sits for {saved.jury.judges[place]}, by force")
@@ -448,7 +448,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
     left = [title for place, title in enumerate(panel.titles) if place not in seats]
     if left:
-        notes.append(f"not on the jury, and without a vote: {', '.join(left)}")
+        notes.append(f"not on the jury, so without a vote: {', '.join(left)}")
     return replace(
         panel,
         jurors=tuple(jurors),

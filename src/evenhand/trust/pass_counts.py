@@ -101,9 +101,9 @@ class RunPasses:
         votes = np.zeros((chosen.size, 3), dtype=np.int64)
         np.add.at(votes, (self._row[own], self._winner[own]), 1)
         most = votes.max(axis=1)
-        told = (chosen == NO_WINNER) & (most > 0)
+        decidable = (chosen == NO_WINNER) & (most > 0)
         alone = (votes == most[:, np.newaxis]).sum(axis=1) == 1
-        chosen[told] = np.where(alone, votes.argmax(axis=1), SPLIT)[told]
+        chosen[decidable] = np.where(alone, votes.argmax(axis=1), SPLIT)[decidable]
         return chosen
 
     def counts(self, labels: Codes) -> PassCounts:
@@ -116,17 +116,19 @@ class RunPasses:
         def count(rows: Rows) -> int:
             return int(rows.sum())
 
-        def of_order(rows: Rows, said: Codes) -> OrderCounts:
-            right = said == labels
+        def of_order(rows: Rows, choices: Codes) -> OrderCounts:
+            right = choices == labels
             return OrderCounts(
                 right=count(rows & right),
-                wrong=count(rows & ~right & np.isin(said, (SAYS_A, SAYS_B))),
-                tie=count(rows & ~right & (said == SAYS_TIE)),
-                unread=count(rows & (said == NO_WINNER)),
-                split=count(rows & (said == SPLIT)),
+                wrong=count(rows & ~right & np.isin(choices, (SAYS_A, SAYS_B))),
+                tie=count(rows & ~right & (choices == SAYS_TIE)),
+                unread=count(rows & (choices == NO_WINNER)),
+                split=count(rows & (choices == SPLIT)),
             )
 
-        unread = [rows & (said == NO_WINNER) for rows, said in zip(shown, chosen, strict=True)]
+        unread = [
+            rows & (choices == NO_WINNER) for rows, choices in zip(shown, chosen, strict=True)
+        ]
         return PassCounts(
             original=of_order(shown[0], first),
             swapped=of_order(shown[1], second),

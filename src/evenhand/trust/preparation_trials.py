@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract import ArtefactKind
 from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -27,7 +28,7 @@ from evenhand.store import JudgeRecord, Store
 from evenhand.trust.audit import audit_labels
 from evenhand.trust.pass_counts import RunPasses
 
-Kinds = tuple[str, ...]
+Kinds = tuple[ArtefactKind, ...]
 CHOICES: tuple[Kinds, ...] = (
     ("metrics",),
     ("reference",),

@@ -128,10 +128,10 @@ def import_votes(
     bad: list[BadRow] = []
     for row in read_votes(source, reading, models=_models(items)):
         if isinstance(row, VoteRow) and len(row.who) > LONGEST_NAME:
-            reason = f"who has {len(row.who)} characters; name people in {LONGEST_NAME} at most"
+            reason = f"who has {len(row.who)} characters; give at most {LONGEST_NAME}"
             row = BadRow(row.source, row.row, reason)
         elif isinstance(row, VoteRow) and (character := unprintable(row.who)):
-            reason = f"who holds {character}, a character that is not seen; leave it out"
+            reason = f"who contains {character}, an invisible character; remove it"
             row = BadRow(row.source, row.row, reason)
         if isinstance(row, BadRow):
             if bad_rows == "stop":

@@ -158,11 +158,11 @@ def test_interrupted_it_says_what_stays_and_how_to_go_on(tmp_path: Path) -> None
         code, out, err = elsewhere.run(interrupt_at=3)  # upload, creation, the first look
         assert code == 130, err
         assert json.loads(out)["stoppedBy"] == "interrupt"
-        assert "what is at the provider stays there, and the same command collects it" in err
+        assert "submitted batches stay at the provider; the same command collects them" in err
         assert "batch batch_1 with 12 requests is at 127.0.0.1" in err
         provider.hold = False
         code, out, err = elsewhere.run()
         assert code == 0, err
-        assert "6 pairs, of which nothing is left to submit" in err
+        assert "6 pairs, nothing left to submit" in err
         assert json.loads(out)["pending"] == 0
         assert provider.paid == 12

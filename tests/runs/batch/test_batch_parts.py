@@ -153,7 +153,7 @@ def test_a_cap_on_cost_counts_what_is_spoken_for() -> None:
     assert allowance.take(0.3) is not None  # 0.5 + 0.3 + 0.3
     allowance.closed(1, 0.3)
     allowance.ended(record(0.5))
-    allowance.came(Usage(input_tokens=1, output_tokens=1), 0.1)
+    allowance.record(Usage(input_tokens=1, output_tokens=1), 0.1)
     assert allowance.take(0.9) is None  # 0.1 + 0.9
     assert allowance.take(0.01) is not None
 
@@ -165,7 +165,7 @@ def test_what_a_request_may_cost_follows_those_that_came() -> None:
     # 1,000 tokens by the dearest tokenizer, and the longest answer on one criterion; half of it.
     assert expected == pytest.approx((1250 * 10 + 750 * 20) / 1e6 / 2)
     for _ in range(20):
-        allowance.came(Usage(input_tokens=1, output_tokens=1), 0.002)
+        allowance.record(Usage(input_tokens=1, output_tokens=1), 0.002)
     assert allowance.expected_usd(its_seat, work_item(1), 1000.0) == pytest.approx(0.0022)
     assert (
         BatchBudget(RunOptions(batch=True), Budget(Stop())).expected_usd(

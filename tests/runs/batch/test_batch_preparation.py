@@ -29,14 +29,11 @@ from evenhand import Price
 from evenhand.contract import Failure
 from evenhand.errors import InputError
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.decision import Judged
 from evenhand.runs import JudgePlan
 from evenhand.store import open_store
 from run_data import answer_to, artefact_in, pairings
-from scripted import answer_json
 
 PREPARED = replace(QUICK, prepare=("metrics", "reference", "analysis"))
-RATED = replace(QUICK, on_inconsistent="rate", rating_samples=2)
 # Three prompts and four models: six pairs a prompt, two texts of it, and one of each response.
 ROWS = pairings(3, 4)
 WANTED = {"metrics": 3, "reference": 3, "analysis": 12, None: 36}
@@ -200,27 +197,6 @@ async def test_cancelled_batches_leave_what_they_brought(start: Start, at: Path)
     summary = await by_batch(provider, ROWS, at, config=PREPARED)
     assert set(asked_of(provider).values()) == {1}
     assert summary.pending == 0
-
-
-async def test_inconsistent_pairs_are_rated_in_a_round_of_their_own(start: Start, at: Path) -> None:
-    """A judge that always names A: all 18 pairs are inconsistent, and the twelve responses are
-    scored twice each."""
-
-    def answer(prompt: str, body: dict[str, Any]) -> Answer:
-        return answer_to(prompt) if artefact_in(prompt) else answer_json("A")
-
-    provider = start(answer)
-    summary = await by_batch(provider, ROWS, at, config=RATED)
-    assert (summary.inconsistent, summary.pending) == (18, 0)
-    assert [len(batch.requests) for batch in provider.batches.values()] == [36, 24]
-    ratings = [text for text in asked_of(provider) if artefact_in(text) == "rating"]
-    assert len(ratings) == 12
-    for item in judged_items(at).values():
-        assert isinstance(item.settled, Judged)
-        rating = item.settled.decision.by_rating
-        assert rating is not None
-        assert (rating.winner, rating.scores_a, rating.scores_b) == ("TIE", (5, 5), (5, 5))
-    assert open_rows(at) == 0
 
 
 async def test_a_batch_goes_to_one_model(at: Path) -> None:

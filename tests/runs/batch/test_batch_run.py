@@ -180,7 +180,7 @@ async def test_a_judge_that_answers_nothing_makes_no_pair_invalid(start: Start, 
     summary = await by_batch(provider, sums(4), at)
     assert (summary.invalid, summary.pending, summary.stopped_by) == (0, 4, "judge")
     assert summary.error is not None
-    assert "answered nothing, and nothing was judged" in summary.error.message
+    assert " answered nothing, and nothing was judged: " in summary.error.message
     assert "no such thing" in summary.error.message
 
 
@@ -258,7 +258,7 @@ async def test_a_judge_that_cannot_be_read_is_not_asked_to_repair_a_whole_batch(
     summary = await by_batch(provider, sums(30), at)
     assert (summary.stopped_by, summary.pending, provider.paid) == ("judge", 30, 60)
     assert summary.error is not None
-    assert "20 answers of" in summary.error.message
+    assert "20 answers from " in summary.error.message
     assert "“Well, [2J well.” (before its repair)" in summary.error.message
     # The answers are there: the same command asks nothing, and its switch only for the repairs.
     again = await by_batch(provider, sums(30), at)
@@ -335,7 +335,7 @@ async def test_a_stop_leaves_the_batches_and_the_same_command_collects_them(
     provider = start()
     summary = await interrupted(provider, sums(6), at)
     assert (summary.stopped_by, summary.pending, summary.calls) == ("interrupt", 6, 12)
-    assert any("1 batch with 12 requests stays at 127.0.0.1" in note for note in summary.notes)
+    assert any("1 batch with 12 requests is still at 127.0.0.1" in note for note in summary.notes)
     with pytest.raises(InputError, match="has 12 requests at a provider's batch API; add batch"):
         await by_batch(provider, sums(6), at, batch=False)
     provider.hold = False
@@ -369,14 +369,14 @@ async def test_a_run_in_postgresql_is_stopped_and_collected_elsewhere(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"rpm": 5}, "rpm paces calls"),
-        ({"concurrency": 5}, "concurrency paces calls"),
+        ({"rpm": 5}, "rpm limits single calls"),
+        ({"concurrency": 5}, "concurrency limits single calls"),
         ({"until_decided": UntilDecided()}, "until_decided chooses"),
         ({"rank_adaptive": RankAdaptive(5)}, "rank_adaptive chooses"),
-        ({"executor": "ray"}, "two ways to carry a run out"),
-        ({"batch": False, "cancel_batches": True}, "cancel_batches belongs to batch"),
-        ({"batch": False, "batch_poll_s": 3}, "batch_poll_s belongs to batch"),
-        ({"batch_poll_s": 0}, "batch_poll_s is 0; it takes a number above 0"),
+        ({"executor": "ray"}, "cannot be combined"),
+        ({"batch": False, "cancel_batches": True}, "cancel_batches requires batch"),
+        ({"batch": False, "batch_poll_s": 3}, "batch_poll_s requires batch"),
+        ({"batch_poll_s": 0}, "batch_poll_s is 0; give a number above 0"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, Any], says: str) -> None:
@@ -391,7 +391,7 @@ async def test_a_judge_without_batches_is_refused_before_anything_is_stored(at: 
         with pytest.raises(InputError, match="baseline:longer has no batch API; batch takes"):
             await by_batch(provider, sums(2), at, judge=open_judge("baseline:longer"))
         fleet = open_judge_of_two(provider)
-        with pytest.raises(InputError, match="has several servers, and a batch goes to one"):
+        with pytest.raises(InputError, match="has several servers, but a batch goes to one"):
             await by_batch(provider, sums(2), at, judge=fleet)
     with open_store(at) as store:
         assert store.list_runs() == []

@@ -56,7 +56,7 @@ def test_a_batch_that_nobody_saw_arrive_is_told_apart(
     assert [each["sentAt"] is None for each in told] == [False, True, False]
     assert [each["reservedUsd"] for each in told] == [None, None, None]
     shown = command("runs", "show", "sums", "--store", str(at)).out
-    for words in ("collected", "not sent yet", "sent, looked for", "not known"):
+    for words in ("collected", "not sent yet", "sent, not yet confirmed", "unknown"):
         assert words in shown
 
 

@@ -48,7 +48,7 @@ async def test_a_batch_whose_creation_was_not_heard_of_is_found_again(
     summary = await by_batch(provider, sums(8), at, hearer=hearer)
     assert (summary.pending, summary.wins_a, summary.wins_b) == (0, 6, 2)
     assert (len(provider.batches), provider.paid, summary.calls) == (1, 16, 16)
-    assert any("was found again at" in said for said in hearer.heard)
+    assert any("was already submitted to 127.0.0.1" in said for said in hearer.heard)
 
 
 async def test_batches_of_others_are_not_taken_for_ours(start: Start, at: Path) -> None:
@@ -156,7 +156,7 @@ async def test_a_provider_that_stays_away_is_given_up_and_its_batches_stay(
     provider.down = True
     summary = await running
     assert (summary.stopped_by, summary.pending) == ("judge", 5)
-    assert any("1 batch with 10 requests stays at" in note for note in summary.notes)
+    assert any("1 batch with 10 requests is still at" in note for note in summary.notes)
     provider.down = provider.hold = False
     again = await by_batch(provider, sums(5), at)
     assert (again.pending, provider.paid, len(provider.batches)) == (0, 10, 1)
@@ -216,7 +216,7 @@ async def test_a_server_without_batches_says_so(at: Path) -> None:
         provider._routed = lambda request: error_reply(404, "Not Found")  # type: ignore[method-assign]
         summary = await by_batch(provider, sums(2), at)
     assert summary.error is not None
-    assert "it has no batch API there" in summary.error.message
+    assert "there is no batch API there" in summary.error.message
 
 
 async def test_a_refused_batch_stops_the_run_with_the_providers_reason(at: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
             secrets = _said_in(short_folder, (KEY, PASSWORD, quote(PASSWORD, safe="")))
     assert ended.code == 0, ended.err
     assert Summary.of(ended).differences(planned) == []
-    assert "127.0.0.1:9/v1 was skipped" in ended.out
+    assert "127.0.0.1:9/v1 is skipped" in ended.out
     assert addresses
     assert addresses <= {"127.0.0.1"}
     assert secrets == set()
@@ -122,7 +122,7 @@ def test_an_interrupt_while_ray_starts_leaves_nothing_of_it_behind(
     assert ended.code == 130, ended.err
     assert json.loads(ended.out)["stoppedBy"] == "interrupt"
     assert "2 workers of Ray" not in ended.err  # it was still on its way
-    assert "Ctrl-C again leaves at once" in ended.err
+    assert "; press Ctrl-C again to quit now" in ended.err
     for strange in ("Traceback", "gcs", "raylet"):
         assert strange not in ended.err
     while any(_is_called(each, "gcs_server", "raylet") for each in family):
@@ -161,7 +161,7 @@ def test_a_cluster_that_loses_all_its_workers_ends_the_run_with_an_error(
                 time.sleep(0.1)
         finally:
             child.kill()
-    assert "every worker was lost, and no node has begun another within 20 s" in ended.err
+    assert "lost every worker, and no node started another within 20 s" in ended.err
     assert json.loads(ended.out)["error"]["kind"] == "cluster"
     assert "Traceback" not in ended.err
 

@@ -61,7 +61,7 @@ def own_template() -> Any:
 
 
 OPTIONS = {
-    "as it is": Asked(),
+    "as given": Asked(),
     "three samples": Asked.by(samples=3),
     "samples on average": Asked.by(samples=2, reconcile="average"),
     "letters": Asked.by(mode="letter"),
@@ -79,10 +79,7 @@ OPTIONS = {
     "several judges": Asked(judges=("openai:m", "openai:other")),
     "fresh": Asked(options={"fresh": True}),
     "prepared": Asked.by(prepare=("metrics", "reference", "analysis")),
-    "rated": Asked.by(on_inconsistent="rate", rating_samples=2),
-    "prepared letters, rated": Asked.by(
-        mode="letter", prepare=("metrics",), on_inconsistent="rate"
-    ),
+    "prepared letters": Asked.by(mode="letter", prepare=("metrics",)),
     "prepared for several": Asked.by(prepare=("analysis",)).of("openai:m", "openai:other"),
 }
 

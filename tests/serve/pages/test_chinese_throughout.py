@@ -19,12 +19,11 @@ import pytest
 from evenhand.contract import Winner
 from evenhand.judges import Completion, JudgeCall
 from evenhand.messages import Message
+from evenhand.present.notebook import html_of
 from evenhand.report.conclusions import conclude
 from evenhand.report.ranking import rank_runs
 from evenhand.report.records import read_run
-from evenhand.serve.pages import notebook
 from evenhand.serve.pages.html_report import write_html_report
-from evenhand.serve.pages.notebook import html_of
 from evenhand.serve.pages.vote import NAME_COOKIE
 from evenhand.store import NewVote, SkippedRow, Store, open_store
 from evenhand.trust.audit import audit_run
@@ -199,8 +198,7 @@ def test_report_in_one_file(run: str, store: Store, tmp_path: Path) -> None:
         assert [found for text in shown for found in _found(text)] == []
 
 
-def test_notebooks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "_picture", lambda *_: None)  # reports have the same charts
+def test_notebooks(store: Store) -> None:
     verdicts = [row.verdict for row in read_run(store, "富")][:14:2]
     values = [
         *verdicts,

@@ -28,7 +28,7 @@ def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> No
 
 def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
     said = Message("report.many_models", n=2, name="r")
-    assert PageTranslator("en")(said) == said == "2 models met; evenhand rank r ranks them"
+    assert PageTranslator("en")(said) == said == "2 models took part; evenhand rank r ranks them"
     assert "evenhand rank r" in PageTranslator("zh")(said)
     assert "“Ranking”" in PageTranslator("en", on_pages=True)(said)
 
@@ -61,8 +61,8 @@ def test_sentences_inside_a_sentence_are_told_too() -> None:
     )
     said = Message("unread.no_valid_verdict", reason=reason)
     assert said == (
-        "no valid verdict: First pass: could not be read, the answer is empty; "
-        "Second pass: not made, and half a comparison decides nothing"
+        "no valid verdict: First pass: unreadable (the answer is empty); Second pass: "
+        "not judged, and half a comparison decides nothing"
     )
     told = PageTranslator("zh")(said)
     assert not re.search("[a-z]{3}", told)
@@ -86,4 +86,4 @@ def test_a_row_without_a_figure_says_briefly_why() -> None:
         part=0, of=1, value=None, low=None, high=None, reason=not_enough(1, "valid pair", 6)
     )
     told = [FigureFormat(Wording(language)).missing(few).striptags() for language in ("en", "zh")]
-    assert told == ["— 1 valid pair, 6 needed", "— 1 个有效配对，至少需 6 个"]
+    assert told == ["— 1 valid pair, 6 needed", "— 1 个有效样本对，至少需 6 个"]

@@ -1,5 +1,5 @@
-"""The answer that our prompts ask for, one JSON object: found in a text, read strictly where it is
-exactly as asked, and else with every other spelling, gap and contradiction that models write.
+"""The answer that our prompts ask for, one JSON object: found in a text, and read in every spelling
+that models write.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
 
 from evenhand.contract import Criterion, Winner, criterion_key
 from evenhand.judging.answers.results import (
@@ -230,15 +227,10 @@ def _places(named: AnswerFields, deeper: int = _DEEPEST) -> list[AnswerFields]:
 
 def _unwrapped(value: Any) -> Sequence[Any]:
     """A list's items; and an object that was written as a string, as tool calls do."""
-    items = [
-        item
-        for each in _flat(value)
-        for item in (each[:_MOST_WRAPPED] if isinstance(each, list) else (each,))
-    ]
+    held = [each[:_MOST_WRAPPED] if isinstance(each, list) else [each] for each in _flat(value)]
     return [
-        whole_object(item.strip()) or item
-        if isinstance(item, str) and item.lstrip().startswith("{")
-        else item
+        (isinstance(item, str) and whole_object(item.strip())) or item
+        for items in held
         for item in items
     ]
 
@@ -248,31 +240,19 @@ _MOST_WRAPPED = 20
 
 def _verdicts(places: list[AnswerFields]) -> list[Any]:
     """Every value that stands where the overall winner is named."""
-    stated = [leaf for place in places if "winner" in place for leaf in _flat(place["winner"])]
-    labels = [
-        leaf
-        for place in places
-        if "verdict" in place
-        for leaf in _flat(place["verdict"])
-        if not isinstance(leaf, dict)
+
+    def held(name: str) -> list[Any]:
+        return [leaf for place in places if name in place for leaf in _flat(place[name])]
+
+    stated = held("winner")
+    for leaf in held("verdict"):
+        # "verdict" is also a word for prose: beside a winner, only a label under it is a statement.
+        if not isinstance(leaf, dict) and (not stated or winner_of(leaf)):
+            stated.append(leaf)
+    stated += [leaf for leaf in held("preference") if winner_of(leaf)]
+    return stated or [
+        leaf for name in ("result", "answer") for leaf in held(name) if winner_of(leaf)
     ]
-    # "verdict" is also a word for prose: beside a winner, only a label under it is a statement.
-    stated.extend(leaf for leaf in labels if not stated or winner_of(leaf))
-    stated.extend(
-        leaf
-        for place in places
-        for leaf in _flat(place.get("preference"))
-        if winner_of(leaf) is not None
-    )
-    if not stated:
-        stated.extend(
-            value
-            for place in places
-            for name in ("result", "answer")
-            for value in _flat(place.get(name))
-            if winner_of(value)
-        )
-    return stated
 
 
 def _flat(value: Any) -> Sequence[Any]:
@@ -287,7 +267,8 @@ def winner_in(value: dict[str, Any]) -> Winner | ParseFailure:
 
 # "1 = Response A", `"2": "Response B"`, "3 means a tie".
 _LEGEND = re.compile(
-    r"(?<![\w.])(?P<number>[0-3])[\"')]{0,2}\s{0,2}(?:[=:：→-]>?|(?i:is|means|for|if)\b|表示|代表|是|为)"
+    r"(?<![\w.])(?P<number>[0-3])[\"')]{0,2}\s{0,2}(?:[=:：→-]>?|(?i:is|means|for|if)\b|表示|代表"
+    r"|是|为)"
     rf"[\s\"'*]{{0,3}}(?:(?i:the\s)?{NOUN}\s?(?P<letter>[AB])|(?P<tie>(?i:a\s)?(?i:tie|draw)|平局))"
     r"(?![A-Za-z0-9])"
 )
@@ -465,84 +446,3 @@ def _analysis(value: Any) -> ParsedAnalysis:
         return ParsedAnalysis()
     named = fields(value)
     return ParsedAnalysis(_texts(named.get("strengths")), _texts(named.get("weaknesses")))
-
-
-# The answer exactly as it was asked for, which is how most answers come: a quarter of the work of
-# `read_answer`, which reads the same from it.
-
-
-_EXACTLY = ConfigDict(extra="forbid", strict=True)
-
-
-@with_config(_EXACTLY)
-class _NativeResponse(TypedDict):
-    strengths: list[str]
-    weaknesses: list[str]
-
-
-@with_config(_EXACTLY)
-class _NativeAnalysis(TypedDict):
-    responseA: _NativeResponse
-    responseB: _NativeResponse
-
-
-@with_config(_EXACTLY)
-class _NativeCriterion(TypedDict):
-    criterion: str
-    aAssessment: str
-    bAssessment: str
-    reasoning: str
-    winner: Winner
-
-
-@with_config(_EXACTLY)
-class _NativeResult(TypedDict):
-    reasoning: str
-    differentiators: list[str]
-    winner: Winner
-    confidence: float
-
-
-@with_config(_EXACTLY)
-class _NativeAnswer(TypedDict):
-    analysis: _NativeAnalysis
-    comparison: list[_NativeCriterion]
-    result: _NativeResult
-
-
-_NATIVE = TypeAdapter(_NativeAnswer)
-_KEYS, _KEYS_OF_CRITERION = 13, 5
-_KEY_END = re.compile(r'"\s*:')
-
-
-def read_native(text: str, criteria: Sequence[Criterion]) -> ParsedVerdict | None:
-    """What the answer says; None where it is not exactly as asked."""
-    # Of a key that is there twice the last is kept, where a contradiction may hide: so there may
-    # be no more keys than were asked for. (A text may look like one: then it is read at length.)
-    keys = _KEYS + _KEYS_OF_CRITERION * len(criteria)
-    if text.count(":") != keys and len(_KEY_END.findall(text)) != keys:
-        return None
-    try:
-        answer = _NATIVE.validate_json(text)
-    except ValidationError:
-        return None
-    analysis, comparison, result = answer["analysis"], answer["comparison"], answer["result"]
-    if [each["criterion"] for each in comparison] != [each.name for each in criteria]:
-        return None
-    return ParsedVerdict(
-        winner=result["winner"],
-        confidence=confidence_of(result["confidence"]),
-        criteria=tuple(
-            [
-                ParsedCriterion(
-                    each["winner"], each["reasoning"], each["aAssessment"], each["bAssessment"]
-                )
-                for each in comparison
-            ]
-        ),
-        reasoning=result["reasoning"],
-        differentiators=result["differentiators"],
-        response_a=ParsedAnalysis(**analysis["responseA"]),
-        response_b=ParsedAnalysis(**analysis["responseB"]),
-        from_object=True,
-    )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evenhand.contract import Criterion, Winner
 from evenhand.judging.answers.json_answer import confidence_of, key_of
-from evenhand.judging.answers.quotations import attributes
-from evenhand.judging.answers.results import ParsedCriterion, Statement, shown
-from evenhand.judging.answers.sentences import claims
+from evenhand.judging.answers.quotations import attributes, foreign
+from evenhand.judging.answers.results import LABEL, ParsedCriterion, StatedVerdict, shown
+from evenhand.judging.answers.sentences import claims, stated
 from evenhand.judging.answers.vocabulary import (
     NOUN,
     ORDINAL,
+    OWN,
     RANKED,
+    TIED_ZH,
     calls_by_number,
     letter,
     ranked_winner,
@@ -63,33 +65,25 @@ _DIGIT = re.compile(
 _TIE = re.compile(
     rf"{_VALUE_LEAD}(?i:(?:it\sis|it's|it’s|this\sis)\s)?(?i:an?\s)?"
     r"(?:(?i:tie|draw|tied|equal)(?![A-Za-z])"
-    r"|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|持平|不分胜负))"
+    rf"|(?:两者|二者|双方|两个(?:响应|回答|回复|答案))?(?:打成|判为)?{TIED_ZH})"
     rf"{_VALUE_END}"
 )
 _RANKED = re.compile(rf"{_VALUE_LEAD}{RANKED}{_VALUE_END}(?=\s{{0,3}}(?:$|[.。,，;；(（]))")
-# What may follow a label without taking it back: "A or B", "A? no" and "A on style" may not.
+# What may follow a verdict: its end, a remark in brackets or its reason. "A or B", "A? no" and
+# "A on style" take it back.
 _FOLLOWS = re.compile(
-    rf"\s{{0,3}}(?:$|\[\[|[.。!！;；—–(（|~{_EMOJI}]|(?<=\s)-{{1,3}}(?=\s)|--|={{2,8}}|[,，:：]|</"
-    r"|(?i:is|was|wins|won|because|since|as|due|by|over|with|slightly|clearly|performs|performed"
-    r"|provides"
-    r"|than|has|gives|offers|for\s(?:the\s)?(?:following|these|reasons?|being|its|providing))\b"
-    r"|(?:更|较|最|略|稍|明显|显著|胜|获胜|优|好|是|为|因|，|在|总体|整体|综合))"
+    rf"\s{{0,3}}(?:$|[.。](?!\.)|[!！;；{_EMOJI}]|\|\s*$|={{2,8}}|</|[:：]?\s?\[\["
+    r"|[(（][^()（）]{0,200}[)）][\s.。*_]*$|[,，]?\s?(?:[-–—]{1,2}\s)?"
+    r"(?:(?i:because|since|as|due to|by|over|slightly|clearly|though only|not)\b|因为|由于)"
+    r"[^,，?？]*$)"
 )
-_TAKEN_BACK = re.compile(
-    r"\s{0,3}(?:[,，/&、|…]|\.{2,6})?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&"
-    r"|[(（][ABab][)）]|[ABab][)）]?(?![A-Za-z0-9'’]))"
-    # A small lead takes nothing back.
-    r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however"
-    r"|though)\b(?!\s(?i:only\s|just\s|not\s)?(?i:by|slightly|barely|narrowly|marginally)\b)"
-    r"|[^?？\n]{0,40}[?？]"
-    r"|\s{0,3}(?:在|不|更差|较差|更弱)",
-)
-_NOT_OWN = re.compile(
-    r"\b(?:(?:quoted|copied|taken) from|is what"
-    r"|as (?:\w+ )?(?:requested|instructed|demanded|told) by)\b"
-    r"|^,\s(?:says|said|claims|claimed)\b|^[,\s(]{0,3}(?:according to|as .{1,30}? puts? it)\b"
-    r"|^\s{0,2}[-–—]{1,2}\s?no\b|引自|摘自|抄自",
-    re.IGNORECASE,
+# …and where the label names the better response and nothing else, more about it.
+_FOLLOWS_NAME = re.compile(
+    r"\s{0,3}(?:(?<=\s)-{1,3}\s|--|[—–:：]"
+    r"|(?:[,，]\s?)?(?:(?i:because|since|as|due to|by|over|with|which|it|than|has|gives|offers"
+    r"|provides|perform(?:s|ed)|for\s(?:the\s)?(?:following|these|reasons?|being|its|providing))\b"
+    r"|(?i:is|was)\s(?!not\b|worse|inferior)|(?![更较]差|更弱)[更较最略稍胜优好是为因]|明显|显著"
+    r"|总体))[^?？]*$"
 )
 _OFF_MENU = re.compile(
     rf"{_VALUE_LEAD}(?:(?i:both|neither|none|n/?a|unknown|unclear|undecided|null|either)"
@@ -113,10 +107,6 @@ _REASON = re.compile(
     r"[*_`\"”】\]]{0,4}\s{0,2}[:：][*_`]{0,4}\s{0,2}(?P<text>.*)"
 )
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*]{1,80}\*\*[:：]?\s*$|【)")
-_OVERALL = re.compile(
-    r"\b(?:overall|final|conclusion|verdict|summary|decision)\b|总体|最终|结论|综合|整体|总结|判定",
-    re.IGNORECASE,
-)
 # A label may also follow a sentence on the same line: a final one anywhere, a plain one where
 # nothing but the verdict follows.
 _INLINE = re.compile(
@@ -131,60 +121,21 @@ _INLINE = re.compile(
 _OPEN_SPEECH = re.compile(r"[:：]\s{0,2}[^\s\"“「『'‘`<\[{]")
 
 
-def _but(other: str) -> re.Pattern[str]:
-    return re.compile(
-        r"(?:\b(?i:but|however|although|yet)\b|但|然而|不过).{0,60}?"
-        rf"(?<![A-Za-z])[{other}]\s?(?i:is|wins|was|更|胜)"
-        rf"|[,，;；+]\s{{0,2}}(?i:and\s)?{NOUN}\s?[{other}]\s{{0,2}}(?:[(（.,;，；]|$)"
-    )
-
-
-def _named(ids: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9])|(?<![A-Za-z0-9])[{ids[0]}](?![A-Za-z0-9])"
-    )
-
-
-_SENTENCE_FOLLOWS = re.compile(
-    r"\s{0,3}(?:(?i:is|was|has|gives|offers|provides|perform(?:s|ed))\b|[是为在更较最])"
-)
-_FAULT = re.compile(
-    r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inaccura\w{1,5}|fail(?:s|ed|ures?)?|los(?:es?|t|ing)|worse"
-    r"|worst|errors?|erroneous|mistak\w{1,4}|harm(?:s|ful)?|mislead\w{0,5}|hallucinat\w{1,5}"
-    r"|confus\w{1,5}|inferior|weak(?:er|est)?|false|fabricat\w{1,5}|nonsens\w{1,5}|unhelpful"
-    r"|irrelevan\w{1,4}|flaw(?:s|ed)|poor(?:ly|er)?|bad(?:ly)?|lack(?:s|ing)|rejected|verbose"
-    r"|repetitive|unsafe|incomplete|dangerous|broken|vague)(?![\w-])"
-    r"|[差错败误劣谬]|输(?!出)|幻觉|啰嗦|冗长|冗余|不足|有害|危险|捏造|淘汰|弱",
-    re.IGNORECASE,
-)
-# A fault that is lacking, mended or found: "no errors", "fewer mistakes", "corrects the error".
-_NOT_ITS_FAULT = re.compile(
-    r"\b(?:no|not|never|without|fewer|less|least|avoid\w{0,3}|free|fix\w{0,3}|correct\w{0,4}"
-    r"|catch\w{0,3}|points? out|identif\w{1,5}|minor|despite|although|though|while|even|unlike"
-    r"|than|whereas|other)\b|n['’]t\b|[不没无未非少避]|纠正|修正|指出|虽|尽管|另",
-    re.IGNORECASE,
-)
-_BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
-_OTHER: dict[Winner, re.Pattern[str]] = {"A": _named("B2"), "B": _named("A1")}
-_STOPS = re.compile(r"[.;。；!！](?!\w)")
+_STOPS = re.compile(r"(?<=[.;。；!！])(?!\w)")
+_PROSE = re.compile(r"\s[a-z]|(?<=['’])s\s")
 _LONGEST_LINE = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(NamedTuple):
     """What the labelled lines say: overall statements in order, criteria, a confidence."""
 
-    statements: list[Statement]
-    criteria: tuple[ParsedCriterion, ...]
-    confidence: float | None
-    flags: tuple[str, ...]
+    stated: list[StatedVerdict]
+    criteria: tuple[ParsedCriterion, ...] = ()
+    confidence: float | None = None
+    flags: tuple[str, ...] = ()
 
 
-NO_LINES = Labelled([], (), None, ())
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     start: int
     text: str
 
@@ -240,11 +191,13 @@ def _closes(labelled_text: str) -> bool:
     return not rest or rest[0] in "(（"
 
 
-def value_of(text: str, *, digits: str = "") -> tuple[Winner | None, int] | None:
+def value_of(
+    text: str, *, digits: str = "", names: bool = True
+) -> tuple[Winner | None, int] | None:
     """The verdict that a value opens with, and where it ends; None where it opens with none.
 
     A winner of None is a value that names something off the menu. `digits` are the bare numbers
-    that name one.
+    that name one; `names` is set where nothing else could stand there.
     """
     ranked = _RANKED.match(text)
     if ranked is not None:
@@ -255,18 +208,18 @@ def value_of(text: str, *, digits: str = "") -> tuple[Winner | None, int] | None
     if match is None:
         off = _OFF_MENU.match(text)
         return None if off is None else (None, off.end())
-    rest = text[match.end() :]
-    if _TAKEN_BACK.match(rest) or _NOT_OWN.search(rest[:200]):
-        return None, match.end()
-    if not _FOLLOWS.match(rest):
-        # "A careful reading …" and "Response A's answer …" are prose.
-        prose = re.match(r"\s[a-z]|(?<=['’])s\s", rest) or text[match.end() - 1] in "'’"
-        return None if prose else (None, match.end())
-    if match.re is _LETTER and match["id"] in ("a", "b") and re.match(r"\s{1,3}[a-z]", rest):
-        return None
     said = "" if match.re is _TIE else match[match.lastgroup or 0]
     winner: Winner = "TIE" if said in ("", "3") else letter(said)
-    return winner, match.end()
+    rest = text[match.end() :]
+    follows = _FOLLOWS.match(rest) or (names and _FOLLOWS_NAME.match(rest))
+    sentence = _STOPS.split(text, maxsplit=1)[0]
+    own = (follows or stated(sentence) == winner) and not foreign(rest)
+    if own and not {claim.winner for claim in claims(rest)} - {winner}:
+        small = match.re is _LETTER and said in ("a", "b") and _PROSE.match(rest)
+        return None if small else (winner, match.end())
+    # "A careful reading …" and "Response A's answer …" are prose.
+    prose = _PROSE.match(rest) or text[match.end() - 1] in "'’"
+    return None if prose else (None, match.end())
 
 
 def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
@@ -274,7 +227,7 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
     wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
     said: dict[str, ParsedCriterion] = {}
     flags: list[str] = []
-    statements: list[Statement] = []
+    statements: list[StatedVerdict] = []
     confidence: float | None = None
     block: str | None = None
     overall_block = False
@@ -299,18 +252,13 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
         if label is not None:
             statement = _statement(label, line, lines[number + 1 : number + 2], digits)
             if statement is not None:
-                own = not statement.final
-                if block is not None and own:
+                if block is not None and not statement.final:
                     ballot = ParsedCriterion(statement.winner)
                     _keep(said, block, ballot, wanted[block], flags)
                     continue
                 if label["weak"] and (number < len(lines) - 1 or statements):
                     continue
-                if overall_block and not statement.final:
-                    statement = Statement(
-                        *(statement.start, statement.end, statement.winner, statement.text),
-                        *("evenhand", True),
-                    )
+                statement = statement._replace(final=statement.final or overall_block)
                 statements.append(statement)
                 block = None
                 continue
@@ -319,14 +267,14 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
             said[block] = said[block]._replace(reasoning=reason["text"].strip())
         elif _HEADING.match(line.text):
             block = None
-            overall_block = _OVERALL.search(line.text) is not None
+            overall_block = OWN.search(line.text) is not None
     ballots = tuple(said.get(key, ParsedCriterion()) for key in wanted)
     return Labelled(statements, ballots, confidence, tuple(flags))
 
 
 def _statement(
     label: re.Match[str], line: _Line, following: Sequence[_Line], digits: str
-) -> Statement | None:
+) -> StatedVerdict | None:
     final = bool(label["whole"] or (label["final"] and not label["weak"]))
     value_text = line.text[label.end() :]
     heading = _HEADING.match(line.text) is not None
@@ -340,38 +288,13 @@ def _statement(
         return None
     else:
         start = line.start + label.start()
+    names = label["names"] is not None
     marked = value_text.lstrip(" *_`\"':：").startswith("[[")
-    value = None if marked else value_of(value_text, digits=digits if label["names"] else "")
-    if value is None:
+    value = None if marked else value_of(value_text, digits=digits if names else "", names=names)
+    if value is None or (value[0] is None and not label["strong"]):
         return None
-    winner, end = value
-    if winner is None and not label["strong"]:
-        return None
-    if winner is not None and not label["names"] and not _supported(winner, value_text, end):
-        return None
-    if winner is not None:
-        others = {claim.winner for claim in claims(value_text[end:])} - {winner}
-        if others or _BUT_THE_OTHER[winner].search(value_text, end):
-            winner = None
     said = f"{label[0].strip(' *_#>')} {value_text.strip()}"
-    return Statement(start, start + len(line.text), winner, said, "evenhand", final)
-
-
-def _supported(winner: Winner, value: str, end: int) -> bool:
-    """Whether the sentence that goes on after a response's name makes it the better one, or may
-    be left aside: "because …", "(fewer errors)"."""
-    rest = value[end:]
-    if any(claim.winner == winner for claim in claims(value)):
-        return True
-    said = _STOPS.split(rest, maxsplit=1)[0]
-    fault = _FAULT.search(said)
-    if winner != "TIE" and fault is not None and not _NOT_ITS_FAULT.search(said, 0, fault.start()):
-        # "due to errors in B" is the other's fault, "(wrong), B (right)" is not.
-        other = _OTHER[winner].search(said)
-        if other is None or other.start() <= fault.start():
-            return other is not None and other.start() < fault.start()
-        return not re.search("[,，;；、)）]", said[fault.end() : other.start()])
-    return _SENTENCE_FOLLOWS.match(rest) is None
+    return StatedVerdict(start, start + len(line.text), value[0], said, LABEL, final=final)
 
 
 def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, ParsedCriterion | None] | None:
@@ -404,7 +327,7 @@ def _keep(
 ) -> None:
     before = said.get(key)
     if before is not None and before.winner is not None and before.winner != ballot.winner:
-        flags.append(Message("unread.criterion_judged_twice_differently_2", name=shown(name, 40)))
+        flags.append(Message("unread.criterion_judged_twice", wanted=shown(name, 40)))
         said[key] = before._replace(winner=None)
     elif before is None or before.winner is None:
         said[key] = ballot

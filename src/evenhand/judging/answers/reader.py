@@ -6,16 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 
-from evenhand.contract import Criterion
-from evenhand.judging.answers.json_answer import read_answer, read_native, whole_object
-from evenhand.judging.answers.results import (
-    AnswerProtocol,
-    ParsedVerdict,
-    ParseFailure,
-    QuotedFrom,
-)
+from evenhand.contract import AnswerProtocol, Criterion
+from evenhand.judging.answers.json_answer import read_answer, whole_object
+from evenhand.judging.answers.results import ParsedVerdict, ParseFailure, QuotedFrom
 from evenhand.messages import Message
 
 # More than any judge writes; what is longer is not scanned.
@@ -80,11 +74,29 @@ def parse(
         )
     while body.endswith(_TEMPLATE_ENDS):
         body = body[: body.rindex("<")].rstrip()
-    if body[:1] in ("<", "[", "◁"):
-        return _read_after_thinking(
-            body, criteria, truncated=truncated, protocol=protocol, quoted=quoted
-        )
-    return _read(body, criteria, truncated=truncated, protocol=protocol, quoted=quoted)
+    answers = _after_thinking(body) if body[:1] in ("<", "[", "◁") else [body]
+    if isinstance(answers, ParseFailure):
+        return answers
+    readings = [
+        _read(answer, criteria, truncated=truncated, protocol=protocol, quoted=quoted)
+        for answer in answers
+    ]
+    return _agreed(readings[0], readings[-1])
+
+
+def _agreed(
+    first: ParsedVerdict | ParseFailure, last: ParsedVerdict | ParseFailure
+) -> ParsedVerdict | ParseFailure:
+    """Where the end of the thinking stands there more than once, one of them may be quoted: then
+    what follows each must say the same."""
+    if first == last:
+        return first
+    if isinstance(first, ParsedVerdict):
+        if first.from_object:
+            return first
+        if isinstance(last, ParsedVerdict) and first.winner == last.winner:
+            return last
+    return ParseFailure("contradiction", Message("unread.several_final_messages"))
 
 
 def _read(
@@ -99,10 +111,9 @@ def _read(
         return ParseFailure("empty", Message("unread.answer_empty"))
     if body[0] == "{" and protocol in (None, "evenhand"):
         # A whole object first: whatever its strings quote, they are its own.
-        reading: ParsedVerdict | ParseFailure | None = read_native(body, criteria)
-        if reading is None and (value := whole_object(body)) is not None:
+        value = whole_object(body)
+        if value is not None:
             reading = read_answer(value, criteria, body)
-        if reading is not None:
             if quoted is not None and isinstance(reading, ParsedVerdict) and quoted(body):
                 return ParseFailure("contradiction", Message("unread.answer_quoted"))
             return reading
@@ -112,30 +123,6 @@ def _read(
     from evenhand.judging.answers.recognition import read_text
 
     return read_text(body, criteria, protocol, quoted)
-
-
-def _read_after_thinking(
-    body: str,
-    criteria: Sequence[Criterion],
-    *,
-    truncated: bool,
-    protocol: AnswerProtocol | None,
-    quoted: QuotedFrom | None,
-) -> ParsedVerdict | ParseFailure:
-    """What follows the thinking that the body opens with. Where its end stands there more than
-    once, one of them may be quoted: then both answers must be the same."""
-    read = partial(_read, truncated=truncated, protocol=protocol, quoted=quoted)
-    answers = _after_thinking(body)
-    if isinstance(answers, ParseFailure):
-        return answers
-    readings = [read(answer, criteria) for answer in answers]
-    first, last = readings[0], readings[-1]
-    if first == last or (isinstance(first, ParsedVerdict) and first.from_object):
-        return first
-    winners = {each.winner for each in readings if isinstance(each, ParsedVerdict)}
-    if len(winners) == 1 and isinstance(first, ParsedVerdict) and isinstance(last, ParsedVerdict):
-        return last
-    return ParseFailure("contradiction", Message("unread.several_final_messages"))
 
 
 def _after_thinking(body: str) -> list[str] | ParseFailure:

@@ -1,10 +1,9 @@
-"""Which statement in a text is the judge's verdict, and in which protocol it was given; and the
-text around it as reasons. Loaded only for answers that are not strict JSON: its patterns take 40
-ms to compile.
+"""Which candidate in a text is the judge's verdict, and in which protocol it was given. Loaded only
+for answers that are not strict JSON: its patterns take time to compile.
 
 The order of authority is: an answer object, a mark, a labelled line, an answer of a few words. What
 ranks lower and stands before a verdict is ignored; what stands after it and names another winner
-is a contradiction.
+is a contradiction. What is quoted or cut is no verdict.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evenhand.contract import Criterion, Winner
+from evenhand.contract import AnswerProtocol, Criterion, Winner
 from evenhand.judging.answers.json_answer import (
     FoundObject,
     ObjectSearch,
@@ -22,15 +21,18 @@ from evenhand.judging.answers.json_answer import (
     read_answer,
     winner_in,
 )
-from evenhand.judging.answers.labelled_lines import NO_LINES, Labelled, labelled
-from evenhand.judging.answers.marks import marks
+from evenhand.judging.answers.labelled_lines import Labelled, labelled
+from evenhand.judging.answers.marks import Marks, marks
 from evenhand.judging.answers.protocols import (
+    NUMBERED,
+    OUTPUT,
     closing_mark,
     last_line,
     read_class,
     read_conclusion,
     read_outputs,
     read_scores,
+    read_short_scores,
     tagged_scores,
 )
 from evenhand.judging.answers.quotations import (
@@ -45,94 +47,31 @@ from evenhand.judging.answers.quotations import (
     one_response,
     own_words,
 )
+from evenhand.judging.answers.reasons import as_reasons
 from evenhand.judging.answers.results import (
-    AnswerProtocol,
+    FILLER,
+    LABEL,
     ParsedCriterion,
     ParsedVerdict,
     ParseFailure,
     QuotedFrom,
-    Statement,
+    StatedVerdict,
     shown,
     shown_end,
 )
-from evenhand.judging.answers.sentences import claims, sentences
-from evenhand.judging.answers.terse import few_words, read_short
-from evenhand.judging.answers.vocabulary import is_refusal, plainly, winner_of
+from evenhand.judging.answers.sentences import claims, closing, stated
+from evenhand.judging.answers.vocabulary import OWN, calls_by_number, is_refusal, plainly, winner_of
 from evenhand.messages import Message
 
-# The judge's prose as reasons: without the bare verdict in it, and in the caller's labels.
-#
-# In our own format only "Response A" and "Response B" are renamed, by the contract. The other
-# protocols call the responses by other names, and those are exchanged here.
-
-# A short label and nothing but a letter, a tie or a number: it says what the ballot already holds,
-# in the labels of its pass.
-_BARE_LINE = re.compile(
-    r"[ \t>*#_`|-]{0,16}(?:[^\n:：=|]{1,40}[:：=|][ \t*_`\"']{0,8})?"
-    r"(?:[AB]|TIE|tie|Tie|平局|[01]?\.\d{1,8}|[01])[ \t*_`\"'.。|]{0,16}"
-)
-_LONGEST_BARE_LINE = 100
-_MARK = re.compile(r"\*{0,2}\[\[[^\[\]\n]{1,12}\]\]\*{0,2}[ \t]{0,8}[.。]?")
-_DIGITS = ("1", "2", "3")
-_SCORES = re.compile(r"\(?\d{1,8}(?:\.\d{1,8})?[ ,，/]{1,8}\d{1,8}(?:\.\d{1,8})?\)?")
-
-_NAMES: dict[AnswerProtocol, re.Pattern[str]] = {
-    "mt-bench": re.compile(r"(\b(?:Assistant|Answer|Model)[ \t]+|助手[ \t]*)([AB])(?![A-Za-z0-9])"),
-    "arena-hard": re.compile(
-        r"(\b(?:Assistant|Answer|Model)[ \t]+|助手[ \t]*)([AB])(?![A-Za-z0-9])"
-    ),
-    "llmbar": re.compile(
-        r"(\b(?:Output|Assistant)[ \t]+\(?|输出[ \t]*[(（]?)([ab])(?![A-Za-z0-9])"
-    ),
-    "three-class": re.compile(r"(\b(?:Assistant|Response)[ \t]+|助手[ \t]*)([12])(?![0-9])"),
-    "scores": re.compile(r"(\b(?:Assistant|Response)[ \t]+|助手[ \t]*)([12])(?![0-9])"),
-}
-_OTHER = {"A": "B", "B": "A", "a": "b", "b": "a", "1": "2", "2": "1"}
-
-
-def as_reasons(text: str, protocol: AnswerProtocol) -> str:
-    """The text without its bare verdict, which would read wrongly once the labels are mapped."""
-    if protocol in ("mt-bench", "arena-hard"):
-        text = _MARK.sub("", text)
-    elif protocol == "three-class":
-        lead, _, last = text.rstrip().rpartition("\n")
-        text = lead if last.strip(" \t.。") in _DIGITS else text
-    elif protocol == "scores":
-        first, _, rest = text.lstrip().partition("\n")
-        text = rest if _SCORES.fullmatch(first.rstrip()) else text
-    elif protocol == "evenhand":
-        lines = text.split("\n")
-        text = "\n".join(line for line in lines if not _is_bare(line))
-    return text.strip()
-
-
-def _is_bare(line: str) -> bool:
-    return len(line) <= _LONGEST_BARE_LINE and _BARE_LINE.fullmatch(line) is not None
-
-
-def exchanged(text: str, protocol: AnswerProtocol) -> str:
-    """The protocol's own names for the two responses, exchanged; its own inverse."""
-    names = _NAMES.get(protocol)
-    return text if names is None else names.sub(lambda m: m[1] + _OTHER[m[2]], text)
-
-
-# Which statement in a text is the judge's verdict, and in which protocol it was given.
-
 _DECORATION = " \t\r\n`~*_>#,[]-"
-# The sentence that an object stands in goes on after it.
-_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；(（]|<-|[-–—←]\s|[a-z]|这|是|等|的)")
-_ANNOUNCED = re.compile(
-    r"\b(?:verdict|final|decision|judge?ment|conclu\w{2,6})\b|判|结论|最终", re.IGNORECASE
-)
-_MY = re.compile(r"\b(?:my|i)\b|我", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
-# The text ends inside a mark.
+# The text ends inside a mark…
 _CUT_MARK = re.compile(r"\[\[[^\[\]\n]{0,12}\]?$")
-_ENDED = (".", "!", "。", "！", '"', "”", ")", "）", "*", "`", "'")
 # …or in the middle of a sentence.
 _CUT_LINE = re.compile(
     r"(?:[,，、;；]|\b(?:the|the better|the best|an|and|or|but|of|to|in|on|at|by|for|from|with|than"
-    r"|that|which|who|is|was|are|were|be|has|have|it|its|as|because|since|due|while|although|more|most|both|this"
+    r"|that|which|who|is|was|are|were|be|has|have|it|its|as|because|since|due|while|although|more"
+    r"|most|both|this"
     r"|their)|因为|由于|并且|而且|以及|但是|[的在和与更对把被])$"
 )
 
@@ -165,8 +104,9 @@ def _read_text(
     if search.gave_up:
         return ParseFailure("malformed", Message("unread.too_many_braces"))
     prose = _without(plain, search.found)
+    native = protocol in (None, "evenhand")
     set_aside = False
-    if search.found and protocol in (None, "evenhand"):
+    if search.found and native:
         words = own_words(prose)
         candidates = [each for each in search.found if each.value is None or is_answer(each.value)]
         own = [each for each in candidates if not _mentioned(each, body, prose, words, quoted)]
@@ -175,21 +115,19 @@ def _read_text(
         if isinstance(answer, ParseFailure):
             return answer
         if answer is not None:
-            return _checked(answer, body, words.own, criteria)
+            return _checked_object(answer, body, words.own, criteria)
     words = own_words(edges(prose))
-    outcome = _stated(words.own, criteria, protocol, quoted, set_aside=set_aside)
-    if (
-        isinstance(outcome, ParseFailure)
-        and outcome.kind == "no_verdict"
-        and words.closing is not None
-    ):
+    # Where an object was set aside as somebody else's, prose is no verdict either.
+    prosaic = not set_aside
+    outcome = _stated(words.own, criteria, protocol, quoted, prosaic and words.closing is None)
+    silent = isinstance(outcome, ParseFailure) and outcome.kind == "no_verdict"
+    if silent and words.closing is not None:
         # Nothing but a closing block names a verdict, and it is nobody else's.
-        outcome = _stated(words.closing, criteria, protocol, quoted, set_aside=set_aside)
+        outcome = _stated(words.closing, criteria, protocol, quoted, prosaic)
     if isinstance(outcome, ParseFailure):
         if outcome.kind == "no_verdict" and is_refusal(plain):
             return ParseFailure("refusal", Message("unread.judge_declined", body=shown(body)))
         return outcome
-    native = protocol in (None, "evenhand")
     named = set() if native else {_winner(each) for each in search.found if each.value}
     if named - {None, outcome.winner}:
         return ParseFailure(
@@ -215,7 +153,7 @@ def named_winners(text: str) -> set[Winner]:
     objects = [item for item in search.found if item.value is not None and is_answer(item.value)]
     named = {_winner(item) for item in objects}
     named |= {winner_of(match[1]) for match in _BROKEN_WINNER.finditer(plain)}
-    named |= {each.winner for each in (*marks(prose).stated, *labelled(prose, ()).statements)}
+    named |= {each.winner for each in (*marks(prose).stated, *labelled(prose, ()).stated)}
     named |= {claim.winner for claim in claims(prose)}
     return {winner for winner in named if winner is not None}
 
@@ -225,100 +163,86 @@ def _stated(
     criteria: Sequence[Criterion],
     protocol: AnswerProtocol | None,
     quoted: QuotedFrom | None,
-    *,
-    set_aside: bool,
+    prosaic: bool,
 ) -> ParsedVerdict | ParseFailure:
-    """What the judge's own words state. Where an object or a mark was set aside as somebody
-    else's, prose is no verdict either."""
+    """What the judge's own words state, in sentences only where they are `prosaic`."""
     ending = text.rstrip(" \t\n*_`\"'")
     if _CUT_MARK.search(ending):
-        return ParseFailure(
-            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending[-60:]))
-        )
-    if protocol in ("llmbar", "three-class", "scores"):
+        return _cut(ending)
+    if protocol in _BY_PROTOCOL:
         return _BY_PROTOCOL[protocol](text)
-    marked = marks(text, protocol) if protocol != "evenhand" else marks("")
-    lines = labelled(text, criteria) if protocol in (None, "evenhand") else NO_LINES
-    for stated in (marked.stated, lines.statements):
-        verdict = _final(stated)
-        if isinstance(verdict, ParseFailure):
-            return verdict
-        if verdict is not None:
-            return _checked_statement(verdict, lines, text, quoted)
-    closing = closing_mark(text) if protocol is None else None
-    if closing is not None:
-        return closing
-    if not (set_aside or marked.rejected) and (protocol or few_words(text)):
-        return _in_prose(text.strip(), protocol)
+    marked = marks(text, protocol) if protocol != "evenhand" else Marks([], rejected=False)
+    lines = labelled(text, criteria) if protocol in (None, "evenhand") else Labelled([])
+    verdict = _final([*marked.stated, *lines.stated])
+    if isinstance(verdict, ParseFailure):
+        return verdict
+    if verdict is not None:
+        return _checked(verdict, lines, text, quoted)
+    mark = closing_mark(text) if protocol is None else None
+    if mark is not None:
+        return mark
+    if prosaic and not marked.rejected:
+        if protocol is not None:
+            return _in_prose(text.strip(), protocol)
+        if _few_words(text):
+            return _in_short(text.strip())
+    return _no_verdict(text)
+
+
+_BY_PROTOCOL = {"llmbar": read_outputs, "three-class": read_class, "scores": read_scores}
+
+
+def _no_verdict(text: str) -> ParseFailure:
     return ParseFailure(
         "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(text)))
     )
 
 
-_BY_PROTOCOL = {"llmbar": read_outputs, "three-class": read_class, "scores": read_scores}
-_OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
+def _cut(text: str) -> ParseFailure:
+    return ParseFailure(
+        "truncated", Message("unread.cut_before_conclusion", ending=shown(text[-60:]))
+    )
 
 
-def _in_prose(body: str, protocol: AnswerProtocol | None) -> ParsedVerdict | ParseFailure:
-    """A verdict in a sentence: the whole of a short answer, or in a protocol that was named."""
-    lines = [line.strip() for line in body.split("\n") if line.strip()]
-    alone = [
-        winner for line in lines if "[[" not in line and (winner := winner_of(line)) is not None
-    ]
-    if protocol is None and _CUT_LINE.search(body):
-        return ParseFailure(
-            "truncated", Message("unread.cut_before_conclusion", ending=shown(body[-60:]))
-        )
-    if protocol is None:
-        named: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(body) else "evenhand"
-        reading = read_short(body) or _closing_sentence(body, named)
-    else:
-        reading = read_conclusion(body, protocol)
-        bare = [winner for winner in alone if winner in (winner_of(lines[0]), winner_of(lines[-1]))]
-        no_sentence = isinstance(reading, ParseFailure) and reading.kind == "no_verdict"
-        if protocol == "evenhand" and no_sentence and bare:
-            # A first or last line that is a verdict and nothing else.
-            reading = ParsedVerdict(bare[-1])
-    if isinstance(reading, ParsedVerdict) and {*alone} - {reading.winner}:
-        return ParseFailure("contradiction", Message("unread.last_line_contradicted"))
-    return reading
+def _final(candidates: list[StatedVerdict]) -> StatedVerdict | ParseFailure | None:
+    """The last candidate of the highest rank, unless another one has as good a claim and differs:
+    one of its rank that is as final, or any after it."""
+    if not candidates:
+        return None
+    top = max(each.rank for each in candidates)
+    last = [each for each in candidates if each.rank == top][-1]
+    for other in candidates:
+        rival = other.rank == top and (other.final or not last.final)
+        if other.winner != last.winner and (rival or other.start > last.start):
+            return ParseFailure(
+                "contradiction",
+                Message(
+                    "unread.statements_differ",
+                    text=shown(other.text, 40),
+                    text2=shown(last.text, 40),
+                ),
+            )
+    if last.winner is None:
+        return ParseFailure("off_menu", Message("unread.verdict_off_menu", text=shown(last.text)))
+    return last
 
 
-def _closing_sentence(body: str, protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:
-    """The last sentence of a short answer, where it is whole and nothing before it differs."""
-    last = max((each.start for each in sentences(body)), default=0)
-    made = claims(body)
-    closes = [claim for claim in made if claim.start >= last]
-    # What goes on after the verdict must come to its end.
-    whole = body.endswith(_ENDED) or (closes and not body[closes[-1].end :].strip(_DECORATION))
-    if not closes or not whole or len({claim.winner for claim in made}) > 1:
-        return ParseFailure(
-            "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(body)))
-        )
-    return read_conclusion(body, protocol)
-
-
-def _checked_statement(
-    verdict: Statement, lines: Labelled, text: str, quoted: QuotedFrom | None
+def _checked(
+    verdict: StatedVerdict, lines: Labelled, text: str, quoted: QuotedFrom | None
 ) -> ParsedVerdict | ParseFailure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
-    against = (
-        _disowned(text, verdict.start, verdict.end, verdict.winner)
-        or _in_its_sentence(text, verdict, lines)
-        or _later_statement(text, verdict, lines)
-        or _contradicted(text[verdict.end :], verdict.winner)
-    )
+    native = verdict.rank == LABEL
+    against = _contradicted(text[verdict.end :], verdict.winner)
+    if against is None and not native:
+        against = _in_its_sentence(text, verdict, lines)
     if against is None and quoted is not None and quoted(verdict.text):
         # A response holds the same words: then nothing else may speak against them.
         against = _reversed(text, verdict)
     if against is not None:
         return against
-    native = verdict.protocol == "evenhand"
     ending = text.rstrip()
     if native and len(ending) <= verdict.end and _CUT_LINE.search(ending):
-        return ParseFailure(
-            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending[-60:]))
-        )
+        return _cut(ending)
     return ParsedVerdict(
         verdict.winner,
         verdict.protocol,
@@ -329,97 +253,103 @@ def _checked_statement(
     )
 
 
-def _in_its_sentence(text: str, verdict: Statement, lines: Labelled) -> ParseFailure | None:
+def _in_its_sentence(text: str, verdict: StatedVerdict, lines: Labelled) -> ParseFailure | None:
     """A mark and the sentence that it stands in, where they name different winners."""
-    if verdict.protocol == "evenhand":
-        return None
     start = text.rfind("\n", 0, verdict.start) + 1
     line = text[max(start, verdict.start - 600) : verdict.start]
-    said: set[Winner | None] = {c.winner for c in claims(_SENTENCE.split(line)[-1])}
-    said |= {each.winner for each in lines.statements if start <= each.start < verdict.start}
+    said: set[Winner | None] = {stated(_SENTENCE.split(line)[-1].rstrip(" *_:：(-—"))}
+    said |= {each.winner for each in lines.stated if start <= each.start < verdict.start}
     others = said - {verdict.winner, None}
     if not others:
         return None
+    text, winner = shown(verdict.text, 20), min(filter(None, others))
     return ParseFailure(
-        "contradiction",
-        Message(
-            "unread.mark_contradicted",
-            text=shown(verdict.text, 20),
-            winner=min(filter(None, others)),
-        ),
+        "contradiction", Message("unread.mark_contradicted", text=text, winner=winner)
     )
 
 
-def _final(stated: list[Statement]) -> Statement | ParseFailure | None:
-    """The final statement; two that both have a claim to be it, and differ, are none."""
-    if not stated:
-        return None
-    last = stated[-1]
-    rivals = [
-        other
-        for other in stated[:-1]
-        if other.winner != last.winner and (other.final or not last.final)
-    ]
-    if rivals:
-        return ParseFailure(
-            "contradiction",
-            Message(
-                "unread.statements_differ",
-                text=shown(rivals[-1].text, 40),
-                text2=shown(last.text, 40),
-            ),
-        )
-    if last.winner is None:
-        return ParseFailure("off_menu", Message("unread.verdict_off_menu", text=shown(last.text)))
-    return last
-
-
-def _later_statement(text: str, verdict: Statement, lines: Labelled) -> ParseFailure | None:
-    for other in lines.statements:
-        if other.start > verdict.start and other.winner != verdict.winner:
-            return ParseFailure(
-                "contradiction",
-                Message(
-                    "unread.statements_differ",
-                    text=shown(verdict.text, 40),
-                    text2=shown(other.text, 40),
-                ),
-            )
-    return None
-
-
 def _contradicted(after: str, winner: Winner) -> ParseFailure | None:
+    """A sentence after a verdict that names another, or that disowns it."""
+    if disowned(after[:400], winner):
+        return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
     for claim in claims(after):
-        if claim.winner != winner and (claim.concluding or claim.alone):
+        if claim.winner != winner:
+            beside = shown(after[claim.start : claim.end])
             return ParseFailure(
                 "contradiction",
                 Message(
-                    "unread.verdict_and_text_differ",
-                    winner=winner,
-                    where="later",
-                    beside=shown(after[claim.start : claim.end]),
+                    "unread.verdict_and_text_differ", winner=winner, where="later", beside=beside
                 ),
             )
     return None
 
 
-def _disowned(prose: str, start: int, end: int, winner: Winner) -> ParseFailure | None:
-    if not disowned(prose[start : end + 400], end - start, winner):
-        return None
-    return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
-
-
-def _reversed(text: str, verdict: Statement) -> ParseFailure | None:
+def _reversed(text: str, verdict: StatedVerdict) -> ParseFailure | None:
     """What the sentences before a verdict come to, where that is another one."""
     before = text[: verdict.start]
-    firm = [claim for claim in claims(before) if claim.alone or claim.concluding]
-    opening = winner_of(before.strip().split("\n", 1)[0])
-    said = firm[-1].winner if firm else opening
+    firm = [claim.winner for claim in claims(before)]
+    said = firm[-1] if firm else winner_of(before.strip().split("\n", 1)[0])
     if said in (None, verdict.winner):
         return None
     return ParseFailure(
         "contradiction", Message("unread.verdict_contradicted", winner=verdict.winner, said=said)
     )
+
+
+# Prose: the whole of a short answer, or sentences in a protocol that was named.
+
+_MOST_WORDS, _LONGEST_SHORT = 12, 480
+# Chinese and Japanese write no spaces: two characters count as a word.
+_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
+_OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
+
+
+def _few_words(text: str) -> bool:
+    if len(text.strip()) > _LONGEST_SHORT:
+        return False
+    spaced = _CHARACTER.sub(" ", text).replace(FILLER, " ").split()
+    words = sum(any(character.isalnum() for character in word) for word in spaced)
+    return words + len(_CHARACTER.findall(text)) / 2 <= _MOST_WORDS
+
+
+def _in_short(body: str) -> ParsedVerdict | ParseFailure:
+    if _CUT_LINE.search(body):
+        return _cut(body)
+    if OUTPUT.search(body):
+        return read_outputs(body)
+    scored = read_short_scores(body)
+    if scored is not None:
+        return scored
+    if body in ("1", "2", "3") or NUMBERED.search(body) or calls_by_number(body):
+        by_class = read_class(body)
+        if isinstance(by_class, ParsedVerdict):
+            return by_class
+    boxed = _BOXED.fullmatch(body)
+    winner = closing(body if boxed is None else boxed[1])
+    if winner is None:
+        return _no_verdict(body)
+    return ParsedVerdict(winner, "mt-bench" if _OF_ASSISTANTS.search(body) else "evenhand")
+
+
+def _in_prose(body: str, protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:
+    """Sentences; and in our own format a first or last line that is a verdict and nothing else."""
+    reading = read_conclusion(body, protocol)
+    lines = [line.strip() for line in body.split("\n") if line.strip() and "[[" not in line]
+    alone = {winner_of(line) for line in lines} - {None}
+    ends = [winner for line in lines[:1] + lines[-1:] if (winner := winner_of(line)) is not None]
+    silent = isinstance(reading, ParseFailure) and reading.kind == "no_verdict"
+    if protocol == "evenhand" and silent and ends:
+        reading = ParsedVerdict(ends[-1])
+    if isinstance(reading, ParsedVerdict) and alone - {reading.winner}:
+        return ParseFailure("contradiction", Message("unread.last_line_contradicted"))
+    return reading
+
+
+# Objects.
+
+# The sentence that an object stands in goes on after it.
+_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；(（]|<-|[-–—←]\s|[a-z]|这|是|等|的)")
 
 
 def _answer(prose: str, found: list[FoundObject]) -> FoundObject | ParseFailure | None:
@@ -429,11 +359,9 @@ def _answer(prose: str, found: list[FoundObject]) -> FoundObject | ParseFailure 
     for item in found:
         if item.value is None:
             broken = broken or item
-            continue
-        if broken is not None and not is_full(item.value):
-            continue  # a part of the broken one
-        broken = None
-        answers.append(item)
+        elif broken is None or is_full(item.value):  # else a part of the broken one
+            broken = None
+            answers.append(item)
     if broken is not None:
         if broken.unclosed:
             return ParseFailure("truncated", Message("unread.json_cut"))
@@ -441,11 +369,11 @@ def _answer(prose: str, found: list[FoundObject]) -> FoundObject | ParseFailure 
     if not answers:
         return None
     full = [item for item in answers if item.value is not None and is_full(item.value)]
-    chosen = full[-1] if full else answers[-1]
+    chosen = (full or answers)[-1]
     for other in answers:
         rival = other in full or not full or other.start > chosen.start
         rival = rival or _adjacent(prose, other, chosen)
-        if other is not chosen and rival and _winner(other) != _winner(chosen):
+        if rival and _winner(other) != _winner(chosen):
             return ParseFailure("contradiction", Message("unread.objects_differ"))
     return chosen
 
@@ -469,24 +397,25 @@ def _mentioned(
         return False
     if words.attributed(item.start) or (quoted is not None and quoted(body[item.start : item.end])):
         return True
-    line = prose[max(0, item.start - 400) : item.start].rsplit("\n", 1)[-1]
+    before = prose[max(0, item.start - 400) : item.start]
+    line = before.rsplit("\n", 1)[-1]
     following = prose[item.end : item.end + 200].split("\n", 1)[0]
     if _GOES_ON.match(following):
         if attributes(following) or RESPONSE.search(following):
             return True
-        if line.strip(_DECORATION) and not (_ANNOUNCED.search(line) or _MY.search(line)):
+        if line.strip(_DECORATION) and not OWN.search(line):
             return True
     if not line.strip(" \t*_>#`"):
-        above = prose[max(0, item.start - 400) : item.start].rstrip().rsplit("\n", 1)[-1]
+        above = before.rstrip().rsplit("\n", 1)[-1]
         return introduces(above, set_off=True) or (
             not above.endswith((".", "!", "。", "！"))
             and one_response(_SENTENCE.split(above)[-1])
-            and not (_ANNOUNCED.search(above) or _MY.search(above))
+            and not OWN.search(above)
         )
     lead = _SENTENCE.split(line)[-1]
     if attributes(lead) or lead.rstrip().endswith("`"):
         return True
-    return RESPONSE.search(lead) is not None and not _ANNOUNCED.search(lead)
+    return RESPONSE.search(lead) is not None and not OWN.search(lead)
 
 
 def _without(body: str, found: list[FoundObject]) -> str:
@@ -494,16 +423,13 @@ def _without(body: str, found: list[FoundObject]) -> str:
     parts: list[str] = []
     at = 0
     for item in found:
-        if item.value is None:
-            continue
-        parts.append(body[at : item.start])
-        parts.append(" " * (item.end - item.start))
-        at = item.end
-    parts.append(body[at:])
-    return "".join(parts)
+        if item.value is not None:
+            parts += body[at : item.start], " " * (item.end - item.start)
+            at = item.end
+    return "".join([*parts, body[at:]])
 
 
-def _checked(
+def _checked_object(
     answer: FoundObject, body: str, prose: str, criteria: Sequence[Criterion]
 ) -> ParsedVerdict | ParseFailure:
     """What the object says, unless something else is said after it."""
@@ -511,19 +437,13 @@ def _checked(
     if isinstance(reading, ParseFailure):
         return reading
     before, after = edges(prose[: answer.start]), edges(prose[answer.end :])
-    against = _disowned(after.lstrip("`~ \n\t"), 0, 0, reading.winner)
-    if against is not None:
-        return against
     # A winner alone is not so much more than a mark or a label that they could be ignored.
     beside = after if is_full(answer.value or {}) else f"{before}\n\n{after}"
-    for statement in (*marks(beside).stated, *labelled(beside, ()).statements):
-        if statement.winner not in (reading.winner, None):
+    for other in (*marks(beside).stated, *labelled(beside, ()).stated):
+        if other.winner not in (reading.winner, None):
+            text = shown(other.text)
             return ParseFailure(
                 "contradiction",
-                Message(
-                    "unread.json_and_text_differ",
-                    winner=reading.winner,
-                    text=shown(statement.text),
-                ),
+                Message("unread.json_and_text_differ", winner=reading.winner, text=text),
             )
-    return _contradicted(after, reading.winner) or reading
+    return _contradicted(after.lstrip("`~ \n\t"), reading.winner) or reading

@@ -7,25 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from evenhand.contract import Scores, UnreadKind, Winner
+from evenhand.contract import AnswerProtocol, Scores, UnreadKind, Winner
 
 # Stands for what is quoted: no letter, digit, blank or punctuation, so that no pattern of the
 # reader goes through it.
 FILLER = "\ufffc"
 _FILLED = re.compile(f"{FILLER}+")
-
-AnswerProtocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
-PROTOCOLS: tuple[AnswerProtocol, ...] = (
-    "evenhand",
-    "mt-bench",
-    "arena-hard",
-    "llmbar",
-    "three-class",
-    "scores",
-)
-
 
 # Whether words of an answer stand in one of the texts that were judged.
 QuotedFrom = Callable[[str], bool]
@@ -72,8 +61,7 @@ class ParseFailure:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class StatedVerdict(NamedTuple):
     """One place where the text names a verdict; `winner` is None where it is off the menu.
 
     `final` is set where the judge itself calls it final or overall, `strength` where the mark has
@@ -84,9 +72,14 @@ class Statement:
     end: int
     winner: Winner | None
     text: str
-    protocol: AnswerProtocol
+    rank: int
+    protocol: AnswerProtocol = "evenhand"
     final: bool = False
     strength: int | None = None
+
+
+# The order of authority: what ranks lower and stands before a verdict is ignored.
+LABEL, MARK, OBJECT = range(3)
 
 
 def shown(text: str, limit: int = 60) -> str:

@@ -1,24 +1,59 @@
-"""The vocabulary of verdicts in English and Chinese: labels, ties, keys, refusals."""
+"""The words of verdicts in English and Chinese: what responses, ties, keys and refusals are called,
+and by what a judge speaks of itself and of others.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from evenhand.contract import Winner
 
 NOUN: Final = (
     r"(?:(?i:output|response|assistant|answer|option|candidate|model|chatbot|completion|reply"
-    r"|solution)"
-    r"|输出|响应|回应|回應|回答|回复|回覆|助手|助理|答案|选项|模型)"
+    r"|solution)|输出|响应|回应|回應|回答|回复|回覆|助手|助理|答案|选项|模型)"
 )
 # The response shown first, and the one shown second.
 ORDINAL: Final = (
     r"(?:(?i:the\s)?(?P<nth>(?i:first|second))"
     r"(?:\s(?i:output|response|assistant|answer|option|one)|(?=\s(?i:is|was|wins)\b))"
     r"|第(?P<ordinal>[一二])(?:[个種种份]?(?:输出|响应|回应|回答|回复|助手|答案)|[个种份]))"
+)
+BETTER_ZH: Final = (
+    r"(?:更好|质量更高|更出色|更优秀?|更佳|略?更?胜一筹|胜出|获胜|胜|赢了?|较好|较优|較好|最好|最佳"
+    r"|优于"
+    r"|好于|胜过|更强|占优)"
+)
+TIED_ZH: Final = (
+    r"(?:平局|平手|打平|持平|不分胜负|不相上下|不分上下|难分伯仲|旗鼓相当|难分高下|一样好)"
+)
+# By these a judge speaks of its own verdict…
+OWN: Final = re.compile(
+    r"\b(?:my|i|we|our|verdict|decision|conclu\w{2,6}|final(?! (?:line|word|sentence))|choice"
+    r"|judge?ment|winner|better|best|wins?|therefore|thus|hence|so|overall|prefer\w*|rating|result"
+    r"|output|answer is)\b|我|判|结论|最终|因此|所以|综|总|胜|更好|选|结果|答案",
+    re.IGNORECASE,
+)
+# …and by these of what somebody else wrote.
+SPEECH: Final = re.compile(
+    r"\b(?:contain|includ|embed|inject|quot|says?\b|said\b|saying\b|wrote\b|writ(?:es?|ing|ten)\b"
+    r"|ends?\b|ending\b|closes?\b|closing (?:with|like|by|line|words?)|claim|stat(?:es?|ing)\b"
+    r"|reads?\b|fake|forged|attempt|tr(?:ies|ied|ying)\b|tells?\b|told\b|instruct|append|insert"
+    r"|smuggl|slips?\b|last (?:line|words?|sentence|paragraph)|carr(?:y|ies)\b|holds?\b|stands?\b"
+    r"|add(?:s|ed)?\b|appears?\b|argues?\b|asserts?\b|declares?\b|announces?\b|begs?\b|begins?\b"
+    r"|asks?\b|orders?\b|demands?\b|urges?\b|concludes?\b|(?:opens?|starts?) with|goes\b|plant"
+    r"|hidden|hides?\b|puts?\b|prints?\b|outputs? (?:the|a|an|this)\b|trick|steer|follows?:?$"
+    r"|(?:text|words|transcript|bottom|foot|end|part|conclusion) of\b|verbatim|has(?: the"
+    r"| this)?:?$"
+    r"|from|inside|found (?:in|at|near|under)|following (?:text|lines?|words|passage|sentence"
+    r"|verdict))"
+    r"|包含|写[着下了道的]|声称|自称|宣称|引[自用]|[出来摘]自|伪造|试图|企图|注入|植入|嵌入|结尾"
+    r"|末尾|最后|开头"
+    r"|如下|有一行|出现|附"
+    r"|要求|命令|说[:：]?$|里有|中有|中的|里的|其中|原文|以此|误导",
+    re.IGNORECASE,
 )
 
 DIRECT_WINNERS: Final[dict[str, Winner]] = {
@@ -31,18 +66,18 @@ DIRECT_WINNERS: Final[dict[str, Winner]] = {
     "Tie": "TIE",
 }
 _LABEL = re.compile(
-    rf"(?:(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}|(?:the\s+)?{NOUN}\s?([12]))"
-    r"(?:\s(?:wins|(?:is|was)\s(?:clearly\s|slightly\s|much\s)?(?:the\s)?(?:better|best|winner|superior)"
+    rf"(?:(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}"
+    rf"|(?:the\s+)?{NOUN}\s?([12]))"
+    r"(?:\s(?:wins|(?:is|was)\s(?:clearly\s|slightly\s|much\s)?(?:the\s)?(?:better|best|winner"
+    r"|superior)"
     r"(?:\s(?:one|response|answer))?)|\s?(?:更好|胜出|获胜|更优))?"
 )
-_TIES = frozenset(
-    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie", "equal"}
-    | {"平局", "平手", "打平", "持平", "不分胜负", "不分上下", "难分高下", "不相上下", "一样好"}
-)
+_TIE = re.compile(rf"(?:it is |it's )?(?:a )?(?:tied?|draw)|equal|{TIED_ZH}")
 _ORDINAL_LABEL = re.compile(rf"{ORDINAL}|(?:the\s)?(first|second)", re.IGNORECASE)
 # "A>B", "[[B>>A]]", "Response A = Response B", "A≫B".
 RANKED: Final = (
-    rf"(?:(?i:{NOUN})[\s_]?)?(?P<left>[ABab])\s?(?P<sign>[>＞]{{1,2}}|[<＜]{{1,2}}|={{1,2}}|[≻≫≺≪≈])"
+    rf"(?:(?i:{NOUN})[\s_]?)?(?P<left>[ABab])\s?(?P<sign>[>＞]{{1,2}}|[<＜]{{1,2}}|={{1,2}}"
+    rf"|[≻≫≺≪≈])"
     rf"\s?(?:(?i:{NOUN})[\s_]?)?(?P<right>[ABab])(?![A-Za-z0-9])"
 )
 _RANKED_LABEL = re.compile(RANKED)
@@ -59,7 +94,7 @@ def winner_of(value: object) -> Winner | None:
     if len(value) > 60:
         return None
     plain = unicodedata.normalize("NFKC", value).strip(_TRIM).casefold()
-    if plain in _TIES:
+    if _TIE.fullmatch(plain):
         return "TIE"
     plain = plain.removeprefix("[[").removesuffix("]]").strip(_TRIM)
     ranked = _RANKED_LABEL.fullmatch(plain)
@@ -69,9 +104,18 @@ def winner_of(value: object) -> Winner | None:
     return None if match is None else letter(match[match.lastindex or 0])
 
 
-def letter(label: str) -> Winner:
-    """A for a, A, 1, first; B for b, B, 2, second; brackets around it aside."""
-    return "A" if label.strip("()（） ").upper() in ("A", "1", "FIRST", "一") else "B"
+_FIRST = ("A", "1", "一")
+
+
+def letter(name: str) -> Literal["A", "B"]:
+    """Which response a name ends in, or its place says."""
+    plain = name.strip("()（） ").upper()
+    first = plain.endswith(_FIRST) or plain.startswith(("FIRST", "FORMER", "第一", "前者"))
+    return "A" if first else "B"
+
+
+def other_than(winner: Winner) -> Winner:
+    return {"A": "B", "B": "A"}.get(winner, "TIE")  # type: ignore[return-value]
 
 
 _ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
@@ -99,9 +143,9 @@ _PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
 # "verdict:"); those that quote are `quotations`'.
 _TYPESETTING = re.compile(
     r"(?P<block></?(?:p|div|center|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>)"
-    r"|<(?P<label>(?:final_)?(?:verdict|winner|decision|judge?ment|answer|choice)|preference|result)>"
-    r"|</?(?:(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?"
-    r"|(?:final_)?(?:verdict|winner|decision|judge?ment|answer|choice)|preference|result)>",
+    r"|<(?P<close>/?)(?P<label>(?:final_)?(?:verdict|winner|decision|judge?ment|answer|choice)"
+    r"|preference|result)>"
+    r"|</?(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?>",
     re.IGNORECASE,
 )
 
@@ -115,93 +159,54 @@ def plainly(text: str) -> str:
 
 
 def _untagged(tag: re.Match[str]) -> str:
-    if tag["label"]:
+    if tag["label"] and not tag["close"]:
         return f" {tag['label']}:"
     return " " * (len(tag[0]) - 1) + ("\n" if tag["block"] else " ")
 
 
-_KEYS: Final[dict[str, tuple[str, ...]]] = {
-    "analysis": ("analysis", "分析", "各自分析", "逐一分析"),
-    "comparison": (
-        *("comparison", "comparisons", "criteria", "criteriacomparison"),
-        *("比较", "对比", "逐项比较", "逐项对比", "标准比较", "标准对比"),
-    ),
-    "result": (
-        *("result", "finalresult", "overallresult", "overall", "evaluation", "finalevaluation"),
-        *(
-            "最终",
-            "final",
-            "conclusion",
-            "finalconclusion",
-            "assessment",
-            "overallassessment",
-            "output",
-        ),
-        *(
-            "结果",
-            "最终结果",
-            "总体结果",
-            "结论",
-            "最终结论",
-            "总体",
-            "评判结果",
-            "评估结果",
-            "最终",
-        ),
-        # Where a tool call holds what it was called with.
-        *("arguments", "parameters", "input", "function", "functioncall", "toolcall", "toolcalls"),
-    ),
-    "winner": (
-        *("winner", "finalwinner", "overallwinner"),
-        *("获胜者", "胜者", "胜出者", "获胜方", "胜方", "赢家", "最终获胜者", "优胜者"),
-    ),
-    "verdict": (
-        *("verdict", "finalverdict", "overallverdict", "choice", "decision", "finaldecision"),
-        *("judgment", "judgement", "finaljudgment", "finaljudgement", "betterresponse"),
-        *("preferredresponse", "bestresponse", "判定", "最终判定", "裁决", "更好的响应"),
-        *("betteranswer", "bestanswer", "preferredanswer", "selectedresponse", "chosenresponse"),
-        *("finalchoice", "winningresponse", "winninganswer", "bettermodel", "bestmodel"),
-        *("preferredmodel", "winningmodel", "betterassistant", "preferredassistant"),
-        *("最佳回答", "更好的回答", "最佳响应", "最终选择"),
-    ),
+# The contract's fields, and what they are called, in lower case and without punctuation.
+_SPELLINGS: Final[dict[str, str]] = {
+    "analysis": "analysis 分析 各自分析 逐一分析",
+    "comparison": "comparison comparisons criteria criteriacomparison 比较 对比 逐项比较 逐项对比"
+    " 标准比较 标准对比",
+    # Also where a tool call holds what it was called with.
+    "result": "result finalresult overallresult overall evaluation finalevaluation final conclusion"
+    " finalconclusion assessment overallassessment output 最终 结果 最终结果 总体结果 结论 最终结论"
+    " 总体 评判结果 评估结果 arguments parameters input function functioncall toolcall toolcalls",
+    "winner": "winner finalwinner overallwinner 获胜者 胜者 胜出者 获胜方 胜方 赢家 最终获胜者"
+    " 优胜者",
+    "verdict": "verdict finalverdict overallverdict choice decision finaldecision judgment"
+    " judgement"
+    " finaljudgment finaljudgement betterresponse preferredresponse bestresponse betteranswer"
+    " bestanswer preferredanswer selectedresponse chosenresponse finalchoice winningresponse"
+    " winninganswer bettermodel bestmodel preferredmodel winningmodel betterassistant"
+    " preferredassistant 判定 最终判定 裁决 更好的响应 最佳回答 更好的回答 最佳响应 最终选择",
     # Words that also label other things: a verdict only where a response stands under them.
-    "preference": (
-        *("preference", "preferred", "better", "best", "selection", "selected", "chosen", "pick"),
-        *("vote", "overallpreference", "betteroption", "preferredoption", "选择", "偏好", "更好"),
-    ),
+    "preference": "preference preferred better best selection selected chosen pick vote"
+    " overallpreference betteroption preferredoption 选择 偏好 更好",
     # Words that may also name what was asked in the prompt: a verdict only where nothing else is.
-    "answer": (
-        *("answer", "finalanswer", "response", "label", "option", "答案", "最终答案", "选项"),
-    ),
-    "confidence": ("confidence", "置信度", "信心", "信心度", "置信水平"),
-    "reasoning": (
-        *("reasoning", "reason", "reasons", "rationale", "explanation", "overallreasoning"),
-        *("理由", "推理", "原因", "解释", "说明", "推理过程"),
-    ),
-    "criterion": (
-        *("criterion", "criterionname", "name"),
-        *("标准", "准则", "评判标准", "评价标准", "评估标准", "评判准则", "维度"),
-    ),
-    "a_assessment": (
-        *("aassessment", "responseaassessment", "assessmenta", "assessmentofa"),
-        *("a评估", "a评价", "a的评估", "a的评价", "响应a评估", "响应a评价", "响应a的评估"),
-        *("对a的评估", "对a的评价", "对响应a的评估", "对响应a的评价", "响应a的评价"),
-    ),
-    "b_assessment": (
-        *("bassessment", "responsebassessment", "assessmentb", "assessmentofb"),
-        *("b评估", "b评价", "b的评估", "b的评价", "响应b评估", "响应b评价", "响应b的评估"),
-        *("对b的评估", "对b的评价", "对响应b的评估", "对响应b的评价", "响应b的评价"),
-    ),
-    "strengths": ("strengths", "strength", "pros", "优点", "优势", "长处"),
-    "weaknesses": ("weaknesses", "weakness", "cons", "缺点", "劣势", "不足", "弱点", "缺陷"),
-    "differentiators": (
-        *("differentiators", "keydifferentiators", "differentiator"),
-        *("差异点", "区别", "差异", "关键差异", "主要差异", "关键差异点", "区分点", "关键区别"),
-    ),
-    "response_a": ("responsea", "a", "assistanta", "响应a", "回答a", "回复a"),
-    "response_b": ("responseb", "b", "assistantb", "响应b", "回答b", "回复b"),
+    "answer": "answer finalanswer response label option 答案 最终答案 选项",
+    "confidence": "confidence 置信度 信心 信心度 置信水平",
+    "reasoning": "reasoning reason reasons rationale explanation overallreasoning 理由 推理 原因"
+    " 解释"
+    " 说明 推理过程",
+    "criterion": "criterion criterionname name 标准 准则 评判标准 评价标准 评估标准 评判准则 维度",
+    "{}_assessment": "{}assessment response{}assessment assessment{} assessmentof{} {}评估 {}评价"
+    " {}的评估 {}的评价 响应{}评估 响应{}评价 响应{}的评估 响应{}的评价 对{}的评估 对{}的评价"
+    " 对响应{}的评估"
+    " 对响应{}的评价",
+    "strengths": "strengths strength pros 优点 优势 长处",
+    "weaknesses": "weaknesses weakness cons 缺点 劣势 不足 弱点 缺陷",
+    "differentiators": "differentiators keydifferentiators differentiator 差异点 区别 差异 关键差异"
+    " 主要差异 关键差异点 区分点 关键区别",
+    "response_{}": "response{} {} assistant{} 响应{} 回答{} 回复{}",
 }
-_CANONICAL: Final = {spelling: name for name, all_ in _KEYS.items() for spelling in all_}
+_CANONICAL: Final = {
+    word.replace("{}", side): name.replace("{}", side)
+    for name, words in _SPELLINGS.items()
+    for word in words.split()
+    for side in "ab"
+}
 
 
 @lru_cache(maxsize=1024)
@@ -212,20 +217,12 @@ def _fold(key: str) -> str | None:
 
 # The spellings that the prompt asks for, looked up before any folding.
 NATIVE_FIELDS: Final = {
-    "analysis": "analysis",
     "responseA": "response_a",
     "responseB": "response_b",
-    "strengths": "strengths",
-    "weaknesses": "weaknesses",
-    "comparison": "comparison",
-    "criterion": "criterion",
     "aAssessment": "a_assessment",
     "bAssessment": "b_assessment",
-    "winner": "winner",
-    "reasoning": "reasoning",
-    "result": "result",
-    "differentiators": "differentiators",
-    "confidence": "confidence",
+    **{name: name for name in ("analysis", "strengths", "weaknesses", "comparison", "criterion")},
+    **{name: name for name in ("winner", "reasoning", "result", "differentiators", "confidence")},
 }
 
 

@@ -110,7 +110,7 @@ class BatchBudget:
             self._here.discard(batch.id)
             self._budget.refused(batch.requests)
 
-    def came(self, usage: Usage, cost: float | None, *, artefact: bool = False) -> None:
+    def record(self, usage: Usage, cost: float | None, *, artefact: bool = False) -> None:
         if cost is not None:
             self._priced[artefact] += 1
             self._cost_usd[artefact] += cost

@@ -92,11 +92,7 @@ class BatchSettler:
             config=self._config,
             writer=self._run_judge.writer,
         )
-        await page.look_up(
-            works,
-            self._run_judge.judge.traits,
-            begun=lambda work: bool(work.passes) or work.pair_id in open_requests,
-        )
+        await page.look_up(works, self._run_judge.judge.traits)
         artefacts = Artefacts(self._run_judge.writer, page)
         written = _Written([], [], [])
         lacking: list[tuple[WorkItem, list[WantedRequest]]] = []
@@ -187,7 +183,7 @@ class BatchSettler:
             key = (work.pair_id, wanted.order, wanted.sample)
             if wanted.repairs is not None and key not in self._unread_once:
                 self._unread_once.add(key)
-                self._unread.came(
+                self._unread.record(
                     Message(
                         "runs.unread_example",
                         answer=example_of(wanted.repairs),
@@ -379,7 +375,7 @@ class BatchQueue:
         notice = f"batch {provider_id} with {counted_requests(batch.requests)} is at {context.host}"
         if not self._ever_submitted:
             notice += (
-                "; answers take minutes to a day, and Ctrl-C leaves it there to be collected later"
+                "; answers take from minutes to a day; after Ctrl-C you can collect them later"
             )
         context.observer.announce(notice)
         self._submitted = self._ever_submitted = True
@@ -418,7 +414,7 @@ class BatchExecutor:
         # Judges that share what is written for them go in turn, so that each is asked for once.
         in_turn: defaultdict[str, list[BatchQueue]] = defaultdict(list)
         for place, (run_judge, queue) in enumerate(zip(run_judges, self._queues, strict=True)):
-            writes = run_judge.config.writes(run_judge.judge.traits)
+            writes = run_judge.config.prepares(run_judge.judge.traits)
             shares = run_judge.writer if writes else f"{place}"
             in_turn[shares].append(queue)
         running = [asyncio.create_task(_run_each(queues)) for queues in in_turn.values()]

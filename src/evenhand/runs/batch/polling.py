@@ -33,16 +33,16 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
     assert batch.provider_id is not None  # noqa: S101 - only batches that are there have results
     api, batches = context.api, context.store.batches
     lacking = await asyncio.to_thread(batches.lacking, batch.id)
-    came: dict[int, str] = {}
+    received: dict[int, str] = {}
     artefacts = {place for place, pair_id in lacking.items() if is_artefact(pair_id)}
     # Pairs anywhere in the data may wait for one.
     context.looks_everywhere = context.looks_everywhere or bool(artefacts)
 
     async def put_away() -> None:
-        await asyncio.to_thread(batches.receive, batch.id, list(came.items()))
-        for place, answer in came.items():
+        await asyncio.to_thread(batches.receive, batch.id, list(received.items()))
+        for place, answer in received.items():
             _count(context, answer, artefact=place in artefacts)
-        came.clear()
+        received.clear()
 
     try:
         async with aclosing(api.results(batch.provider_id, status)) as results:
@@ -51,8 +51,8 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
                 if place is None or place not in lacking or result.answer is None:
                     continue
                 del lacking[place]
-                came[place] = result.answer
-                if len(came) >= _STORED_AT_ONCE:
+                received[place] = result.answer
+                if len(received) >= _STORED_AT_ONCE:
                     await put_away()
     finally:
         await put_away()
@@ -79,7 +79,7 @@ def _count(context: BatchContext, answer: str, *, artefact: bool) -> None:
     run_judge = context.run_judge
     cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
     cost = None if cost is None else cost * BATCH_RATE
-    context.batch_budget.came(usage, cost, artefact=artefact)
+    context.batch_budget.record(usage, cost, artefact=artefact)
 
 
 class BatchPoller:
@@ -157,16 +157,16 @@ class BatchPoller:
         )
         if isinstance(answer, str):
             context.observer.announce(
-                f"batch {answer} with {counted_requests(batch.requests)} was found again at "
-                f"{context.host}; it is not submitted twice"
+                f"batch {answer} with {counted_requests(batch.requests)} was already "
+                f"submitted to {context.host} and is not submitted again"
             )
             await self.opened(batch, answer)
         elif answer is UNSURE:
             if batch.id not in self._announced:
                 self._announced.add(batch.id)
                 context.observer.announce(
-                    f"whether {counted_requests(batch.requests)} arrived at {context.host} shows "
-                    "when a batch of that size has ended there; until then nothing of it is "
+                    f"whether {counted_requests(batch.requests)} reached {context.host} is "
+                    "known once a batch of that size ends there; until then nothing is "
                     "submitted again"
                 )
         elif time.time() - batch.sent_at >= context.timing.arrives_within_s:

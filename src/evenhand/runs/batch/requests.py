@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.contract import ArtefactKind
@@ -16,7 +16,7 @@ from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLimits, Draft
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, ratings_of, wanted_before
+from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.runs.estimate import Estimate, tokens_of
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAsked, artefact_number
@@ -69,17 +69,13 @@ class PageArtefacts:
         self.wanted: set[str] = set()  # by a pair of this page: the others wait for it
         self.made: list[GeneratedAnswer] = []  # from answers that have come; to be stored
 
-    async def look_up(
-        self, works: Sequence[WorkItem], traits: Traits, *, begun: Callable[[WorkItem], bool]
-    ) -> None:
-        """What these pairs will ask for, at once. Who has `begun` may come to be rated."""
+    async def look_up(self, works: Sequence[WorkItem], traits: Traits) -> None:
+        """What these pairs will ask for, at once."""
         config, needed = self._config, list[ArtefactRequest]()
         kinds = config.prepares(traits)
         for work in works:
             if kinds and work.lacks_passes(config.samples_per_order):
                 needed += wanted_before(work.pair, config, kinds)
-            if config.rates(traits) and begun(work):
-                needed += ratings_of(work.pair, config)
         await self.find([each.key(self._writer) for each in needed])
 
     async def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
@@ -102,9 +98,7 @@ class PageArtefacts:
         """None: it is for a pass."""
         if call.artefact is None:
             return None
-        asked = ArtefactRequest(
-            call.artefact, call.pair, self._config, call.artefact_of, call.sample
-        )
+        asked = ArtefactRequest(call.artefact, call.pair, self._config, call.artefact_of)
         return asked.key(self._writer)
 
     def open_requests(self, key: str) -> list[OpenRequest]:

@@ -32,7 +32,7 @@ class ActorHandle:
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce
         self._actor: Any = None
-        self.place = "no node has room for it yet"
+        self.place = "no node has room yet"
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         # In threads, whatever may ask Ray's head: where that is lost, it is waited for.
@@ -42,7 +42,7 @@ class ActorHandle:
         try:
             done, _ = await asyncio.wait([beginning], timeout=_PLACED_WITHIN_S)
             if not done:
-                self._announce("a worker waits for a free CPU in the cluster")
+                self._announce("a worker is waiting for a free CPU in the cluster")
             trouble: WorkerFailure | None = await beginning
         finally:
             beginning.cancel()
@@ -55,7 +55,7 @@ class ActorHandle:
                 self._answer(self._actor.exchange.remote(grant)), within_s
             )
         except TimeoutError:
-            raise WorkerLost(f"it told nothing for {within_s:g} s", surely=False) from None
+            raise WorkerLost(f"it was silent for {within_s:g} s", surely=False) from None
         return report
 
     def kill(self) -> None:

@@ -55,7 +55,7 @@ def _refuse_model(name: str, config: JudgeConfig) -> None:
     kind = JudgeName.read(config.judge or "").kind
     if kind in ("local", "replay"):
         why = (
-            "answers one call at a time by this machine's own processor"
+            "answers one call at a time on this machine's CPU"
             if kind == "local"
             else "reads a file that other nodes may not have, and needs no cluster"
         )
@@ -75,7 +75,7 @@ def _has_secrets(address: str) -> bool:
 
 
 _SPENT = ("requests", "input_tokens", "output_tokens", "cost_usd")
-_ACCOUNTS_AT_MOST = 8
+_NEWS_AT_MOST = 8
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
 _PAIRS_EACH = 16  # fewer are not worth another process
 _LOOKED_EVERY_S = 0.2
@@ -154,7 +154,7 @@ class RayExecutor:
         any of them begins, and found in the store there."""
         preparing = tuple(each for each in run_judges if each.config.prepares(each.judge.traits))
         if preparing:
-            self._announce("what is prepared is written first, once for all workers")
+            self._announce("prepared texts are written first, once for all workers")
             self._preparing = LocalExecutor(self._context, queue=PreparingQueue)
             await self._preparing.execute(run_id, preparing)
 
@@ -196,7 +196,7 @@ class RayExecutor:
             if not await asyncio.to_thread(self._store.is_attended, self._run.id):
                 return
             if not announced:
-                self._announce("workers of an earlier command are still at this run; waiting")
+                self._announce("workers of an earlier command are still on this run; waiting")
             announced = True
             await asyncio.sleep(_LOOKED_EVERY_S)
 
@@ -210,8 +210,7 @@ class RayExecutor:
         self._announce(f"{_counted(count, 'worker')} of Ray on {where}")
         if len(cluster.hosts) > 1 and any(_is_here(plan) for plan in self._judges):
             self._notes.append(
-                "the judge's address is that of a node itself (localhost), so that each worker "
-                "asks the server of its own node"
+                "the judge's address is localhost, so each worker uses the server on its own node"
             )
 
     def _assignment(
@@ -248,7 +247,7 @@ class RayExecutor:
 
     def _tell_of_judges(self, pool: WorkerPool) -> None:
         """E.g. of a server of a fleet that is skipped; each worker has its own view of it."""
-        for line, workers in pool.accounts.most_common(_ACCOUNTS_AT_MOST):
+        for line, workers in pool.server_news.most_common(_NEWS_AT_MOST):
             self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
 
     def _tell_of_lost(self, pool: WorkerPool) -> None:

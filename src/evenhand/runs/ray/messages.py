@@ -143,7 +143,7 @@ class WorkerReport:
     ended: bool = False
     expired: bool = False  # it heard nothing for too long, and ended by itself
     trouble: WorkerFailure | None = None
-    accounts: tuple[str, ...] = ()  # at its end: what its judges have to say of that time
+    server_news: tuple[str, ...] = ()  # at its end: what its judges' servers came to
 
 
 class WorkerLost(Exception):

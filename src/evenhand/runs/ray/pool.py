@@ -94,7 +94,7 @@ class WorkerPool:
         self._deaths = 0
         self._cutting = asyncio.Lock()
         self.lost = 0
-        self.accounts: Counter[str] = Counter()  # by how many workers it was told
+        self.server_news: Counter[str] = Counter()  # by how many workers it was told
 
     @property
     def in_flight(self) -> int:
@@ -122,15 +122,15 @@ class WorkerPool:
 
     async def work(self) -> None:
         """Until nothing is pending, or the run is stopped and what was in flight has come."""
-        attending = [asyncio.create_task(self._attend(each)) for each in self._assignments]
+        workers = [asyncio.create_task(self._run_worker(each)) for each in self._assignments]
         try:
-            await asyncio.gather(*attending)
+            await asyncio.gather(*workers)
         finally:
-            for task in attending:
+            for task in workers:
                 task.cancel()
-            await asyncio.gather(*attending, return_exceptions=True)
+            await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _attend(self, assignment: Assignment) -> None:
+    async def _run_worker(self, assignment: Assignment) -> None:
         """One place of the pool: a worker, and the one after it where it is lost."""
         while not self._over.is_set():
             handle = self._start()
@@ -149,13 +149,13 @@ class WorkerPool:
             self._begun += 1
             member = self._members[self._begun] = _Member(self._begun, heard_at=time.monotonic())
             self._ledger.open(member.number)
-            await self._converse(handle, member)
+            await self._exchange_messages(handle, member)
         except WorkerLost as lost:
             handle.kill()
             if not lost.surely and member is not None and self._stop.by is None:
                 # It may still be at work. Once its lease has ended it is not.
                 await asyncio.sleep(max(0.0, member.heard_at + LEASED_S - time.monotonic()))
-            self._lose(member, f"{lost.why} ({handle.place})")
+            self._handle_loss(member, f"{lost.why} ({handle.place})")
         except BaseException:
             if member is not None:
                 self._members.pop(member.number, None)
@@ -186,7 +186,7 @@ class WorkerPool:
             self._stop.ask(trouble.by, error_of(trouble, handle.place))
         return trouble is None
 
-    async def _converse(self, handle: WorkerHandle, member: _Member) -> None:
+    async def _exchange_messages(self, handle: WorkerHandle, member: _Member) -> None:
         grant = await self._grant(member)
         while True:
             report = await handle.exchange(grant, within_s=_LOST_AFTER_S)
@@ -199,7 +199,7 @@ class WorkerPool:
                     raise WorkerLost("it heard nothing for too long", surely=True)
                 self._ledger.close(member.number)
                 del self._members[member.number]
-                self.accounts.update(set(report.accounts))
+                self.server_news.update(set(report.server_news))
                 return
             grant = await self._grant(member)
 
@@ -285,7 +285,7 @@ class WorkerPool:
         elif reached == "max-cost":
             self._budget.stop_at_cost()
 
-    def _lose(self, member: _Member | None, why: str) -> None:
+    def _handle_loss(self, member: _Member | None, why: str) -> None:
         self._deaths += 1
         if member is not None:
             self.lost += 1
@@ -296,7 +296,7 @@ class WorkerPool:
             return
         if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
             raise ClusterError(Message("runs.ray_workers_lost", deaths=self._deaths, why=why))
-        self._announce(f"a worker was lost: {why}; another takes over what it had")
+        self._announce(f"a worker was lost: {why}; another takes over its work")
 
     def _give_back(self, member: _Member) -> None:
         for shard in member.shards.values():

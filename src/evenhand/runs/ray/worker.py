@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
-from evenhand.judges.protocol import Account, account_of
+from evenhand.judges.protocol import News, news_lines, news_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
@@ -122,7 +122,7 @@ class Worker:
         self._sifted_at = 0.0
         self._sifting = asyncio.Lock()
         self._over: list[int] = []
-        self._accounts: list[Account] = []
+        self._server_news: list[News] = []
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         """What keeps it from beginning."""
@@ -182,7 +182,7 @@ class Worker:
     def _run_judge(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
         judge = open_with_own_key(task.config)
         self._judges.append(judge)
-        self._accounts.append(account_of(judge))
+        self._server_news.append(news_of(judge))
         plan = JudgePlan(judge, task.config)
         if plan.record(salt=assignment.salt).key != task.key:
             raise EvenhandError(Message("runs.ray_asked_differently", name=task.name))
@@ -335,7 +335,7 @@ class Worker:
             ended=ended,
             expired=self._expired,
             trouble=self._trouble() if ended or self._stop.by else None,
-            accounts=tuple(line for each in self._accounts for line in each()) if ended else (),
+            server_news=news_lines(self._server_news) if ended else (),
         )
 
     def _judge_reports(self) -> Iterator[WorkerCounts]:

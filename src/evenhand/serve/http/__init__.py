@@ -1,4 +1,4 @@
-"""The HTTP endpoints. `endpoint` says what one is, `requests` reads bodies and queries, `uploads`
-takes files; then one module a subject: `compare`, `runs`, `reports`, `health`; `problems` is
-every error's shape and `document` the OpenAPI document.
+"""The HTTP endpoints, on FastAPI. `requests` bounds queries and bodies, `routes` is what endpoints
+share (dependencies, Idempotency-Key), `uploads` takes files; then one router a subject: `compare`,
+`runs`, `reports`, `health`; `problems` is every error's shape and `document` the OpenAPI document.
 """

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import Literal
 
-from starlette.responses import Response
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse, Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError
-from evenhand.serve.http.endpoint import Endpoint, HttpCall, ResponseSpec, answer, endpoint
-from evenhand.serve.http.requests import NoQuery
+from evenhand.serve.http.document import shows
+from evenhand.serve.http.routes import BoundedRoute, ServiceOf, answer
 from evenhand.serve.judges import OfferView
 from evenhand.serve.values import Readiness
+
+router = APIRouter(route_class=BoundedRoute)
 
 
 class JudgeList(Model):
@@ -25,82 +28,72 @@ class Health(Model):
     status: Literal["ok"] = "ok"
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/judges",
-    "listJudges",
-    "List the judges",
-    NoQuery,
-    answers={200: ResponseSpec("The judges on offer", JudgeList, example="judges")},
-    tag="compare",
+    operation_id="listJudges",
+    summary="List the judges",
+    tags=["compare"],
+    response_model=JudgeList,
+    response_description="The judges on offer",
+    responses=shows(200, "judges"),
 )
-async def judges(call: HttpCall[NoQuery]) -> Response:
+async def judges(service: ServiceOf) -> Response:
     """The judges that clients may name, without their addresses and keys."""
-    return answer(JudgeList(judges=tuple(call.service.judges.offered())))
+    return answer(JudgeList(judges=tuple(service.judges.offered())))
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/healthz",
-    "healthz",
-    "Whether it lives",
-    NoQuery,
-    answers={200: ResponseSpec("It does", Health, example="health")},
-    tag="operation",
+    operation_id="healthz",
+    summary="Whether it lives",
+    tags=["operation"],
+    response_model=Health,
+    response_description="It does",
+    responses=shows(200, "health"),
 )
-async def healthz(call: HttpCall[NoQuery]) -> Response:
+async def healthz() -> Response:
     """Whether the process answers at all; it needs no token and touches nothing."""
     return answer(Health())
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/readyz",
-    "readyz",
-    "Whether it can serve",
-    NoQuery,
-    answers={
-        200: ResponseSpec("It can", Readiness, example="ready"),
-        503: ResponseSpec(
-            "It cannot, and why",
-            Readiness,
-            example="not-ready",
-        ),
+    operation_id="readyz",
+    summary="Whether it can serve",
+    tags=["operation"],
+    response_model=Readiness,
+    response_description="It can",
+    responses=shows(200, "ready")
+    | {
+        503: {
+            "model": Readiness,
+            "description": "It cannot, and why",
+            **shows(503, "not-ready")[503],
+        }
     },
-    tag="operation",
 )
-async def readyz(call: HttpCall[NoQuery]) -> Response:
+async def readyz(service: ServiceOf) -> Response:
     """Whether the store answers and a judge is configured; if not, why."""
-    readiness = await call.service.ready()
+    readiness = await service.ready()
     return answer(readiness, 200 if readiness.ready else 503)
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/metrics",
-    "metrics",
-    "What it counts",
-    NoQuery,
-    answers={
-        200: ResponseSpec(
-            "Prometheus' text format",
-            schema={"type": "string"},
-            media_type="text/plain",
-            example="metrics",
-        )
-    },
-    tag="operation",
+    operation_id="metrics",
+    summary="What it counts",
+    tags=["operation"],
+    response_class=PlainTextResponse,
+    response_description="Prometheus' text format",
+    responses=shows(200, "metrics", kind="text/plain"),
 )
-async def metrics(call: HttpCall[NoQuery]) -> Response:
+async def metrics(request: Request, service: ServiceOf) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     from evenhand.serve.metrics import CONTENT_TYPE
 
     try:
-        runs = await call.service.runs_by_state()
+        runs = await service.runs_by_state()
     except EvenhandError:  # a store that is ill is when metrics are looked at
         runs = None
-    exposition = await asyncio.to_thread(call.request.app.state.policy.metrics.exposition, runs)
+    exposition = await asyncio.to_thread(request.app.state.policy.metrics.exposition, runs)
     return Response(exposition, headers={"Content-Type": CONTENT_TYPE})
-
-
-ENDPOINTS: tuple[Endpoint[Any], ...] = (judges, healthz, readyz, metrics)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette import types as asgi
 from starlette.exceptions import HTTPException
@@ -20,6 +21,7 @@ from evenhand.contract import ErrorBody, Metadata
 from evenhand.contract.model import Model
 from evenhand.errors import (
     EvenhandError,
+    InputError,
     NotFound,
     ServiceError,
     WrongMethod,
@@ -97,17 +99,43 @@ def add_handlers(app: FastAPI, *, respond: RespondTo) -> None:
         assert isinstance(error, EvenhandError)  # noqa: S101 - registered for these alone
         return problem_response(error)
 
+    async def of_fastapi(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError | HTTPException)  # noqa: S101
+        refusal = refusal_behind(error, request)
+        if isinstance(refusal, EvenhandError):
+            return problem_response(refusal)
+        raise refusal
+
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         if error.status_code == 405:
             return _wrong_method(request, respond)
-        if error.status_code != 404:  # the router raises nothing else
-            return problem_response(ServiceError(str(error.detail)))
+        if error.status_code != 404:
+            return await of_fastapi(request, error)
         path = _shown(request.url.path)
         return respond(request.scope, NotFound(Message("serve.path_unknown", path=path)))
 
     app.add_exception_handler(EvenhandError, of_ours)
     app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_fastapi)
+
+
+def refusal_behind(error: RequestValidationError | HTTPException, request: Request) -> Exception:
+    """An error of ours for what FastAPI complains of; it hides those of reading a body."""
+    if isinstance(error, RequestValidationError):
+        place = error.errors()[0]["loc"][0]
+        details = [
+            {**each, "loc": each["loc"][1:]} for each in error.errors() if each["loc"][0] == place
+        ]
+        route = request.scope["route"]
+        if place == "query":
+            model = route.dependant.query_params[0].field_info.annotation
+            return InputError(query_complaint(details, model))
+        return InputError(body_complaint(details, route.body_field.field_info.annotation))
+    cause = error.__cause__
+    if isinstance(cause, EvenhandError | ClientDisconnect):
+        return cause
+    return ServiceError(str(error.detail))
 
 
 def _wrong_method(request: Request, respond: RespondTo) -> Response:
@@ -133,6 +161,21 @@ def allowed_methods(request: Request) -> str:
     if "GET" in methods:
         methods.add("HEAD")
     return ", ".join(sorted(methods))
+
+
+def query_complaint(details: Sequence[Mapping[str, Any]], model: type[Model]) -> Message:
+    unknown = next((each for each in details if each["type"] == "extra_forbidden"), None)
+    if unknown is not None:
+        name = shortened(str(unknown["loc"][0]))
+        known = [str(field.alias) for field in model.model_fields.values()]
+        return Message("serve.query_parameter_unknown", name=name, known=known)
+    return Message("serve.parameter_refused", complaints=complaint(details))
+
+
+def body_complaint(details: Sequence[Mapping[str, Any]], model: type[Model]) -> Message:
+    if not details[0]["loc"]:
+        return Message("serve.body_no_object")
+    return complaint(details, known=[str(field.alias) for field in model.model_fields.values()])
 
 
 def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()) -> Message:
@@ -168,13 +211,13 @@ _LIMITS = {
 def _path(location: Sequence[Any]) -> str:
     path = ""
     for step in location:
-        name = step if isinstance(step, int) else _name(str(step))
+        name = step if isinstance(step, int) else shortened(str(step))
         path += f"[{name}]" if isinstance(step, int) else f".{name}" if path else str(name)
     return path or "the body"
 
 
-def _name(field: str) -> str:
-    """Of a field, which may be one that nobody knows."""
+def shortened(field: str) -> str:
+    """The name of a field, which may be one that nobody knows."""
     return field if len(field) <= 40 else field[:37] + "…"
 
 

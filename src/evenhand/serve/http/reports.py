@@ -1,130 +1,91 @@
 """`/v1/runs/{id}/report`, `/v1/rank`, `/v1/audits`: a report, a ranking of models, an audit of a
-judge.
+judge. Loaded by the first request for one: its models bring the statistics along.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
-from evenhand.serve.http.endpoint import (
-    BodySpec,
-    Endpoint,
-    HttpCall,
-    ResponseSpec,
-    answer,
-    endpoint,
-)
-from evenhand.serve.http.requests import NoQuery
+from evenhand.report.diff import RunDiff
+from evenhand.report.ranking import RunRanking
+from evenhand.serve.http.document import refuses, shows
+from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
+from evenhand.serve.reports import AuditReport, Report
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions
 
-_RANKING = ResponseSpec(
-    "The ranking", late_model="evenhand.report.ranking:RunRanking", example="ranking"
-)
-_AUDIT = ResponseSpec(
-    "The audit and its findings", late_model="evenhand.serve.reports:AuditReport", example="audit"
-)
+router = APIRouter(route_class=KeyedRoute, tags=["reports"])
+_RANKING: dict[str, Any] = {
+    "summary": "Rank the models of runs",
+    "response_model": RunRanking,
+    "response_description": "The ranking",
+    "responses": shows(200, "ranking") | refuses(404),
+}
+_AUDIT: dict[str, Any] = {
+    "summary": "Hold a judge against labels",
+    "response_model": AuditReport,
+    "response_description": "The audit and its findings",
+    "responses": shows(200, "audit") | refuses(404),
+}
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/runs/{id}/report",
-    "reportRun",
-    "Report on a run",
-    ReportOptions,
-    answers={
-        200: ResponseSpec(
-            "The report", late_model="evenhand.serve.reports:Report", example="report"
-        )
-    },
-    tag="reports",
+    operation_id="reportRun",
+    summary="Report on a run",
+    response_model=Report,
+    response_description="The report",
+    responses=shows(200, "report"),
 )
-async def report(call: HttpCall[ReportOptions]) -> Response:
+async def report(
+    service: ServiceOf, run: RunId, options: Annotated[ReportOptions, Query()]
+) -> Response:
     """What a run came to and took, and what can be concluded: win rates with intervals, by
     criterion and tag, length and position. A run that still goes on is reported as it is now."""
-    return answer(await call.service.report(call.run_id, call.query))
+    return answer(await service.report(run, options))
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/runs/{id}/diff",
-    "diffRuns",
-    "Compare two runs over the same pairs",
-    DiffRuns,
-    answers={
-        200: ResponseSpec("What changed", late_model="evenhand.report.diff:RunDiff", example="diff")
-    },
-    tag="reports",
+    operation_id="diffRuns",
+    summary="Compare two runs over the same pairs",
+    response_model=RunDiff,
+    response_description="What changed",
+    responses=shows(200, "diff"),
 )
-async def diff(call: HttpCall[DiffRuns]) -> Response:
+async def diff(service: ServiceOf, run: RunId, options: Annotated[DiffRuns, Query()]) -> Response:
     """What changed against another run over the same pairs (another judge, prompt or model): the
     difference with its interval, the flow of outcomes, the pairs behind it with both reasons."""
-    return answer(await call.service.diff(call.run_id, call.query))
+    return answer(await service.diff(run, options))
 
 
-@endpoint(
-    "GET",
-    "/v1/rank",
-    "rankRuns",
-    "Rank the models of runs",
-    RankRuns,
-    answers={200: _RANKING},
-    refusals=(404,),
-    tag="reports",
-)
-async def rank(call: HttpCall[RankRuns]) -> Response:
+@router.get("/v1/rank", operation_id="rankRuns", **_RANKING)
+async def rank(service: ServiceOf, options: Annotated[RankRuns, Query()]) -> Response:
     """The models of one or more runs, ranked by their verdicts (Bradley-Terry or Davidson), with
     intervals of scores and of ranks."""
-    return answer(await call.service.rank(call.query))
+    return answer(await service.rank(options))
 
 
-@endpoint(
-    "POST",
-    "/v1/rank",
-    "rankRunsByBody",
-    "Rank the models of runs",
-    NoQuery,
-    bodies={"application/json": BodySpec(model=RankRuns, examples=("rank-runs",))},
-    answers={200: _RANKING},
-    refusals=(404,),
-    tag="reports",
-)
-async def rank_by_body(call: HttpCall[NoQuery]) -> Response:
+@router.post("/v1/rank", operation_id="rankRunsByBody", **_RANKING)
+async def rank_by_body(
+    service: ServiceOf, options: Annotated[RankRuns, Body(openapi_examples={"rank-runs": {}})]
+) -> Response:
     """The same, with the request as a body."""
-    return await call.once_for(RankRuns, call.service.rank)
+    return answer(await service.rank(options))
 
 
-@endpoint(
-    "GET",
-    "/v1/audits",
-    "auditRun",
-    "Hold a judge against labels",
-    AuditRun,
-    answers={200: _AUDIT},
-    refusals=(404,),
-    tag="reports",
-)
-async def audit(call: HttpCall[AuditRun]) -> Response:
+@router.get("/v1/audits", operation_id="auditRun", **_AUDIT)
+async def audit(service: ServiceOf, options: Annotated[AuditRun, Query()]) -> Response:
     """A run's judge against the labels of its pairs, or against people's votes: accuracy,
     agreement, kappa, biases, and findings that hold it to thresholds."""
-    return answer(await call.service.audit(call.query))
+    return answer(await service.audit(options))
 
 
-@endpoint(
-    "POST",
-    "/v1/audits",
-    "auditRunByBody",
-    "Hold a judge against labels",
-    NoQuery,
-    bodies={"application/json": BodySpec(model=AuditRun, examples=("audit-run",))},
-    answers={200: _AUDIT},
-    refusals=(404,),
-    tag="reports",
-)
-async def audit_by_body(call: HttpCall[NoQuery]) -> Response:
+@router.post("/v1/audits", operation_id="auditRunByBody", **_AUDIT)
+async def audit_by_body(
+    service: ServiceOf, options: Annotated[AuditRun, Body(openapi_examples={"audit-run": {}})]
+) -> Response:
     """The same, with the request as a body."""
-    return await call.once_for(AuditRun, call.service.audit)
-
-
-ENDPOINTS: tuple[Endpoint[Any], ...] = (report, diff, rank, rank_by_body, audit, audit_by_body)
+    return answer(await service.audit(options))

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -19,19 +20,21 @@ from evenhand.errors import EvenhandError, InputError, WrongMediaType
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.report.records import FlaggedPair
 from evenhand.serve.config import ServerLimits
-from evenhand.serve.http.endpoint import (
-    BodySpec,
-    Endpoint,
-    HttpCall,
-    ResponseSpec,
+from evenhand.serve.http.document import SCHEMAS, refuses, shows
+from evenhand.serve.http.problems import problem_of
+from evenhand.serve.http.requests import media_type_of, read_pairs, token_of
+from evenhand.serve.http.routes import (
+    BoundedRoute,
+    KeyedRoute,
+    RunId,
+    ServiceOf,
     answer,
-    endpoint,
     key_of,
+    once,
     until_gone,
 )
-from evenhand.serve.http.problems import problem_of
-from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
+from evenhand.serve.service import Service
 from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     FlagPair,
@@ -39,11 +42,16 @@ from evenhand.serve.values import (
     RunStateView,
     RunStatus,
     StartRun,
+    StartRunQuery,
     StartRunWithPairs,
     UnflagPair,
     VerdictPage,
 )
 from evenhand.serve.verdicts import VerdictFilters
+
+# What starts a run may be too long to be read before its key is looked at.
+uploads = APIRouter(route_class=BoundedRoute, tags=["runs"])
+router = APIRouter(route_class=KeyedRoute, tags=["runs"])
 
 # Server-sent events: a run's status whenever it changes, until the run, or the client, ends.
 #
@@ -70,7 +78,7 @@ async def event_stream(
         # It was told the end already; 204 is how a browser is told not to come back.
         await _close(statuses)
         return Response(status_code=204)
-    return _EventStream(_blocks(first, statuses, last_id))
+    return EventStream(_blocks(first, statuses, last_id))
 
 
 def event_id(status: RunStatus) -> str:
@@ -111,7 +119,7 @@ def _block(event: str, status: RunStatus, identifier: str) -> bytes:
     return f"event: {event}\nid: {identifier}\ndata: {data}\n\n".encode()
 
 
-class _EventStream(Response):
+class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(self, blocks: AsyncGenerator[bytes]) -> None:
@@ -160,101 +168,119 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-_PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
 _FORMATS = "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz"
-_FORM = {
-    "type": "object",
-    "oneOf": [{"required": ["file"]}, {"required": ["a", "b"]}],
-    "additionalProperties": False,
-    "properties": {
-        name: {"type": "string", "format": "binary", "description": f"{what}: {_FORMATS}"}
-        for name, what in (("file", "Pairs"), ("a", "A's outputs"), ("b", "B's outputs"))
+# FastAPI would read them whole, and knows one kind of body for each endpoint.
+_BODIES: dict[str, Any] = {
+    "application/x-ndjson": {
+        "schema": {
+            "type": "string",
+            "format": "binary",
+            "description": "One pair a line, as JSON",
+        },
+        "examples": {"lines": {}},
     },
+    FORM: {
+        "schema": {
+            "type": "object",
+            "oneOf": [{"required": ["file"]}, {"required": ["a", "b"]}],
+            "additionalProperties": False,
+            "properties": {
+                name: {"type": "string", "format": "binary", "description": f"{what}: {_FORMATS}"}
+                for name, what in (("file", "Pairs"), ("a", "A's outputs"), ("b", "B's outputs"))
+            },
+        },
+    },
+    "application/json": {
+        "schema": {"$ref": SCHEMAS + StartRunWithPairs.__name__},
+        "examples": {"start-run": {}},
+    },
+}
+_LOCATION = {
+    "headers": {
+        "Location": {"description": "Where the run's status is", "schema": {"type": "string"}}
+    }
 }
 
 
-@endpoint(
-    "POST",
+@uploads.post(
     "/v1/runs",
-    "startRun",
-    "Judge many pairs in the background",
-    StartRun,
-    bodies={
-        "application/x-ndjson": BodySpec(schema=_PAIR_LINES, examples=("lines",)),
-        FORM: BodySpec(schema=_FORM),
-        "application/json": BodySpec(model=StartRunWithPairs, examples=("start-run",)),
+    operation_id="startRun",
+    summary="Judge many pairs in the background",
+    status_code=202,
+    response_model=RunStatus,
+    response_description="All pairs are stored and wait to be judged",
+    responses={
+        202: {**shows(202, "started-run")[202], **_LOCATION},
+        200: {
+            "model": RunStatus,
+            "description": "The same run was there already",
+            **shows(200, "run")[200],
+            **_LOCATION,
+        },
+        **refuses(402, 501, 507),
     },
-    answers={
-        202: ResponseSpec(
-            "All pairs are stored and wait to be judged",
-            RunStatus,
-            example="started-run",
-            headers={"Location": "Where the run's status is"},
-        ),
-        200: ResponseSpec(
-            "The same run was there already",
-            RunStatus,
-            example="run",
-            headers={"Location": "Where the run's status is"},
-        ),
-    },
-    refusals=(402, 501, 507),
+    openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
 )
-async def start_run(call: HttpCall[StartRun]) -> Response:
+async def start_run(
+    request: Request, service: ServiceOf, query: Annotated[StartRunQuery, Query()]
+) -> Response:
     """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
     form with a file of any format that `evenhand run` reads (likewise) or with two models' outputs,
     `a` and `b`, which are joined by id or prompt, or as JSON with the options beside the pairs.
     202 says that all pairs are stored; the same data and judges again find the same run (200),
     which goes on where it had been stopped."""
-    key_of(call.request)
-    await call.service.refuse_when_full()
-    kind, _ = media_type_of(call.request)
-    limit_bytes = call.service.config.limits.upload_bytes
+    key_of(request)
+    options = query.options()
+    await service.refuse_when_full()
+    kind, _ = media_type_of(request)
+    limit_bytes = service.config.limits.upload_bytes
     if kind in LINES:
-        upload = await spool_lines(call.request, limit_bytes=limit_bytes)
+        upload = await spool_lines(request, limit_bytes=limit_bytes)
     elif kind == FORM:
-        upload, _ = await spool_form(call.request, limit_bytes=limit_bytes)
+        upload, _ = await spool_form(request, limit_bytes=limit_bytes)
     elif kind == "application/json":
-        return await _start_with_pairs(call)
+        return await _start_with_pairs(request, service)
     else:
         takes = [LINES[0], FORM, "application/json"]
         raise WrongMediaType(
             Message("serve.body_no_pairs", kind=kind[:60] or "missing", takes=takes)
         )
     with upload:
-        return await _started(call, upload, call.query, upload.digest)
+        return await _started(request, service, upload, options, content=upload.digest)
 
 
-async def _start_with_pairs(call: HttpCall[StartRun]) -> Response:
-    body = await call.body()
-    if call.request.query_params:
-        name = next(iter(call.request.query_params))
+async def _start_with_pairs(request: Request, service: Service) -> Response:
+    body = await request.body()
+    for name in request.query_params:
         raise InputError(Message("serve.parameter_in_body", name=name))
-    upload, options = await call.service.read_in(body, partial(_read_pairs, limits=call.limits))
+    read = partial(_read_pairs, limits=service.config.limits)
+    upload, options = await service.read_in(body, read)
     with upload:
-        return await _started(call, upload, options, body)
+        return await _started(request, service, upload, options, content=body)
 
 
 def _read_pairs(body: bytes, *, limits: ServerLimits) -> tuple[Upload, StartRun]:
-    request = read_body(body, StartRunWithPairs, limits, rows="pairs")
-    return Upload.of_pairs(request.pairs), request.options()
+    given = read_pairs(body, StartRunWithPairs, limits, rows="pairs")
+    return Upload.of_pairs(given.pairs), given.options()
 
 
 async def _started(
-    call: HttpCall[StartRun], upload: Upload, options: StartRun, content: bytes
+    request: Request, service: Service, upload: Upload, options: StartRun, *, content: bytes
 ) -> Response:
     async def started() -> Response:
-        status = await call.service.start_run(upload, options, token=call.token)
+        status = await service.start_run(upload, options, token=token_of(request))
         place = {"Location": f"/v1/runs/{status.id}"}
         return answer(status, 200 if status.found else 202, headers=place)
 
-    return await call.once(started, content)
+    return await once(request, started, content)
 
 
 _MOST_ROWS = 10_000
-
-
-_STATUS = ResponseSpec("The run's status", RunStatus, example="run")
+_STATUS: dict[str, Any] = {
+    "response_model": RunStatus,
+    "response_description": "The run's status",
+    "responses": shows(200, "run"),
+}
 _EVENT = {
     "type": "object",
     "properties": {
@@ -291,160 +317,122 @@ class VerdictsQuery(VerdictFilters):
         )
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/runs",
-    "listRuns",
-    "List runs",
-    RunsQuery,
-    answers={200: ResponseSpec("Runs, newest first", RunPage, example="run-page")},
+    operation_id="listRuns",
+    summary="List runs",
+    response_model=RunPage,
+    response_description="Runs, newest first",
+    responses=shows(200, "run-page"),
 )
-async def list_runs(call: HttpCall[RunsQuery]) -> Response:
+async def list_runs(service: ServiceOf, query: Annotated[RunsQuery, Query()]) -> Response:
     """Runs, newest first, page by page: those of the command line in the same store too."""
-    query = call.query
-    limit = min(query.limit, call.service.config.limits.page_rows)
-    return answer(await call.service.runs(after=query.after, limit=limit, state=query.state))
+    return answer(await service.runs(after=query.after, limit=query.limit, state=query.state))
 
 
-@endpoint(
-    "GET",
-    "/v1/runs/{id}",
-    "showRun",
-    "Show a run's progress",
-    NoQuery,
-    answers={200: _STATUS},
-)
-async def show_run(call: HttpCall[NoQuery]) -> Response:
+@router.get("/v1/runs/{id}", operation_id="showRun", summary="Show a run's progress", **_STATUS)
+async def show_run(service: ServiceOf, run: RunId) -> Response:
     """A run's progress: how many pairs came to which outcome, what they cost, how long the rest
     will take."""
-    return answer(await call.service.run(call.run_id))
+    return answer(await service.run(run))
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/runs/{id}/events",
-    "followRun",
-    "Follow a run as it goes",
-    NoQuery,
-    answers={
-        200: ResponseSpec(
-            "Events, each of this kind, until the run is at rest",
-            schema=_EVENT,
-            media_type="text/event-stream",
-            example="event",
-        ),
-        204: ResponseSpec("The end was told already: Last-Event-ID was that of the event `end`"),
+    operation_id="followRun",
+    summary="Follow a run as it goes",
+    status_code=200,
+    response_class=EventStream,
+    response_description="Events, each of this kind, until the run is at rest",
+    responses={
+        200: {"content": {EventStream.media_type: {"schema": _EVENT, "example": "event"}}},
+        204: {"description": "The end was told already: Last-Event-ID was that of the event `end`"},
     },
 )
-async def follow_run(call: HttpCall[NoQuery]) -> Response:
+async def follow_run(
+    service: ServiceOf,
+    run: RunId,
+    last_event_id: Annotated[
+        str | None, Header(alias="Last-Event-ID", description="The id of the last event that came")
+    ] = None,
+) -> Response:
     """Server-sent events: `progress` with the run's status, now and whenever it changes, and
     `end` with the last one; a comment every 15 seconds in between. `Last-Event-ID` is accepted:
     nothing is told twice, and whoever was told the end gets 204."""
-    statuses = call.service.follow(call.run_id)
-    return await event_stream(statuses, last_id=call.request.headers.get("last-event-id"))
+    return await event_stream(service.follow(run), last_id=last_event_id)
 
 
-@endpoint(
-    "GET",
+@router.get(
     "/v1/runs/{id}/verdicts",
-    "listVerdicts",
-    "List a run's verdicts",
-    VerdictsQuery,
-    answers={200: ResponseSpec("Verdicts", VerdictPage, example="verdict-page")},
+    operation_id="listVerdicts",
+    summary="List a run's verdicts",
+    response_model=VerdictPage,
+    response_description="Verdicts",
+    responses=shows(200, "verdict-page"),
 )
-async def list_verdicts(call: HttpCall[VerdictsQuery]) -> Response:
+async def list_verdicts(
+    service: ServiceOf, run: RunId, query: Annotated[VerdictsQuery, Query()]
+) -> Response:
     """A run's verdicts by the order of its pairs, page by page. Every filter that is given must
     hold. A page may be short before the end: `next` is null only there."""
-    query = call.query
-    limit = min(query.limit, call.service.config.limits.page_rows)
-    page = await call.service.verdicts(
-        call.run_id, query.filters(), cursor=query.cursor, limit=limit, full=query.full
+    page = await service.verdicts(
+        run, query.filters(), cursor=query.cursor, limit=query.limit, full=query.full
     )
     return answer(page)
 
 
-@endpoint(
-    "POST",
-    "/v1/runs/{id}/cancel",
-    "cancelRun",
-    "Stop a run",
-    NoQuery,
-    answers={200: _STATUS},
-)
-async def cancel_run(call: HttpCall[NoQuery]) -> Response:
-    """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
-    return await _without_body(call, call.service.cancel)
-
-
-@endpoint(
-    "POST",
-    "/v1/runs/{id}/resume",
-    "resumeRun",
-    "Let a stopped run go on",
-    NoQuery,
-    answers={200: _STATUS},
-)
-async def resume_run(call: HttpCall[NoQuery]) -> Response:
-    """A stopped or failed run goes on where it was; nothing is judged twice."""
-    return await _without_body(call, call.service.resume)
-
-
-_FLAG = ResponseSpec("The pair, and whether it is flagged", FlaggedPair, example="flagged-pair")
-
-
-@endpoint(
-    "POST",
-    "/v1/runs/{id}/flags",
-    "flagPair",
-    "Flag a pair",
-    NoQuery,
-    bodies={"application/json": BodySpec(model=FlagPair, examples=("flag-pair",))},
-    answers={200: _FLAG},
-)
-async def flag_pair(call: HttpCall[NoQuery]) -> Response:
-    """A flag on a pair of the run, with a comment or without; a later one takes its place."""
-
-    async def flag(asked: FlagPair) -> FlaggedPair:
-        return await call.service.flag(call.run_id, asked.pair, comment=asked.comment)
-
-    return await call.once_for(FlagPair, flag)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/runs/{id}/flags",
-    "unflagPair",
-    "Take a pair's flag away",
-    UnflagPair,
-    answers={200: _FLAG},
-)
-async def unflag_pair(call: HttpCall[UnflagPair]) -> Response:
-    """A pair that is not flagged stays as it is."""
-    return answer(await call.service.flag(call.run_id, call.query.pair, remove=True))
-
-
-async def _without_body(
-    call: HttpCall[NoQuery], work: Callable[[str], Awaitable[RunStatus]]
-) -> Response:
-    body = await call.any_body()
+async def _no_body(request: Request) -> None:
+    body = await Request.body(request)
     if body.strip() not in (b"", b"{}"):
-        raise InputError(Message("serve.body_not_taken", path=call.request.url.path))
-
-    async def answered() -> Response:
-        return answer(await work(call.run_id))
-
-    return await call.once(answered, b"")
+        raise InputError(Message("serve.body_not_taken", path=request.url.path))
 
 
-# The most used one first: routes are tried in their order.
-ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    start_run,
-    list_runs,
-    show_run,
-    follow_run,
-    list_verdicts,
-    cancel_run,
-    resume_run,
-    flag_pair,
-    unflag_pair,
+@router.post(
+    "/v1/runs/{id}/cancel",
+    operation_id="cancelRun",
+    summary="Stop a run",
+    dependencies=[Depends(_no_body)],
+    **_STATUS,
 )
+async def cancel_run(service: ServiceOf, run: RunId) -> Response:
+    """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
+    return answer(await service.cancel(run))
+
+
+@router.post(
+    "/v1/runs/{id}/resume",
+    operation_id="resumeRun",
+    summary="Let a stopped run go on",
+    dependencies=[Depends(_no_body)],
+    **_STATUS,
+)
+async def resume_run(service: ServiceOf, run: RunId) -> Response:
+    """A stopped or failed run goes on where it was; nothing is judged twice."""
+    return answer(await service.resume(run))
+
+
+_FLAG: dict[str, Any] = {
+    "response_model": FlaggedPair,
+    "response_description": "The pair, and whether it is flagged",
+    "responses": shows(200, "flagged-pair"),
+}
+
+
+@router.post("/v1/runs/{id}/flags", operation_id="flagPair", summary="Flag a pair", **_FLAG)
+async def flag_pair(
+    service: ServiceOf,
+    run: RunId,
+    flag: Annotated[FlagPair, Body(openapi_examples={"flag-pair": {}})],
+) -> Response:
+    """A flag on a pair of the run, with a comment or without; a later one takes its place."""
+    return answer(await service.flag(run, flag.pair, comment=flag.comment))
+
+
+@router.delete(
+    "/v1/runs/{id}/flags", operation_id="unflagPair", summary="Take a pair's flag away", **_FLAG
+)
+async def unflag_pair(
+    service: ServiceOf, run: RunId, query: Annotated[UnflagPair, Query()]
+) -> Response:
+    """A pair that is not flagged stays as it is."""
+    return answer(await service.flag(run, query.pair, remove=True))

@@ -13,11 +13,12 @@ from urllib.parse import quote, unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
-from evenhand.messages import FOR_CLIENTS, Message
+from evenhand.messages import FOR_CLIENTS, Message, render
 from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 
 if TYPE_CHECKING:
     from evenhand.ranker.responses import RankedResponses
+    from evenhand.report.claims import ClaimedRate
     from evenhand.report.conclusions import Conclusion, GroupRate
     from evenhand.report.win_rates import SideRate
     from evenhand.serve.reports import AuditReport, Report
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 
 _PARTS_AT_MOST = 20
 _NAME_AT_MOST = 80
-_TIES = {
-    "half": "ties count as half, inconsistent pairs as half and left out",
-    "excluded": "ties are left out, inconsistent pairs count as half and left out",
-    "wins": "only outright wins count",
-}
 _MARKS = re.compile(r"[\s`|]+")
 
 
@@ -60,6 +56,8 @@ def status_line(status: RunStatus) -> str:
     elif status.stopped_by is not None:
         counts += f" Stopped by: {status.stopped_by}."
     if not status.at_rest:
+        if status.trouble is not None:
+            counts += f" Now {_one_line(render(status.trouble, face='http'))}."
         if status.remaining_s is not None:
             counts += f" About {status.remaining_s:.0f} s to go."
         counts += f' It goes on in the background; ask runStatus with run "{status.id}".'
@@ -106,7 +104,7 @@ def _report(report: Report) -> Iterator[str]:
         yield "- win rate: not enough data"
     for each in conclusions.conclusions:
         yield ""
-        yield from _conclusion(each)
+        yield from conclusion_lines(each)
     if conclusions.notes:
         yield ""
         yield "## Notes"
@@ -114,7 +112,7 @@ def _report(report: Report) -> Iterator[str]:
         yield from (f"- {_one_line(note)}" for note in conclusions.notes)
 
 
-def _conclusion(conclusion: Conclusion) -> Iterator[str]:
+def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
     own, other = (named(name) for name in conclusion.names)
     rate, counts = conclusion.win_rate, conclusion.win_rate.counts
     wins = (counts.wins_a, counts.wins_b)
@@ -123,9 +121,11 @@ def _conclusion(conclusion: Conclusion) -> Iterator[str]:
     yield ""
     yield _one_line(conclusion.sentence)
     yield ""
-    # Of pairs in one order nobody knows which to leave out.
-    counted = _TIES[rate.ties].removesuffix(" and left out" if rate.drawn_order else "")
-    yield f"- win rate of {own}: {_rate(rate)}; {counted}"
+    if conclusion.by_people:
+        yield f"- win rate of {own}: {_rate(conclusion.claimed)}, by labels"
+        yield f"- win rate of {own} by the judge alone: {_rate(rate)}; {rate.counting}"
+    else:
+        yield f"- win rate of {own}: {_rate(rate)}; {rate.counting}"
     yield (
         f"- outcomes: {own} wins {won}, {other} wins {lost}, ties {counts.ties}, inconsistent "
         f"{counts.inconsistent}, invalid {counts.invalid}, pending {conclusion.pending}"
@@ -157,11 +157,11 @@ def _parts(what: str, parts: tuple[GroupRate, ...]) -> Iterator[str]:
         yield f"| and {len(parts) - _PARTS_AT_MOST} more | | |"
 
 
-def _rate(rate: SideRate) -> str:
+def _rate(rate: SideRate | ClaimedRate) -> str:
     if rate.rate is None or rate.low is None or rate.high is None:
         return _one_line(rate.reason or "not enough data")
     kind = "always-valid interval" if rate.always_valid else "interval"
-    return f"{rate.rate:.3f} ({100 * rate.level:.6g} % {kind} {rate.low:.3f} to {rate.high:.3f})"
+    return f"{rate.rate:.3f} ({100 * rate.level:.6g}% {kind} {rate.low:.3f} to {rate.high:.3f})"
 
 
 def _share(share: EstimatedShare) -> str:

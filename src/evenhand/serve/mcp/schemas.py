@@ -285,7 +285,7 @@ def compare_schema() -> Schema:
     what lies behind a verdict: each pass, and what was written beside them."""
     schema = tools.slim_schema(tools.output_schema(), described=False)
     defined = schema["$defs"]
-    defined |= {name: {"type": "object"} for name in ("Artefact", "Pass", "Rating")}
+    defined |= {name: {"type": "object"} for name in ("Artefact", "Pass")}
     for name in ("Ballot", "CriterionBallot", "Probabilities", "Scores", "Unread"):
         del defined[name]  # only passes have them
     return schema

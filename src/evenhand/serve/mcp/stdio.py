@@ -1,7 +1,8 @@
 """MCP over standard input and output: one client, until its input ends or a signal comes.
 
-Not the SDK's own transport: that bounds no line, passes over what is no message in silence, and
-ends with its input before what was asked is answered.
+The transport and the server are the SDK's. But its reader bounds no line and is silent about what
+is no message, and its server gives up what was asked when its input ends: so lines come to it
+checked, and the end of the input once everything is answered.
 """
 
 from __future__ import annotations
@@ -12,19 +13,17 @@ import json
 import logging
 import os
 import signal
-import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import mcp_types as types
 import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -36,47 +35,116 @@ from evenhand.serve.security.limits import MCP_VALUES, refuse_many_values
 if TYPE_CHECKING:
     from evenhand.serve.service import Service
 
-
-# Standard input and output as the protocol's wire: lines in, lines out, nothing else on either.
-#
-# Reading and writing block in threads that end with the process, so that neither a silent client
-# nor one that does not read can keep it from ending.
+logger = logging.getLogger(__name__)
 
 _BLOCK = 64 * 1024
+_Item = SessionMessage | Exception
+_T = TypeVar("_T")
 
 
-class LineTooLong(Exception):
-    """A line longer than the wire takes; it was passed over."""
+async def serve_stdio(service: Service) -> None:
+    """Answers to what was asked before the end of the input are still given."""
+    limits = service.config.limits
+    with _standard_input() as reads:
+        lines = _Lines(reads, longest=min(limits.compare_bytes, limits.body_bytes))
+        async with _ending() as ended:
+            talking = asyncio.ensure_future(_talk(service, lines))
+            ending = asyncio.ensure_future(ended.wait())
+            await asyncio.wait((talking, ending), return_when=asyncio.FIRST_COMPLETED)
+            ending.cancel()
+            lines.cut_off()
+            await asyncio.wait((talking,), timeout=limits.shutdown_s)
+            talking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await talking
 
 
-class Wire:
-    """Lines of UTF-8. `read` gives None at the end; `write` is over when the line is out."""
+async def _talk(service: Service, lines: _Lines) -> None:
+    server = make_server(service)
+    options = server.create_initialization_options()
+    try:
+        # Of its input the SDK asks for lines alone.
+        async with stdio_server(stdin=cast("Any", lines)) as (received, sent):
+            talk = _Talk(lines, sent.send, drain_s=service.config.limits.shutdown_s)
+            async with anyio.create_task_group() as group:
+                group.start_soon(talk.pass_in, received)
+                group.start_soon(talk.pass_out)
+                with talk.answers:
+                    while (session := talk.next_session()) is not None:
+                        await server.run(session, talk.answers.clone(), options)
+            lines.cut_off()
+            await sent.aclose()
+    except* OSError:
+        pass  # nobody reads any more
 
-    def __init__(self, reads: int, writes: int, *, longest_line: int) -> None:
+
+@contextmanager
+def _standard_input() -> Iterator[int]:
+    """The process's own, for us alone: whatever else reads meanwhile finds an end. The SDK does the
+    same with standard output."""
+    reads, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        yield reads
+    finally:
+        os.dup2(reads, 0)  # not closed: a thread may still be reading
+
+
+class _LineTooLong(Exception):
+    """It was passed over."""
+
+
+class _Lines:
+    """The input's messages, a line each and none longer than it may be.
+
+    A thread reads, which ends with the process: a silent client cannot keep it from ending.
+    """
+
+    def __init__(self, reads: int, *, longest: int) -> None:
         self._reads = reads
-        self._writes = writes
-        self._longest = longest_line
+        self._longest = longest
         self._loop = asyncio.get_running_loop()
         # One line ahead: a client that sends faster than it is served waits.
-        self._lines: asyncio.Queue[bytes | LineTooLong | None] = asyncio.Queue(1)
-        self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
-        for name, work in (("reads", self._read_all), ("writes", self._write_all)):
-            threading.Thread(target=work, name=f"evenhand-mcp-{name}", daemon=True).start()
+        self._lines: asyncio.Queue[bytes | _LineTooLong | None] = asyncio.Queue(1)
+        self._end = asyncio.Event()
+        self.refuse: Callable[[types.JSONRPCError], Awaitable[None]] | None = None
+        threading.Thread(target=self._read_all, name="evenhand-mcp-reads", daemon=True).start()
 
-    async def read(self) -> bytes | None:
-        line = await self._lines.get()
-        if isinstance(line, LineTooLong):
-            raise line
-        return line
+    @property
+    def was_cut_off(self) -> bool:
+        return self._end.is_set()
 
-    async def write(self, line: bytes) -> None:
-        """OSError where nobody reads any more."""
-        written: asyncio.Future[None] = self._loop.create_future()
-        self._out.put((line + b"\n", written))
-        await written
+    def cut_off(self) -> None:
+        """Whatever comes now is not read."""
+        self._end.set()
 
-    def end(self) -> None:
-        self._out.put(None)
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while (line := await self.unless_cut_off(self._lines.get())) is not None:
+            refusal = (
+                _refusal(
+                    types.INVALID_REQUEST, f"the message is longer than {self._longest:,} bytes"
+                )
+                if isinstance(line, _LineTooLong)
+                else _refusal_of(line)
+            )
+            if refusal is None and isinstance(line, bytes):
+                return line.decode()
+            if refusal is not None and self.refuse is not None:
+                await self.refuse(refusal)
+        raise StopAsyncIteration
+
+    async def unless_cut_off(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        coming, end = asyncio.ensure_future(work), asyncio.ensure_future(self._end.wait())
+        try:
+            await asyncio.wait((coming, end), return_when=asyncio.FIRST_COMPLETED)
+            return None if self.was_cut_off else coming.result()
+        finally:
+            coming.cancel()
+            end.cancel()
 
     def _read_all(self) -> None:
         line = bytearray()
@@ -87,7 +155,7 @@ class Wire:
                 for part in ended:
                     line += part
                     if passing_over or len(line) > self._longest:
-                        self._hand_over(LineTooLong())
+                        self._hand_over(_LineTooLong())
                     elif line.strip():
                         self._hand_over(bytes(line))
                     line.clear()
@@ -106,136 +174,98 @@ class Wire:
         except OSError:  # whoever wrote is gone
             return b""
 
-    def _hand_over(self, line: bytes | LineTooLong | None) -> None:
+    def _hand_over(self, line: bytes | _LineTooLong | None) -> None:
         asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
 
-    def _write_all(self) -> None:
-        while (message := self._out.get()) is not None:
-            line, written = message
-            failure: OSError | None = None
-            try:
-                left = memoryview(line)
-                while left:
-                    left = left[os.write(self._writes, left) :]
-            except OSError as error:
-                failure = error
-            with contextlib.suppress(RuntimeError):  # the event loop has ended
-                self._loop.call_soon_threadsafe(_settle, written, failure)
 
-
-def _settle(written: asyncio.Future[None], failure: OSError | None) -> None:
-    if written.done():
-        return
-    if failure is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failure)
-
-
-@asynccontextmanager
-async def standard_wire(*, longest_line: int) -> AsyncIterator[Wire]:
-    """The process's own input and output. While it is held, whatever else reads finds an end, and
-    whatever else prints, a child too, prints to standard error."""
-    sys.stdout.flush()
-    reads, writes = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    wire = Wire(reads, writes, longest_line=longest_line)
+def _refusal_of(line: bytes) -> types.JSONRPCError | None:
+    """Of what is no message; the SDK would pass over it in silence."""
     try:
-        yield wire
-    finally:
-        wire.end()
-        sys.stdout.flush()
-        # Theirs again, not closed: a thread may still be reading.
-        os.dup2(reads, 0)
-        os.dup2(writes, 1)
+        refuse_many_values(line, MCP_VALUES)
+        with contextlib.suppress(orjson.JSONDecodeError):  # what is no JSON is told below
+            refuse_repeated_key(line, orjson.loads(line))
+    except TooLarge as error:
+        return _refusal(types.INVALID_REQUEST, error.message)
+    except RepeatedKey as error:
+        return _refusal(types.INVALID_REQUEST, str(error))
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        message = None
+    # A request whose id is none would pass as a notification, and never be answered.
+    if message is not None and not isinstance(message, types.JSONRPCNotification):
+        return None
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        return _refusal(types.PARSE_ERROR, "the line is not JSON; send one message a line")
+    if message is not None and "id" not in given:
+        return None
+    number = given.get("id") if isinstance(given, dict) else None
+    return _refusal(
+        types.INVALID_REQUEST,
+        "this is not a JSON-RPC 2.0 message; send one object with jsonrpc, method and, unless it "
+        "is a notification, id",
+        number if type(number) is int or isinstance(number, str) else None,
+    )
 
 
-logger = logging.getLogger(__name__)
-
-_Received = MemoryObjectReceiveStream[SessionMessage | Exception]
-
-
-async def serve_stdio(service: Service) -> None:
-    """Answers to what was asked before the end of the input are still given."""
-    limits = service.config.limits
-    longest = min(limits.compare_bytes, limits.body_bytes)
-    async with standard_wire(longest_line=longest) as wire, _ending() as ended:
-        talk = _Talk(wire, longest_line=longest)
-        serving = asyncio.ensure_future(_serve_all(make_server(service), talk))
-        talking = asyncio.ensure_future(talk.go_on(drain_s=limits.shutdown_s))
-        ending = asyncio.ensure_future(ended.wait())
-        try:
-            await asyncio.wait((serving, talking, ending), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ending.cancel()
-            await talk.close()
-            # What is in flight is cancelled by the end of its stream, and answered as closed.
-            await asyncio.wait((serving, talking), timeout=limits.shutdown_s)
-            for task in (serving, talking):
-                task.cancel()
-            await asyncio.gather(serving, talking, ending, return_exceptions=True)
-
-
-async def _serve_all(server: Server[Any], talk: _Talk) -> None:
-    """One session after another; nearly always there is but one."""
-    options = server.create_initialization_options()
-    with talk.sent:
-        while (received := talk.next_session()) is not None:
-            await server.run(received, talk.sent.clone(), options)
+def _refusal(code: int, message: str, number: int | str | None = None) -> types.JSONRPCError:
+    error = types.ErrorData(code=code, message=message)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
 
 
 class _Talk:
-    """The wire's lines as the SDK's messages, and back.
+    """Between the transport and the server: who waits for an answer, and when a session begins.
 
     The SDK holds a connection to the era of its first request. But clients ask which eras there
     are (`server/discover`), and some wait a second for that and then shake hands after all, which
     a server that is slow to start must still take: then a session of its own begins.
     """
 
-    def __init__(self, wire: Wire, *, longest_line: int) -> None:
-        self._wire = wire
-        self._longest = longest_line
-        self._sessions: list[_Received] = []
+    def __init__(
+        self, lines: _Lines, send: Callable[[SessionMessage], Awaitable[None]], *, drain_s: float
+    ) -> None:
+        self._lines = lines
+        lines.refuse = self._refuse
+        self._send = send
+        self._drain_s = drain_s
+        self._sessions: list[MemoryObjectReceiveStream[_Item]] = []
         self._to_server = self._begin_session()
         self._only_probed, self._probes = True, list[Any]()
-        self.sent, self._from_server = anyio.create_memory_object_stream[SessionMessage]()
-        self._unanswered: dict[Any, int] = {}
+        self.answers, self._to_client = anyio.create_memory_object_stream[SessionMessage]()
+        self._unanswered: set[Any] = set()
         self._answered = asyncio.Event()
 
-    async def go_on(self, *, drain_s: float) -> None:
-        """Until the input ends and what was asked is answered, or until nobody reads."""
-        reading = asyncio.ensure_future(self._read_all())
-        writing = asyncio.ensure_future(self._write_all())
-        try:
-            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
-            if not writing.done():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._drained(writing), drain_s)
-                await self.close()
-                await writing
-        finally:
-            reading.cancel()
-            writing.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
-
-    async def _drained(self, writing: asyncio.Future[None]) -> None:
-        while self._unanswered and not writing.done():
-            self._answered.clear()
-            answered = asyncio.ensure_future(self._answered.wait())
-            await asyncio.wait((answered, writing), return_when=asyncio.FIRST_COMPLETED)
-            answered.cancel()
-
-    async def close(self) -> None:
-        await self._to_server.aclose()
-
-    def next_session(self) -> _Received | None:
+    def next_session(self) -> MemoryObjectReceiveStream[_Item] | None:
         return self._sessions.pop(0) if self._sessions else None
 
-    def _begin_session(self) -> MemoryObjectSendStream[SessionMessage | Exception]:
-        to_server, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    async def pass_in(self, received: AsyncIterator[_Item]) -> None:
+        """To the end of the input, and until what was asked by then is answered."""
+        async for item in received:
+            if isinstance(item, SessionMessage):
+                await self._leave_the_probe(item.message)
+                self._note(item.message)
+            with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await self._to_server.send(item)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_s):
+                while self._unanswered and not self._lines.was_cut_off:
+                    self._answered.clear()
+                    await self._lines.unless_cut_off(self._answered.wait())
+        await self._to_server.aclose()
+
+    async def pass_out(self) -> None:
+        async for answer in self._to_client:
+            await self._send(_writable(answer))
+            if isinstance(answer.message, types.JSONRPCResponse | types.JSONRPCError):
+                self._settle(answer.message.id)
+
+    async def _refuse(self, refusal: types.JSONRPCError) -> None:
+        await self._send(SessionMessage(refusal))
+
+    def _begin_session(self) -> MemoryObjectSendStream[_Item]:
+        to_server, received = anyio.create_memory_object_stream[_Item]()
         self._sessions.append(received)
         return to_server
 
@@ -252,74 +282,9 @@ class _Talk:
         if self._only_probed:
             self._probes.append(message.id)
 
-    async def _read_all(self) -> None:
-        while True:
-            try:
-                line = await self._wire.read()
-            except LineTooLong:
-                await self._refuse(
-                    types.INVALID_REQUEST,
-                    f"the message is longer than {self._longest:,} bytes; send less",
-                )
-                continue
-            if line is None:
-                return
-            message = await self._parsed(line)
-            if message is None:
-                continue
-            await self._leave_the_probe(message)
-            self._note(message)
-            try:
-                await self._to_server.send(SessionMessage(message))
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
-
-    async def _parsed(self, line: bytes) -> types.JSONRPCMessage | None:
-        """What is no message is answered here; the SDK would pass over it in silence."""
-        try:
-            refuse_many_values(line, MCP_VALUES)
-        except TooLarge as error:
-            await self._refuse(types.INVALID_REQUEST, error.message)
-            return None
-        with contextlib.suppress(orjson.JSONDecodeError):  # what is no JSON is told below
-            try:
-                refuse_repeated_key(line, orjson.loads(line))
-            except RepeatedKey as error:
-                await self._refuse(types.INVALID_REQUEST, str(error))
-                return None
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            message = None
-        # A request whose id is none would pass as a notification, and never be answered.
-        if message is not None and not isinstance(message, types.JSONRPCNotification):
-            return message
-        try:
-            given = json.loads(line)
-        except (ValueError, RecursionError):
-            await self._refuse(types.PARSE_ERROR, "the line is not JSON; send one message a line")
-            return None
-        if message is not None and "id" not in given:
-            return message
-        number = given.get("id") if isinstance(given, dict) else None
-        plain = type(number) is int or isinstance(number, str)
-        await self._refuse(
-            types.INVALID_REQUEST,
-            "this is not a JSON-RPC 2.0 message; send one object with jsonrpc, method and, "
-            "unless it is a notification, id",
-            number if plain else None,
-        )
-        return None
-
-    async def _refuse(self, code: int, message: str, number: Any = None) -> None:
-        error = {"code": code, "message": message}
-        answer = {"jsonrpc": "2.0", "id": number, "error": error}
-        with contextlib.suppress(OSError):
-            await self._wire.write(json.dumps(answer).encode("utf-8", "backslashreplace"))
-
     def _note(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message, types.JSONRPCRequest):
-            self._unanswered[message.id] = self._unanswered.get(message.id, 0) + 1
+            self._unanswered.add(message.id)
         elif (
             isinstance(message, types.JSONRPCNotification)
             and message.method == "notifications/cancelled"
@@ -328,30 +293,19 @@ class _Talk:
 
     def _settle(self, number: Any) -> None:
         with contextlib.suppress(TypeError):  # what a hostile client calls an id
-            self._unanswered.pop(number, None)
+            self._unanswered.discard(number)
         self._answered.set()
 
-    async def _write_all(self) -> None:
-        """Until the server has no more to say, or nobody reads."""
-        async for sent in self._from_server:
-            message = sent.message
-            try:
-                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-            except ValueError as error:  # a text that no UTF-8 can hold
-                logger.error("an answer could not be written: %s", type(error).__name__)
-                failed = types.ErrorData(code=types.INTERNAL_ERROR, message="not writable")
-                number = getattr(message, "id", None)
-                line = (
-                    types.JSONRPCError(jsonrpc="2.0", id=number, error=failed)
-                    .model_dump_json()
-                    .encode("utf-8", "backslashreplace")
-                )
-            try:
-                await self._wire.write(line)
-            except OSError:
-                return
-            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                self._settle(message.id)
+
+def _writable(answer: SessionMessage) -> SessionMessage:
+    """The SDK's transport would end over a text that no UTF-8 can hold."""
+    try:
+        answer.message.model_dump_json()
+    except ValueError as error:
+        logger.error("an answer could not be written: %s", type(error).__name__)
+        number = getattr(answer.message, "id", None)
+        return SessionMessage(_refusal(types.INTERNAL_ERROR, "not writable", number))
+    return answer
 
 
 @asynccontextmanager

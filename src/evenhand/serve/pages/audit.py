@@ -14,7 +14,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
 from evenhand.messages import Message
-from evenhand.report.charts.data import reliability_rows
+from evenhand.present.chart_rows import reliability_rows
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     judges_of,
@@ -56,7 +56,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
     judge = query.judge or (judges[0] if judges else None)
     against = (await service.run(query.against)).id if query.against else None
     kept, probes = await asyncio.gather(
-        service.report_cache.get(page_audit(status.id, judge, against)),
+        service.figures.get(page_audit(status.id, judge, against)),
         asyncio.to_thread(_probe_runs, service, status.id, judge),
     )
     links = RunLinks(
@@ -109,7 +109,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
     service = visit.service
     read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
-    kept = await service.report_cache.get(await page_probes(service, status.id))
+    kept = await service.figures.get(await page_probes(service, status.id))
     run_of: dict[Locale, str] = {}
     summary: tuple[Message, ...] = ()
     if kept.value is not None:
@@ -159,7 +159,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
     judges = await judges_of(service, status.id)
     judge = query.judge or (judges[0] if judges else None)
     kept, saved = await asyncio.gather(
-        service.report_cache.get(calibration(status.id, judge)),
+        service.figures.get(calibration(status.id, judge)),
         asyncio.to_thread(_saved, judge),
     )
     points = () if kept.value is None else tuple(reliability_rows(kept.value.change))

@@ -1,26 +1,24 @@
 """The figures behind the pages of rankings, audits, calibrations and probes, and
-`/runs/{id}/charts/…`, `/rank/charts/…`: their charts as SVG, PNG and CSV.
+`/runs/{id}/charts/…`, `/rank/charts/…`: their charts as SVG and CSV.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
-from starlette.datastructures import State
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.messages import Message
-from evenhand.report.charts import drawing as charts
-from evenhand.report.charts.data import (
+from evenhand.present import charts
+from evenhand.present.chart_rows import (
     ChartRow,
     chart_csv,
     conclusion_rows,
@@ -28,24 +26,20 @@ from evenhand.report.charts.data import (
     reliability_rows,
     share_rows,
 )
+from evenhand.present.svg import Chart
 from evenhand.report.conclusions import Conclusions
 from evenhand.serve import reports
-from evenhand.serve.comparisons import Admission
+from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Language, Wording
-from evenhand.serve.report_cache import CachedFigure, Figure
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, RankQuery, ReportOptions
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
-
-if TYPE_CHECKING:
-    from evenhand.report.charts.drawing import Chart
-
 
 MOST_DISAGREEMENTS = 50
 
@@ -84,69 +78,9 @@ def probe_shares(probes: StoredProbes) -> Shares:
     return named
 
 
-# Charts that were drawn: kept while there is room, and drawn one at a time, since it takes a
-# processor for a second.
-
-_MOST_BYTES = 32 * 1024 * 1024
-_AT_ONCE = 1
-_WAITING = 64
-
-
-class Drawings:
-    """Of one process; what was used last is kept longest."""
-
-    def __init__(self, *, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
-        self._turns = Admission(_AT_ONCE, _WAITING)
-
-    @property
-    def kept_bytes(self) -> int:
-        return self._bytes
-
-    async def drawn(self, key: Hashable, draw: Callable[[], bytes]) -> bytes:
-        """ServerBusy where too many wait to be drawn."""
-        drawing = self._recalled(key)
-        if drawing is not None:
-            return drawing
-        async with self._turns.admitted():
-            drawing = self._recalled(key)  # somebody else may have waited for the same
-            if drawing is None:
-                drawing = await asyncio.to_thread(draw)
-                self._keep(key, drawing)
-        return drawing
-
-    def _recalled(self, key: Hashable) -> bytes | None:
-        drawing = self._kept.get(key)
-        if drawing is not None:
-            self._kept.move_to_end(key)
-        return drawing
-
-    def _keep(self, key: Hashable, picture: bytes) -> None:
-        if len(picture) > self._most_bytes:
-            return
-        self._kept[key] = picture
-        self._bytes += len(picture)
-        while self._bytes > self._most_bytes:
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= len(oldest)
-
-
-def drawings_of(state: State) -> Drawings:
-    """The app's own; made at the first chart."""
-    drawings = getattr(state, "drawings", None)
-    if isinstance(drawings, Drawings):
-        return drawings
-    made = state.drawings = Drawings()
-    return made
-
-
 _V = TypeVar("_V", bound=Model)
-Kind = Literal["svg", "png", "csv"]
-_TYPES: dict[Kind, str] = {
+_TYPES: dict[charts.ChartFormat, str] = {
     "svg": "image/svg+xml",
-    "png": "image/png",
     "csv": "text/csv; charset=utf-8",
 }
 # A picture that is opened by itself can do nothing either.
@@ -157,16 +91,8 @@ _HEADERS = {
 }
 
 
-class ChartQuery(Model):
-    theme: Literal["light", "dark"] = "light"
-
-
-class RunChartQuery(ChartQuery, ReportOptions):
+class RunChartQuery(ReportOptions):
     judge: Text | None = None
-
-
-class RankChartQuery(ChartQuery, RankQuery):
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +108,15 @@ async def run_chart(visit: Visit) -> Filled | Response:
     name, kind = _named(visit)
     query = read_query(visit.given(), RunChartQuery)
     drawable = await _of_run(visit, name, query)
-    return await _answer(visit, name, kind, drawable, dark=query.theme == "dark")
+    return await _answer(visit, name, kind, drawable)
 
 
 async def rank_chart(visit: Visit) -> Filled | Response:
     name, kind = _named(visit)
-    query = read_query(visit.given(), RankChartQuery)
+    query = read_query(visit.given(), RankQuery)
     if name not in ("leaderboard", "matrix"):
         raise _unknown(name)
-    kept = await visit.service.report_cache.get(reports.ranking(query.request(query.run)))
+    kept = await visit.service.figures.get(reports.ranking(query.request(query.run)))
     ranking = _value(kept).ranking
     if ranking is None:
         raise InputError(Message("serve.elo_without_chart"))
@@ -200,19 +126,18 @@ async def rank_chart(visit: Visit) -> Filled | Response:
         name,
         kind,
         Drawable(
-            of=("rank", kept.at, *query.model_dump(exclude={"theme"}).values()),
+            of=("rank", kept.at, *query.model_dump().values()),
             rows=lambda: ranking_rows(
                 ranking, "leaderboard" if name == "leaderboard" else "matrix"
             ),
             chart=lambda language: draw(ranking, language=language),
         ),
-        dark=query.theme == "dark",
     )
 
 
 async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
     run_id = (await visit.service.run(visit.run_id)).id
-    cache = visit.service.report_cache
+    cache = visit.service.figures
     of: tuple[object, ...] = (run_id, name, query.side, query.ties, query.level, query.judge)
     if name in _OF_CONCLUSIONS:
         options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
@@ -272,31 +197,28 @@ def _of_shares(
 
 
 async def _answer(
-    visit: Visit, name: str, kind: Kind, drawable: Drawable, *, dark: bool
+    visit: Visit, name: str, kind: charts.ChartFormat, drawable: Drawable
 ) -> Response:
     language = visit.language
-    key = (name, *drawable.of, kind, *(() if kind == "csv" else (language, dark)))
+    key = (name, *drawable.of, kind, *(() if kind == "csv" else (language,)))
     tag = f'"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}"'
     headers = {**_HEADERS, "ETag": tag, "Vary": "Accept-Language, Cookie"}
     if visit.request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    if kind == "csv":
-        body = await asyncio.to_thread(lambda: chart_csv(drawable.rows()))
-    else:
-        picture: Literal["svg", "png"] = kind
 
-        def draw() -> bytes:
-            chart = drawable.chart(language)
-            return charts.draw(charts.specification(chart, dark=dark), picture)
+    def content() -> bytes:
+        if kind == "csv":
+            return chart_csv(drawable.rows())
+        return drawable.chart(language).svg().encode()
 
-        body = await drawings_of(visit.request.app.state).drawn(key, draw)
+    body = await asyncio.to_thread(content)
     return Response(body, media_type=_TYPES[kind], headers=headers)
 
 
-def _named(visit: Visit) -> tuple[str, Kind]:
+def _named(visit: Visit) -> tuple[str, charts.ChartFormat]:
     file: str = visit.request.path_params["file"]
     name, _, ending = file.rpartition(".")
-    for kind in get_args(Kind):
+    for kind in charts.CHART_FORMATS:
         if ending == kind:
             return name, kind
     raise _unknown(file)

@@ -65,7 +65,7 @@ async def show_comparison(visit: Visit) -> Filled | Response:
     if not two:
         return Filled("compare.html", values)
     before, now = sorted((chosen[0], chosen[-1]), key=lambda status: int(status.id))
-    kept = await service.report_cache.get(reports.diff(now.id, query.request(before, now)))
+    kept = await service.figures.get(reports.diff(now.id, query.request(before, now)))
     return Filled(
         "compare.html",
         values

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.present.leaderboard import board_of, matrix_of
 from evenhand.report.baselines import COIN, CONSTANT, LONGER
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import JudgeOverview, RunOverview, TrustCheck, trust_checks
 from evenhand.report.ranking import sum_up_ranking
-from evenhand.serve.pages.leaderboard import board_of, matrix_of
 from evenhand.serve.pages.rendering import Language, Wording, address
 
 if TYPE_CHECKING:

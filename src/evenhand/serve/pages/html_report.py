@@ -20,6 +20,7 @@ from markupsafe import Markup
 import evenhand
 from evenhand.errors import EvenhandError, InputError
 from evenhand.messages import Message
+from evenhand.present.svg import colours
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
@@ -60,8 +61,7 @@ from evenhand.serve.reports import without_addresses
 from evenhand.serve.verdicts import TableQuery, reason_of
 from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
-from evenhand.store.verdict_index import MOST_TAGS
-from evenhand.store.verdict_table import PROMPT_CHARACTERS
+from evenhand.store.verdict_table import MOST_TAGS, PROMPT_CHARACTERS
 from evenhand.store.verdicts import VerdictPlace
 from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.findings import assess_audit
@@ -207,7 +207,8 @@ def _rendered(
 ) -> Iterator[str]:
     """Piece by piece: a file of many pairs is never in memory whole."""
     say = Wording(language)
-    style, script = _inline("evenhand.css", "report.css"), _inline("evenhand.js", "report.js")
+    style = colours() + _inline("evenhand.css", "report.css")
+    script = _inline("evenhand.js", "report.js")
     # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
     parts = (Markup(part) for part in data.parts())  # noqa: S704
     yield from (

@@ -25,7 +25,6 @@ from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.report.lookup import find_run
 from evenhand.report.records import PairReport, StoredAnswer, whole_pair
-from evenhand.serve.indexing import noted
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.rendering import (
     FigureFormat,
@@ -45,17 +44,7 @@ from evenhand.store import (
     WholeVerdict,
     open_store,
 )
-from evenhand.store.verdict_index import (
-    ABSTAINED,
-    ANY_ORDERS,
-    BY_RULE,
-    ENDINGS,
-    JUDGES_DIFFER,
-    NOTED,
-    ORDERS,
-    UNREAD,
-    VerdictMarks,
-)
+from evenhand.store.verdict_table import VerdictMarks
 from evenhand.store.verdicts import VerdictPlace
 
 MOST_PAIRS = 20_000
@@ -139,14 +128,26 @@ _BEGINNING = 120
 # A judge that never ends its answer says nothing new in the rest of it.
 _RAW_LIMIT = 8_000
 _REASON = 160
-# By the names that filters have.
-_FLAGS = {
-    "judgesDiffer": JUDGES_DIFFER,
-    "noted": NOTED,
-    "unread": UNREAD,
-    "abstained": ABSTAINED,
-    "byRule": BY_RULE,
+# As bits of one number, by the names that filters have.
+_MARKS = {
+    "judgesDiffer": "judges_differ",
+    "noted": "noted",
+    "unread": "unread",
+    "abstained": "abstained",
+    "byRule": "by_rule",
 }
+_FLAGS = {name: 1 << place for place, name in enumerate(_MARKS)}
+_ORDERS = ("agree", "first", "second", "split")
+# Every outcome with every winner that it can have; a row holds a place here.
+_ENDINGS: tuple[tuple[str, Winner | None], ...] = (
+    ("win", "A"),
+    ("win", "B"),
+    ("tie", "TIE"),
+    ("inconsistent", "TIE"),
+    ("inconsistent", "A"),
+    ("inconsistent", "B"),
+    ("invalid", None),
+)
 _ENDS = {WIN_A: "A", WIN_B: "B", TIE: "TIE", INCONSISTENT: "inconsistent", INVALID: "invalid"}
 
 
@@ -226,7 +227,7 @@ class PairReader:
     def read(self, numbers: Sequence[int]) -> Iterator[ReportPair]:
         for start in range(0, len(numbers), _READ_AT_ONCE):
             some = numbers[start : start + _READ_AT_ONCE]
-            marks = self._store.verdict_marks(self._run.id, some, noted=noted)
+            marks = self._store.verdict_marks(self._run.id, some)
             voted = self._store.voted_labels(self._run.id, some)
             wanted = [
                 VerdictPlace(number, judge_id) for number in some for judge_id in self._judges
@@ -518,10 +519,9 @@ class PairData:
                 "tags": list(self._tags),
                 "criteria": list(self._criteria),
                 "breakdowns": list(self._breakdowns),
-                "endings": ENDINGS,
+                "endings": _ENDINGS,
                 "flags": _FLAGS,
-                "orders": {str(bits): name for name, bits in ORDERS.items()},
-                "anyOrders": ANY_ORDERS,
+                "orders": _ORDERS,
                 "pairs": self._pairs,
                 "rows": self._rows,
             }
@@ -540,9 +540,10 @@ class PairData:
                 [
                     len(self._pairs),
                     each.judge,
-                    ENDINGS.index((each.outcome, each.winner)),
+                    _ENDINGS.index((each.outcome, each.winner)),
                     each.confidence,
-                    each.marks.flags,
+                    sum(_FLAGS[flag] for flag, name in _MARKS.items() if getattr(each.marks, name)),
+                    -1 if each.marks.orders is None else _ORDERS.index(each.marks.orders),
                     self._breakdowns.place(breakdown),
                     each.reason,
                 ]

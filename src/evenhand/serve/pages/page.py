@@ -23,6 +23,7 @@ from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, Forbidden, InputError, NotFound, WrongMediaType
 from evenhand.messages import Message
+from evenhand.present.svg import colours
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import ServiceRequest, media_type_of, refuse_encoded, whole_body
 from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
@@ -309,6 +310,8 @@ async def static_file(visit: Visit) -> Filled | Response:
 @cache
 def _static(name: str, *, packed: bool) -> bytes:
     body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
+    if name == "evenhand.css":
+        body = colours().encode() + body
     return gzip.compress(body, mtime=0) if packed else body
 
 

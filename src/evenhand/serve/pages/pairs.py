@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup, escape
@@ -36,7 +36,7 @@ from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
 # What an address may hold beside the filters: a page; a pair whose page is wanted, and whether it
-# was opened beside the list; a saved view of which something was left out.
+# was opened beside the list.
 BESIDE = frozenset({"cursor", "at", "beside"})
 
 
@@ -54,7 +54,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
         return await _page_of_pair(visit, str(status.id), query)
     table, counted = await asyncio.gather(
         service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
-        service.report_cache.get(totals(status.id)),
+        service.figures.get(totals(status.id)),
     )
     reasons = await service.verdict_browser.reasons(status.id, table.rows, visit.language)
     path, in_address = f"/runs/{status.id}/pairs", query.in_address()
@@ -78,7 +78,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
             "marked": any(_has_marks(row) for row in table.rows),
             "totals": counted.value,
             "cursor": cursor,
-            "indexing": not table.whole,
+            "indexing": table.searching,
         },
         status=422 if wrong else 200,
     )
@@ -107,7 +107,7 @@ _SHARES = ("minConfidence", "maxConfidence")
 
 def _readable(given: QueryParams) -> tuple[QueryParams, dict[str, str]]:
     """What can be asked for, and of the shares those that are none: a page tells so beside their
-    fields, and shows what the others ask for. `80 %` and `0,8` are shares as people write them."""
+    fields, and shows what the others ask for. `80%` and `0,8` are shares as people write them."""
     kept: list[tuple[str, str]] = []
     wrong: dict[str, str] = {}
     for name, value in given.multi_items():
@@ -364,6 +364,7 @@ def _exporting(ending: Ending) -> Callable[[Visit], Awaitable[Filled | Response]
             await asyncio.to_thread(load_pyarrow)  # without it, an error that says what to do
         run = await asyncio.to_thread(needed_run, service.store, visit.run_id)
         # What is wrong with the filters is told before a file has begun.
+        await service.verdict_browser.need_words(str(run.id), query)
         await service.verdict_browser.page(str(run.id), query, limit=1)
         name = f"evenhand-run-{run.id}.{ending}"
         return StreamingResponse(
@@ -390,13 +391,10 @@ def _file(service: Service, run: RunRecord, query: TableQuery, ending: Ending) -
 
 def _comparator_file(store: Store, run: RunRecord, rows: Iterator[RunRow]) -> Iterator[bytes]:
     """It names the two models, where all pairs are between the same two in the same places."""
-    first = next(rows, None)  # once there is one, all of the run is indexed
     met = store.models_met(run.id, most=2)
     model_a, model_b = met[0] if len(met) == 1 else (None, None)
     names = None if model_a is None or model_b is None else (model_a, model_b)
-    yield from comparator_blocks(
-        chain(() if first is None else (first,), rows), names=names, run=run.name
-    )
+    yield from comparator_blocks(rows, names=names, run=run.name)
 
 
 def _whole_rows(service: Service, run: RunRecord, query: TableQuery) -> Iterator[RunRow]:

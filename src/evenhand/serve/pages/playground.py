@@ -13,9 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
 from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
-from evenhand.judging.config import read_kinds
 from evenhand.messages import Message
-from evenhand.prompts.preparation import PrepareKind
+from evenhand.options import JudgingOptions
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, read_form
@@ -61,8 +60,10 @@ class PlaygroundForm:
             )
 
     @property
-    def kinds(self) -> tuple[PrepareKind, ...] | None:
-        return read_kinds(self.prepare) if self.prepare else None
+    def options(self) -> dict[str, Any]:
+        if not self.prepare:
+            return {}
+        return {"prepare": JudgingOptions.row("prepare").check("prepare", self.prepare)}
 
     def exchanged(self) -> PlaygroundForm:
         return replace(self, response_a=self.response_b, response_b=self.response_a)
@@ -126,7 +127,7 @@ async def compare(visit: Visit) -> Filled | Response:
         )
     try:
         verdict = await visit.service.comparisons.compare(
-            attempt.pair(), judge=attempt.judge, prepare=attempt.kinds
+            attempt.pair(), judge=attempt.judge, options=attempt.options
         )
         result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
     except EvenhandError as error:
@@ -155,7 +156,7 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
         return await service.comparisons.compare(
             attempt.pair(),
             judge=attempt.judge,
-            prepare=attempt.kinds,
+            options=attempt.options,
             heard=made.put_nowait,
         )
 

@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from evenhand.report.ranking import RunRanking
 from evenhand.serve import reports
+from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import ranking_values
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
-from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
 from evenhand.serve.verdicts import PairTable, TableQuery
 from evenhand.stats.ranking.result import RankedModel
@@ -70,7 +70,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     }
     if not ids:
         return Filled("ranking.html", values)
-    cache = service.report_cache
+    cache = service.figures
     kept, totals = await asyncio.gather(
         cache.get(reports.ranking(query.request(ids))),
         asyncio.gather(*(cache.get(reports.totals(each)) for each in ids)),
@@ -155,8 +155,7 @@ async def list_behind(visit: Visit) -> Filled | Response:
 
     each_run = await asyncio.gather(*map(counted, dict.fromkeys(query.run)))
     links = [each for each in each_run if each is not None]
-    indexing = any(not table.whole for _, table, _ in links)
-    return Filled("ranking_pairs.html", {"query": query, "found": links, "indexing": indexing})
+    return Filled("ranking_pairs.html", {"query": query, "found": links})
 
 
 PAGES = (

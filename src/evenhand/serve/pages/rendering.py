@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from evenhand.errors import visible
 from evenhand.messages import Face, Message, render
+from evenhand.messages.numbers import rate, tenths
 from evenhand.serve.pages.texts import marked
-
-if TYPE_CHECKING:
-    from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
-
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -112,7 +109,6 @@ class PageTranslator:
 
 # Figures as people read them on a page: never a share or a rate without its uncertainty.
 
-_TELLING = (0.0, 0.5, 1.0)
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?== )|(?<=\bp =) ")
 _SMALLEST_P = 0.0001
 
@@ -141,8 +137,8 @@ class FigureFormat:
         """In per cent with its interval; a figure that cannot be had says why."""
         if value is None:
             return self._unknown(of)
-        shown = Markup('<span class="figure">{}<small> %</small></span>').format(_percent(value))
-        return shown + self._between(of, _percent)
+        shown = Markup('<span class="figure">{}<small>%</small></span>').format(tenths(value))
+        return shown + self._between(of, tenths)
 
     def plain(self, value: float | None, of: Interval) -> Markup:
         if value is None:
@@ -157,9 +153,9 @@ class FigureFormat:
         share = Share.of_counts(part, of)
         if share is None:
             return Markup('<span class="unknown">—</span>')
-        low, high = _percent(share.low), _percent(share.high)
-        return Markup('{}<small> %</small></span> <span class="interval">{}</span>').format(
-            Markup('<span class="figure">{}').format(_percent(share.value)),
+        low, high = tenths(share.low), tenths(share.high)
+        return Markup('{}<small>%</small></span> <span class="interval">{}</span>').format(
+            Markup('<span class="figure">{}').format(tenths(share.value)),
             self._say("figure.between", low=low, high=high),
         )
 
@@ -226,23 +222,6 @@ def number(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def rate(value: float) -> str:
-    """Two digits, and more where two would read as certainty, or as even."""
-    shown = f"{value:.2f}"
-    for digits in (3, 4):
-        if float(shown) in _TELLING and value not in _TELLING:
-            shown = f"{value:.{digits}f}"
-    return shown
-
-
-def _percent(share: float) -> str:
-    shown = f"{100 * share:.1f}"
-    for digits in (2, 3):
-        if float(shown) in (0, 50, 100) and share not in _TELLING:
-            shown = f"{100 * share:.{digits}f}"
-    return shown
-
-
 def dollars(amount: float | None) -> str:
     if amount is None:
         return "—"
@@ -269,37 +248,6 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-# A ranking's scores as people read them, with their limits; an open limit says so.
-
-
-class ScoreFormat:
-    """In one language."""
-
-    def __init__(self, say: Wording) -> None:
-        self._say = say
-
-    def of_model(self, model: RankedModel, ranking: Ranking) -> Markup:
-        return self._with_limits(model.score, model.low, model.high, ranking)
-
-    def difference(self, between: IndistinguishableModels, ranking: Ranking) -> Markup:
-        return self._with_limits(between.difference, between.low, between.high, ranking)
-
-    def _with_limits(
-        self, value: float, low: float | None, high: float | None, ranking: Ranking
-    ) -> Markup:
-        digits = 0 if ranking.scale == "elo" else 2
-        if low is None and high is None:
-            limits = self._say("figure.no_interval")
-        else:
-            limits = self._say("figure.between", low=_told(low, digits), high=_told(high, digits))
-        shown = Markup('<span class="figure">{}</span> <span class="interval">{}</span>')
-        return shown.format(_told(value, digits), limits)
-
-
-def _told(value: float | None, digits: int) -> str:
-    return "—" if value is None else f"{value + 0.0:.{digits}f}"
-
-
 class _Templates(PackageLoader):
     """Without their indentation: it is a tenth of a page."""
 
@@ -313,7 +261,7 @@ class _Templates(PackageLoader):
 @cache
 def environment() -> Environment:
     made = Environment(
-        loader=_Templates("evenhand.serve.pages", "templates"),
+        loader=ChoiceLoader([_Templates("evenhand.serve.pages"), _Templates("evenhand.present")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -329,12 +277,11 @@ def environment() -> Environment:
         "iso": lambda at: at.isoformat(timespec="seconds"),
         "marked": marked,
         "short_judge": short_judge,
-        "percent": lambda share: f"{_percent(share)} %",
+        "percent": lambda share: f"{tenths(share)}%",
         "visible": lambda html: Markup(visible(html)),  # noqa: S704 - a block, escaped already
     }
     made.globals |= {
         "address": address,
-        "can_draw": _can_draw,
     }
     made.tests["known"] = lambda value: value is not None
     return made
@@ -357,18 +304,11 @@ def short_judge(name: str) -> str:
     return name.rpartition(":")[2].rpartition("/")[2] or name
 
 
-def _can_draw() -> bool:
-    """Whether pictures can be saved; what draws them is loaded no sooner."""
-    from evenhand.report.charts.drawing import can_draw
-
-    return can_draw()
-
-
 def render_template(template: str, language: Language, **values: Any) -> str:
     """In every template `say` is the wording, `told` turns sentences of the rooms below into the
     language, and `figure` writes a figure with its uncertainty."""
     say = Wording(language)
-    # What a server shows has a frame around it; a notebook has none, and a command line instead.
+    # What a server shows has a frame around it; who has none has a command line instead.
     told = PageTranslator(language, on_pages="frame" in values)
     own = {"say": say, "told": told, "figure": FigureFormat(say)}
     return environment().get_template(template).render(language=language, **own, **values)

@@ -10,10 +10,12 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.present.leaderboard import board_of
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.ranking import sum_up_ranking
 from evenhand.report.run import RunReport
 from evenhand.serve import reports
+from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import (
     SHOWN_AT_MOST,
@@ -21,9 +23,7 @@ from evenhand.serve.pages.figures import (
     several_models,
     show_conclusion,
 )
-from evenhand.serve.pages.leaderboard import board_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import RunTotals
 from evenhand.serve.values import RankRuns, ReportOptions, RunStatus
 
@@ -46,9 +46,8 @@ async def show_run(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
     if not status.done and not status.at_rest:  # no figure is worth a look, nor the work
         return Filled("run.html", {"run": status, "begun": False, "waiting": True})
-    cache = visit.service.report_cache
+    cache = visit.service.figures
     options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
-    await visit.service.verdict_browser.prepare(status.id)
     conclusions, totals, report = await asyncio.gather(
         cache.get(reports.conclusions(status.id, options)),
         cache.get(reports.totals(status.id)),
@@ -83,8 +82,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "shown": shown,
             "several": several_models(found),
             "links": links,
-            "waiting": any(each.waiting for each in kept)
-            or (totals.value is not None and not totals.value.whole),
+            "waiting": any(each.waiting for each in kept),
             "shown_at_most": SHOWN_AT_MOST,
             **_compared(found, query),
             "options": dict(options),

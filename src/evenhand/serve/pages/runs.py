@@ -15,16 +15,17 @@ from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
-from evenhand.messages import Message, percent_number
+from evenhand.messages import Message
+from evenhand.messages.numbers import points
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.ranking import RunRanking, sum_up_ranking
+from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
 from evenhand.serve.pages.figures import by_others, claim_of, several_models
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.pages.rendering import Wording
-from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions, ranking
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
@@ -173,11 +174,11 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
     if benchmark is not None and claim == "benchmark.right":
         share = benchmark.accuracy
         ends = {"rate": share.value, "low": share.low, "high": share.high}
-        figures = {name: percent_number(end or 0) for name, end in ends.items()}
+        figures = {name: points(end or 0) for name, end in ends.items()}
         return say("glance.accuracy", **figures)
     if claim.startswith("conclusion.") and None not in (rate.rate, rate.low, rate.high):
         ends = {"rate": rate.rate, "low": rate.low, "high": rate.high}
-        values |= {name: percent_number(end or 0) for name, end in ends.items()}
+        values |= {name: points(end or 0) for name, end in ends.items()}
         code = claim.removeprefix("conclusion.").removesuffix("_here").removesuffix("_beyond")
         said = [say(f"glance.{code}", **values)]
         codes = " ".join(each.code for each in conclusion.messages)
@@ -190,7 +191,7 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
 def _labels_stamp(service: Service) -> str:
     """Labels and votes on any run speak of its judges in others too."""
     store = service.store
-    return f"{store.report_cache.votes_stamp()} {store.judges_runs_stamp()}"
+    return f"{store.figures.votes_stamp()} {store.judges_runs_stamp()}"
 
 
 async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem:
@@ -201,7 +202,7 @@ async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem
     glance = seen.get(key)
     if glance is None:
         try:
-            kept = await service.report_cache.get(conclusions(status.id))
+            kept = await service.figures.get(conclusions(status.id))
         except StoreBusy:
             raise
         except StoreError as error:  # a row that cannot be read hides no other run
@@ -210,7 +211,7 @@ async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem
             return RunListItem(status, None, kept.error.message)
         ranked = None
         if several_models(kept.value):
-            ranked = await service.report_cache.get(ranking(RankRuns(runs=(status.id,))))
+            ranked = await service.figures.get(ranking(RankRuns(runs=(status.id,))))
         glance = Glance.of(kept, ranked)
         if glance.settled:
             while len(seen) >= _KEPT_GLANCES:

@@ -5,11 +5,12 @@ words that differ marked.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import Match, SequenceMatcher
 from functools import cache
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -22,17 +23,12 @@ if TYPE_CHECKING:
     from evenhand.store import ItemVote
 
 
-# A word, a CJK sign, a run of spaces, or any other sign.
-_TOKEN = re.compile(
-    r"[\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]"
-    r"|[^\W_]+|\s+|[\W_]",
-    re.UNICODE,
-)
+# A word, a CJK sign or any other sign, with the spaces behind it.
+_CJK = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_TOKEN = re.compile(rf"(?:[^\W_{_CJK}]+|\S)\s*|\s+")
 MOST_CHARACTERS = 200_000
-_FULL_AT_MOST = 10_000  # cells of a gap that is compared word by word
-_DEPTH = 12
-# Of gaps without a word that stands once in both: so many tokens at a time, so many times.
-_WINDOW, _WINDOWS = 100, 100
+# What a comparison may take, in steps of difflib's inner loop: a fifth of a second.
+_MOST_STEPS = 1_000_000
 # Texts with less in common are two texts: most of both would be marked, and say nothing.
 WORTH_MARKING = 0.6
 # A match this short between two differences is chance, and makes them hard to read.
@@ -52,42 +48,77 @@ class Differences(NamedTuple):
     alike: float
 
 
-class _Match(NamedTuple):
-    a: int
-    b: int
-    size: int
+class _TooFarApart(Exception):
+    """Comparing would take too long."""
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Ends once it has taken its steps: texts are strangers', and some take difflib for ever."""
+
+    def __init__(self, a: Sequence[str], b: Sequence[str], *, autojunk: bool) -> None:
+        super().__init__(None, a, b, autojunk=autojunk)
+        # Documented, and not in typeshed.
+        places: Mapping[str, list[int]] = self.b2j  # type: ignore[attr-defined]
+        self._steps = list(accumulate((1 + len(places.get(each, ())) for each in a), initial=0))
+        self._left = _MOST_STEPS
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        self._left -= self._steps[-1 if ahi is None else ahi] - self._steps[alo]
+        if self._left < 0:
+            raise _TooFarApart
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def compare_parts(a: Sequence[str], b: Sequence[str]) -> Differences | None:
-    """None where they are too long.
+    """None where they are too long, or too far apart to compare in time.
 
     Exchanged texts have exchanged differences: whichever of two equal readings is found, it is
-    found from the same text. Not difflib's: 12,000 signs of 180 kinds take it 0.45 s of CPU, and
-    twice as many four times that; this takes 0.01 s.
+    found from the same text.
     """
     if sum(map(len, a)) > MOST_CHARACTERS or sum(map(len, b)) > MOST_CHARACTERS:
         return None
-    if list(b) < list(a):
-        exchanged = _compared(b, a)
-        return Differences(exchanged.b, exchanged.a, exchanged.alike)
-    return _compared(a, b)
+    try:
+        if list(b) < list(a):
+            exchanged = _compared(b, a)
+            return Differences(exchanged.b, exchanged.a, exchanged.alike)
+        return _compared(a, b)
+    except _TooFarApart:
+        return None
 
 
 def _compared(a: Sequence[str], b: Sequence[str]) -> Differences:
     tokens_a, tokens_b = [_TOKEN.findall(part) for part in a], [_TOKEN.findall(part) for part in b]
-    flat_a = [token for part in tokens_a for token in part]
-    flat_b = [token for part in tokens_b for token in part]
+    flat_a = [token.rstrip() for part in tokens_a for token in part]
+    flat_b = [token.rstrip() for part in tokens_b for token in part]
     same_a, same_b = bytearray(len(flat_a)), bytearray(len(flat_b))
     shared = 0
-    for match in _joined(_matches(flat_a, flat_b)):
+    for match in _matches(flat_a, flat_b):
         if not _is_readable(match, flat_a, flat_b):
             continue
         same_a[match.a : match.a + match.size] = b"\1" * match.size
         same_b[match.b : match.b + match.size] = b"\1" * match.size
-        shared += sum(_is_word(token) for token in flat_a[match.a : match.a + match.size])
+        shared += sum(map(_is_word, flat_a[match.a : match.a + match.size]))
     words = max(sum(map(_is_word, flat_a)), sum(map(_is_word, flat_b)))
     alike = shared / words if words else 1.0
     return Differences(_spans(tokens_a, same_a), _spans(tokens_b, same_b), alike)
+
+
+def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[Match]:
+    """Beginnings and ends that are the same cost nothing; of long texts between them, words that
+    stand everywhere are not looked for."""
+    most = min(len(a), len(b))
+    begun = next((at for at in range(most) if a[at] != b[at]), most)
+    ended = next((at for at in range(most - begun) if a[-1 - at] != b[-1 - at]), most - begun)
+    inner = a[begun : len(a) - ended], b[begun : len(b) - ended]
+    try:
+        found = _Matcher(*inner, autojunk=False).get_matching_blocks()
+    except _TooFarApart:
+        found = _Matcher(*inner, autojunk=True).get_matching_blocks()
+    yield Match(0, 0, begun)
+    yield from (Match(each.a + begun, each.b + begun, each.size) for each in found)
+    yield Match(len(a) - ended, len(b) - ended, ended)
 
 
 def marked(spans: Sequence[DiffSpan]) -> Markup:
@@ -99,145 +130,10 @@ def marked(spans: Sequence[DiffSpan]) -> Markup:
 
 
 def _is_word(token: str) -> bool:
-    return token[0].isalnum()
+    return token[:1].isalnum()
 
 
-def _matches(a: Sequence[str], b: Sequence[str]) -> list[_Match]:
-    """In the order of both texts."""
-    matches: list[_Match] = []
-    gaps = [(0, len(a), 0, len(b), _DEPTH)]
-    windows = iter(range(_WINDOWS))
-    while gaps:
-        low_a, high_a, low_b, high_b, depth = gaps.pop()
-        start = low_a
-        while low_a < high_a and low_b < high_b and a[low_a] == b[low_b]:
-            low_a, low_b = low_a + 1, low_b + 1
-        if low_a > start:
-            matches.append(_Match(start, low_b - (low_a - start), low_a - start))
-        end = high_a
-        while low_a < high_a and low_b < high_b and a[high_a - 1] == b[high_b - 1]:
-            high_a, high_b = high_a - 1, high_b - 1
-        if high_a < end:
-            matches.append(_Match(high_a, high_b, end - high_a))
-        if low_a == high_a or low_b == high_b:
-            continue
-        if (high_a - low_a) * (high_b - low_b) <= _FULL_AT_MOST:
-            matches += _longest_common(a, b, low_a, high_a, low_b, high_b)
-            continue
-        anchors = _anchors(a, b, low_a, high_a, low_b, high_b) if depth else []
-        at_a, at_b = low_a, low_b
-        for anchor_a, anchor_b in anchors:
-            gaps.append((at_a, anchor_a, at_b, anchor_b, depth - 1))
-            matches.append(_Match(anchor_a, anchor_b, 1))
-            at_a, at_b = anchor_a + 1, anchor_b + 1
-        if anchors:
-            gaps.append((at_a, high_a, at_b, high_b, depth - 1))
-        elif _have_most_in_common(a[low_a:high_a], b[low_b:high_b]):
-            matches += _in_windows(a, b, low_a, high_a, low_b, high_b, windows)
-    return sorted(matches)
-
-
-def _anchors(
-    a: Sequence[str], b: Sequence[str], low_a: int, high_a: int, low_b: int, high_b: int
-) -> list[tuple[int, int]]:
-    """The most words that stand once in each gap and in the same order in both (patience)."""
-    counts_a, counts_b = Counter(a[low_a:high_a]), Counter(b[low_b:high_b])
-    place_b = {
-        token: at
-        for at, token in enumerate(b[low_b:high_b], start=low_b)
-        if counts_b[token] == 1 and counts_a.get(token) == 1
-    }
-    pairs = [(at, place_b[a[at]]) for at in range(low_a, high_a) if a[at] in place_b]
-    # The longest run of pairs that rises in b too.
-    ends: list[int] = []
-    last: list[int] = []
-    before: list[int] = []
-    for index, (_, place) in enumerate(pairs):
-        at = bisect_left(ends, place)
-        before.append(last[at - 1] if at else -1)
-        if at == len(ends):
-            ends.append(place)
-            last.append(index)
-        else:
-            ends[at] = place
-            last[at] = index
-    chain: list[tuple[int, int]] = []
-    index = last[-1] if last else -1
-    while index >= 0:
-        chain.append(pairs[index])
-        index = before[index]
-    return chain[::-1]
-
-
-def _longest_common(
-    a: Sequence[str], b: Sequence[str], low_a: int, high_a: int, low_b: int, high_b: int
-) -> Iterator[_Match]:
-    """A longest common subsequence by the textbook table; the gap is small."""
-    rows, columns = high_a - low_a, high_b - low_b
-    table = [[0] * (columns + 1)]
-    for row in range(rows - 1, -1, -1):
-        below, token = table[-1], a[low_a + row]
-        line = [0] * (columns + 1)
-        for column in range(columns - 1, -1, -1):
-            if token == b[low_b + column]:
-                line[column] = below[column + 1] + 1
-            else:
-                line[column] = max(below[column], line[column + 1])
-        table.append(line)
-    table.reverse()
-    row = column = 0
-    while row < rows and column < columns:
-        if a[low_a + row] == b[low_b + column]:
-            yield _Match(low_a + row, low_b + column, 1)
-            row, column = row + 1, column + 1
-        elif table[row + 1][column] >= table[row][column + 1]:
-            row += 1
-        else:
-            column += 1
-
-
-def _have_most_in_common(a: Sequence[str], b: Sequence[str]) -> bool:
-    """In whatever order: else a closer look would find chance alone."""
-    words = [Counter(filter(_is_word, each)) for each in (a, b)]
-    shared = (words[0] & words[1]).total()
-    return shared > WORTH_MARKING * max(each.total() for each in words)
-
-
-def _in_windows(
-    a: Sequence[str],
-    b: Sequence[str],
-    low_a: int,
-    high_a: int,
-    low_b: int,
-    high_b: int,
-    windows: Iterator[int],
-) -> Iterator[_Match]:
-    """Of texts that repeat themselves: each window begins behind the last match of the one before,
-    or half a window on, so that no text takes long."""
-    for _ in windows:
-        if low_a >= high_a or low_b >= high_b:
-            return
-        ends = min(low_a + _WINDOW, high_a), min(low_b + _WINDOW, high_b)
-        found = list(_longest_common(a, b, low_a, ends[0], low_b, ends[1]))
-        yield from found
-        low_a = max([low_a + _WINDOW // 2, *(each.a + 1 for each in found[-1:])])
-        low_b = max([low_b + _WINDOW // 2, *(each.b + 1 for each in found[-1:])])
-
-
-def _joined(matches: Sequence[_Match]) -> Iterator[_Match]:
-    current: _Match | None = None
-    for match in matches:
-        if current and match.a == current.a + current.size and match.b == current.b + current.size:
-            current = current._replace(size=current.size + match.size)
-        else:
-            if current:
-                yield current
-            current = match
-    if current:
-        yield current
-
-
-def _is_readable(match: _Match, a: Sequence[str], b: Sequence[str]) -> bool:
+def _is_readable(match: Match, a: Sequence[str], b: Sequence[str]) -> bool:
     at_start = match.a == match.b == 0
     at_end = match.a + match.size == len(a) and match.b + match.size == len(b)
     text = "".join(a[match.a : match.a + match.size])
@@ -245,24 +141,22 @@ def _is_readable(match: _Match, a: Sequence[str], b: Sequence[str]) -> bool:
 
 
 def _spans(parts: Sequence[Sequence[str]], same: bytearray) -> list[list[DiffSpan]]:
-    spans: list[list[DiffSpan]] = []
-    at = 0
-    for part in parts:
-        own: list[DiffSpan] = []
-        text: list[str] = []
-        differs = False
-        for token in part:
-            now = not same[at]
-            at += 1
-            if text and now != differs:
-                own.append(DiffSpan("".join(text), differs))
-                text = []
-            differs = now
-            text.append(token)
-        if text:
-            own.append(DiffSpan("".join(text), differs))
-        spans.append(own)
-    return spans
+    places = iter(same)
+    return [list(_joined(part, places)) for part in parts]
+
+
+def _joined(tokens: Sequence[str], places: Iterator[int]) -> Iterator[DiffSpan]:
+    """The spaces at the end of a difference are none of it."""
+    told = [(token, not same) for token, same in zip(tokens, places, strict=False)]
+    behind = ""
+    for differs, group in groupby(told, key=itemgetter(1)):
+        text = behind + "".join(token for token, _ in group)
+        kept = text.rstrip() if differs else text
+        behind = text[len(kept) :]
+        if kept:
+            yield DiffSpan(kept, differs)
+    if behind:
+        yield DiffSpan(behind, differs=False)
 
 
 # Markdown that strangers wrote, as HTML that can do nothing: no HTML of theirs, no images, links

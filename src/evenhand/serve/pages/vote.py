@@ -70,7 +70,7 @@ async def take_vote(visit: Visit) -> Filled | Response:
 
 async def show_votes(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
-    kept = await visit.service.report_cache.get(reports.votes(status.id))
+    kept = await visit.service.figures.get(reports.votes(status.id))
     said = None if kept.value is None else sum_up_votes(kept.value)
     values = {"run": status, "kept": kept, "votes": kept.value, "said": said}
     return Filled("votes.html", values)

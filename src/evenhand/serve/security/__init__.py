@@ -1,5 +1,4 @@
 """What stands between strangers and the service, in the order in which a request meets it:
-`connections` (bounds on sockets), `guard` (plain ASGI around everything), `policy` (whether a
-request comes in), `access` (tokens, sessions, hosts, permissions), `limits` (how much a client
-may send).
+`guard` (plain ASGI around everything), `policy` (whether a request comes in), `access` (tokens,
+sessions, hosts, permissions), `limits` (how much a client may send).
 """

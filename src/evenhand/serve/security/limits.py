@@ -98,7 +98,9 @@ def _excess(pair: Pair, limits: ServerLimits) -> str | None:
 
 def _criteria_excess(criteria: Sequence[Criterion], limits: ServerLimits) -> str | None:
     if len(criteria) > limits.criteria:
-        return f"criteria has {len(criteria)}; this server takes {limits.criteria} at most"
+        return (
+            f"criteria has {len(criteria)} entries; this server accepts at most {limits.criteria}"
+        )
     for criterion in criteria:
         if len(criterion.name) > _NAME_CHARS:
             return _long_name(criterion.name)
@@ -110,8 +112,8 @@ def _criteria_excess(criteria: Sequence[Criterion], limits: ServerLimits) -> str
 
 def _long_name(name: str) -> str:
     return (
-        f"a criterion's name has {len(name):,} characters; this server takes {_NAME_CHARS:,} at "
-        "most; put the rest into its description"
+        f"a criterion's name has {len(name):,} characters; this server accepts at most "
+        f"{_NAME_CHARS:,}; put the rest in its description"
     )
 
 

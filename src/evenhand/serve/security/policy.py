@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope
 from evenhand.errors import (
     EvenhandError,
     Forbidden,
+    InputError,
     RateLimited,
     ServerBusy,
     TooLarge,
@@ -197,9 +198,15 @@ class RequestInfo:
         return b"transfer-encoding" in self._headers or bool(self.length)
 
     @property
+    def has_two_lengths(self) -> bool:
+        """What a proxy took for a body might be read here as the next request."""
+        return b"transfer-encoding" in self._headers and b"content-length" in self._headers
+
+    @property
     def has_small_body(self) -> bool:
         """So little that it is on its way already, and read in any case."""
-        return self.length is not None and self.length <= _SMALL
+        small = self.length is not None and self.length <= _SMALL
+        return small and not self.has_two_lengths
 
     @property
     def is_upload(self) -> bool:
@@ -310,6 +317,8 @@ class RequestPolicy:
                     most_headers=MOST_HEADERS,
                 )
             )
+        if asked.has_two_lengths:
+            raise InputError(Message("serve.two_lengths"))
         host = self._hosts.check_host(asked.all(b"host"))
         origin = self._hosts.check_origin(asked.all(b"origin"), host)
         if origin is None:
@@ -331,11 +340,11 @@ class RequestPolicy:
         limits = self.config.limits
         if self.in_flight > limits.requests:
             raise ServerBusy(Message("serve.too_many_requests", in_flight=self.in_flight - 1))
-        if self._of_address[asked.address] > limits.connections_per_address:
+        if self._of_address[asked.address] > limits.requests_per_address:
             raise RateLimited(
                 Message(
                     "serve.too_many_of_address",
-                    connections_per_address=limits.connections_per_address,
+                    requests_per_address=limits.requests_per_address,
                 ),
                 retry_after_s=1,
             )

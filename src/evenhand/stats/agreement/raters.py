@@ -150,8 +150,8 @@ def _interval(
 ) -> tuple[float | None, float | None, str | None]:
     """The score interval of the observed disagreement, over what is expected by chance.
 
-    The bootstrap's own percentiles cover too little with few units or rare disagreement (83 % of
-    a nominal 95 % in the worst case tried), so it gives the variance and not the shape.
+    The bootstrap's own percentiles cover too little with few units or rare disagreement (83% of
+    a nominal 95% in the worst case tried), so it gives the variance and not the shape.
     """
     if sizes.size < FEWEST_PROMPTS:
         return None, None, not_enough(sizes.size, "twice-rated unit", FEWEST_PROMPTS)

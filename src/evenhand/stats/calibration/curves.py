@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
-from scipy.special import expit
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.stats.columns import Floats, float_column
+from evenhand.stats.distributions import expit
 from evenhand.stats.logistic_regression import fit_ridge, ridge_log_evidence
 
 # None and NaN are both "this verdict has no such signal".

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -139,7 +138,7 @@ def fit_calibration(
         tried = list(_candidates(used, right, weight=count / right.size))
         candidates = tuple(candidate for candidate, _ in tried)
         factors = [candidate.log_bayes_factor for candidate in candidates]
-        factor = float(logsumexp(factors)) - math.log(len(factors))
+        factor = float(np.logaddexp.reduce(factors)) - math.log(len(factors))
         if method == "logistic" or factor >= math.log(least_bayes_factor):
             curve = tried[int(np.argmax(factors))][1]
         else:

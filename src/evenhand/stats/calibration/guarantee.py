@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -17,6 +16,7 @@ from evenhand.stats.calibration.curves import right_or_wrong
 from evenhand.stats.calibration.reliability import sums_by
 from evenhand.stats.clusters import Labels, row_clusters
 from evenhand.stats.columns import Floats, float_column
+from evenhand.stats.distributions import beta_quantile, binomial_cdf, binomial_tail
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import confidence_level, same_length
 
@@ -101,7 +101,7 @@ def check_promise(
     clusters, count, _ = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
     drawn = right[one_row_each(clusters, count, seed=seed)]
     agreeing = int(drawn.sum())
-    p_value = float(bdtr(agreeing, drawn.size, target))
+    p_value = binomial_cdf(agreeing, drawn.size, target)
     return PromiseCheck(
         promised=target,
         n=int(drawn.size),
@@ -226,7 +226,7 @@ def _ends(sure: Floats, *, fewest: int, prompts: int) -> list[tuple[int, float]]
 
 def _binomial_p(agreeing: int, of: int, target: float) -> float:
     """The chance of so many agreeing or more where the true share is the target."""
-    return 1.0 if agreeing == 0 else float(bdtrc(agreeing - 1, of, target))
+    return 1.0 if agreeing == 0 else binomial_tail(agreeing - 1, of, target)
 
 
 def _exact_share(agreeing: int, of: int, *, error: float) -> EstimatedShare:
@@ -236,8 +236,8 @@ def _exact_share(agreeing: int, of: int, *, error: float) -> EstimatedShare:
         part=agreeing,
         of=of,
         value=agreeing / of,
-        low=0.0 if agreeing == 0 else float(betaincinv(agreeing, wrong + 1, error / 2)),
-        high=1.0 if wrong == 0 else float(betaincinv(agreeing + 1, wrong, 1 - error / 2)),
+        low=0.0 if agreeing == 0 else beta_quantile(agreeing, wrong + 1, error / 2),
+        high=1.0 if wrong == 0 else beta_quantile(agreeing + 1, wrong, 1 - error / 2),
         reason=None,
     )
 

@@ -178,7 +178,7 @@ Drawn: TypeAlias = Literal["at random", "with known chances"]
 FEWEST_LABELLED = 10
 # How large an error of the judge that no label has shown yet is taken to be, beyond the people's
 # own score: 1 is always a contrary verdict. Chosen by simulation: at 1 the intervals of good
-# judges cover 98 to 100 %, and at 0.5 they cover 93 to 99 %.
+# judges cover 98 to 100%, and at 0.5 they cover 93 to 99%.
 UNSEEN_ERROR = 0.5
 
 

@@ -47,7 +47,7 @@ from evenhand.stats.juries.votes import (
 )
 from evenhand.stats.outcomes import code_array, confidence_level, same_length
 
-# A judge that is right on 57 % of pairs adds this much, in nats a label, to knowing nothing.
+# A judge that is right on 57% of pairs adds this much, in nats a label, to knowing nothing.
 LITTLE = 0.01
 _SMALLEST_CHANCE = 1e-12
 _NO_SCATTER = 1e-9

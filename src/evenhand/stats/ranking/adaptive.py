@@ -389,11 +389,11 @@ def _end(
 ) -> tuple[StopReason | None, str | None]:
     tau = certainty.expected_tau
     if certain_at is not None and tau >= certain_at:
-        return "certain", f"expected Kendall tau: {tau:.3f}, and {certain_at:g} was asked for"
+        return "certain", f"expected Kendall tau: {tau:.3f}; {certain_at:g} was requested"
     if budget is not None and asked >= budget:
-        return "budget", f"all {budget} pairs of the budget are asked"
+        return "budget", f"all {budget} pairs of the budget are used"
     if counts.open == 0:
-        return "exhausted", f"no pair is left to ask after {asked}"
+        return "exhausted", f"no pair is left after {asked}"
     return None, None
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import expit
 
 STEPS_MAX = 100
 # Newton's steps square the error: what a step of this size leaves is rounding.

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from evenhand.contract.codes import INVALID, WIN_A, WIN_B
 from evenhand.contract.model import Model
@@ -24,6 +23,7 @@ from evenhand.stats.clusters import (
     student_quantile,
 )
 from evenhand.stats.columns import Floats, float_column
+from evenhand.stats.distributions import expit, logit
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.logistic_regression import LogisticFit, fit_logistic
 from evenhand.stats.outcomes import Codes, confidence_level, outcome_codes, same_length

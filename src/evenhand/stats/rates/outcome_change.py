@@ -189,9 +189,9 @@ class _Judged:
     """One run's pairs, and the ways in which its judge's preference may be counted.
 
     An undecided pair is half, which is right where position decided; or noise hid a preference
-    that the half count understates by up to sqrt(1 - 2I), where I is the share of pairs whose
-    orders disagree: passes that each err by chance. Nobody knows which, and it need not be the same
-    in both runs.
+    that the half count understates by up to 1 - 2I, where I is the share of pairs whose orders
+    disagree: coins (as in `win_rate.stretch`). Nobody knows which, and it need not be the same in
+    both runs.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class _Judged:
             scores = np.where(self._averaged & ~self._unknown, 0.0, scores)
             yield scores, 1.0
         if self._hidden:
-            yield scores, 1 / math.sqrt(1 - 2 * self._hidden)
+            yield scores, 1 / (1 - 2 * self._hidden)
 
 
 class _Ends:

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
 
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import label_codes, normal_quantile, student_quantile
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import f_tail
 from evenhand.stats.estimates import jackknife
 
 # Fewer are no sample of topics: Student's interval over four is three times as wide as the normal.
 FEWEST_TOPICS = 5
 # A liberal test, as Bancroft (1944, 1964) advises where it chooses between two intervals: at 0.05 a
-# gate over ten topics of unequal size passes wrongly in up to 6.9 %, at 0.2 in up to 4.8 %.
+# gate over ten topics of unequal size passes wrongly in up to 6.9%, at 0.2 in up to 4.8%.
 OVERDISPERSED_BELOW = 0.2
 
 
@@ -67,7 +67,7 @@ def topic_spread(
 def _f_test(between: float, within: float, above: int, below: int) -> float:
     if within <= 0:
         return 0.0 if between > 0 else 1.0
-    return float(fdtrc(above, below, between / within))
+    return float(f_tail(above, below, between / within))
 
 
 def _widening(sums: Floats, sizes: Floats, means: Floats, *, level: float) -> float:

@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
@@ -27,6 +26,7 @@ from evenhand.stats.clusters import (
     not_enough,
 )
 from evenhand.stats.columns import Floats
+from evenhand.stats.distributions import beta_quantile
 from evenhand.stats.intervals import (
     SignTest,
     exact_lower,
@@ -50,16 +50,16 @@ Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
 Missing: TypeAlias = Literal["against", "half"]
 Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "missing", "pending"]
 
-# Below this the score interval of single pairs errs by up to 4 % on a side; the exact one does not.
+# Below this the score interval of single pairs errs by up to 4% on a side; the exact one does not.
 EXACT_BELOW = 50
 # A judge that named a winner this often has shown that its ties are no shrug.
 FEWEST_DECIDED = 20
-# Fewer decisive prompts claim nothing against one half: of five, even all alike are 6 % (2/2⁵).
+# Fewer decisive prompts claim nothing against one half: of five, even all alike are 6% (2/2⁵).
 FEWEST_DECISIVE = 6
 # Beyond this share of pairs without a verdict the sentence speaks of them, whatever they change.
 MANY_MISSING = 0.01
-# The share of inconsistent pairs is taken at the upper end of its one-sided 75 % interval: at its
-# estimate, a judge close to a coin passes up to 12 % of gates that it should not.
+# The share of inconsistent pairs is taken at the upper end of its one-sided 75% interval: at its
+# estimate, a judge close to a coin passes up to 12% of gates that it should not.
 CAUTION = 0.6744897501960817
 
 # Wins and ties averaged from orders that chose differently, and pairs of one fixed order.
@@ -290,7 +290,7 @@ def most_disagreement(flips: float, pairs: float, *, level: float) -> float:
     """The upper limit of the share of pairs whose orders disagree (Clopper and Pearson, 1934)."""
     if flips >= pairs:
         return 1.0
-    return float(betaincinv(flips + 1, pairs - flips, 0.5 + level / 2))
+    return beta_quantile(flips + 1, pairs - flips, 0.5 + level / 2)
 
 
 def _kinds(
@@ -614,7 +614,7 @@ def lower_end(
         wins, halves, losses = (int(times[values == each].sum()) for each in (1, 0, -1))
         return exact_lower(wins, halves, losses, level=level)
     # A degree of freedom for the mean: with Student's t in the place of the normal quantile too,
-    # ten prompts would be covered in 99 %.
+    # ten prompts would be covered in 99%.
     critical = normal_quantile(level)
     low, _ = mean_interval(values, times, ends=(-1.0, 1.0), size=number - 1, critical=critical)
     return rate_of_difference(max(-1.0, low))

@@ -8,13 +8,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, logsumexp, ndtr, ndtri, stdtr, stdtrit
 
 from evenhand.stats.always_valid import Bets, always_valid_interval_of_counts
+from evenhand.stats.distributions import binomial_cdf, normal_cdf, t_cdf, t_quantile
 from evenhand.stats.intervals import constrained_variance, score_interval, sign_test_p
 
 LONGEST = 20_000  # decisive pairs up to which a walk is computed: about a second
@@ -33,7 +34,7 @@ def stopping_leads(bets: Bets, *, alpha: float, longest: int) -> NDArray[np.int6
     def enough(leads: NDArray[np.int64]) -> NDArray[np.bool_]:
         won, lost = (pairs + leads)[:, None] / 2, (pairs - leads)[:, None] / 2
         both = np.concatenate([won * gain + lost * loss, lost * gain + won * loss], axis=1)
-        capital = logsumexp(both, axis=1) - math.log(2 * len(stakes))
+        capital = np.logaddexp.reduce(both, axis=1) - math.log(2 * len(stakes))
         return np.asarray(capital >= -math.log(alpha))
 
     # The capital rises with the size of the lead, so halving finds the least lead of all sizes
@@ -195,8 +196,8 @@ def _test_pairs(wins: int, halves: int, losses: int, spending: AlphaSpending) ->
     if spending.null_rate != 0.5:
         claim = 2 * spending.null_rate - 1
         score = _score_deviations(wins, halves, losses, difference=claim)
-        p_value = spending.betting_alpha + 2 * float(ndtr(-score))
-        deviations = float(-ndtri(spending.rest / 2))
+        p_value = spending.betting_alpha + 2 * normal_cdf(-score)
+        deviations = -NormalDist().inv_cdf(spending.rest / 2)
     elif decisive <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, decisive)
         p_value = end.p_value(lead)
@@ -227,26 +228,26 @@ def _test_prompt_means(counts: Mapping[float, int], spending: AlphaSpending) -> 
         capital = spending.bets.log_capital(counts, spending.null_rate)
         return FinalTest(math.exp(min(0.0, -capital)), low, high, "betting")
     error = math.sqrt(squares / (number - 1) / number)
-    p_fixed = 2 * float(stdtr(number - 1, -abs(mean - spending.null_rate) / error))
+    p_fixed = 2 * t_cdf(number - 1, -abs(mean - spending.null_rate) / error)
     coins = round(4 * float(times @ (scores - 0.5) ** 2))
     if spending.null_rate == 0.5 and 1 <= coins <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, coins)
-        deviations = -float(ndtri(max(p_fixed, 1e-300) / 2))
+        deviations = -NormalDist().inv_cdf(max(p_fixed, 1e-300) / 2)
         p_value = end.p_value(deviations * math.sqrt(coins))
-        level = 2 * float(ndtr(-end.critical_z(spending.alpha)))
+        level = 2 * normal_cdf(-end.critical_z(spending.alpha))
     else:
         p_value, level = spending.betting_alpha + p_fixed, spending.rest
-    width = -float(stdtrit(number - 1, level / 2)) * error
+    width = -t_quantile(number - 1, level / 2) * error
     return FinalTest(min(1.0, p_value), max(0.0, mean - width), min(1.0, mean + width), "t")
 
 
 def _binomial_deviations(pairs: int, alpha: float) -> float:
     """As `FairEnd.critical_z`, for a binomial test without looks."""
-    lead = math.floor(-float(ndtri(alpha / 2)) * math.sqrt(pairs))
+    lead = math.floor(-NormalDist().inv_cdf(alpha / 2) * math.sqrt(pairs))
     lead -= (lead + pairs) % 2
-    while 2 * float(bdtr((pairs - lead) // 2, pairs, 0.5)) <= alpha:
+    while 2 * binomial_cdf((pairs - lead) // 2, pairs, 0.5) <= alpha:
         lead -= 2
-    while 2 * float(bdtr((pairs - lead) // 2, pairs, 0.5)) > alpha:
+    while 2 * binomial_cdf((pairs - lead) // 2, pairs, 0.5) > alpha:
         lead += 2
     return (lead - 1) / math.sqrt(pairs)
 

@@ -51,10 +51,10 @@ class SequentialPlan(Model):
         """What will be done, said before the start."""
         looks = "after every prompt" if self.look_every == 1 else f"every {self.look_every} prompts"
         return (
-            f"Up to {self.planned:,} prompts go out in a random order (seed {self.seed}). "
-            f"The run looks {looks} and stops once it is settled whether A or B is better; "
-            f"if it never is, a last test decides on all of them. "
-            f"The chance of naming a winner where there is none stays below {_percent(self.alpha)}."
+            f"Up to {self.planned:,} prompts are judged in random order (seed {self.seed}). "
+            f"The run checks {looks} and stops once it is clear whether A or B is better; "
+            "otherwise a final test uses all of them. The chance of naming a winner when "
+            f"there is none stays below {_percent(self.alpha)}."
         )
 
 
@@ -259,4 +259,4 @@ def follow(plan: SequentialPlan, scores: Iterable[float | None]) -> SequentialTe
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"

@@ -173,7 +173,7 @@ async def probe_judge(
         summaries[language] = await judge_pairs(
             ProbePairs(language, its),
             # A tie that is given without asking says nothing about the judge.
-            [plans[language].asking_identical()],
+            [plans[language].choosing({"ask_identical": True})],
             left,
             store=store,
             stop=stop,

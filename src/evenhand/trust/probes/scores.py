@@ -44,11 +44,11 @@ class FailingCase(Model):
     expected: str
     winners: tuple[Winner | None, ...]  # the verdict on each id
     fault: Sentence
-    said: tuple[JudgeAnswer, ...]
+    answers: tuple[JudgeAnswer, ...]
 
 
 class Score(Model):
-    """`share` is of those with a verdict: passed, wrong or inconsistent, at the 95 % level."""
+    """`share` is of those with a verdict: passed, wrong or inconsistent, at the 95% level."""
 
     n: int
     passed: int
@@ -273,7 +273,7 @@ def _failing(scored: ScoredCase) -> FailingCase:
         expected=_expected(scored.cases[0]),
         winners=tuple(row.winner for row in rows),
         fault=_fault(scored, rows),
-        said=tuple(
+        answers=tuple(
             answer
             for case, row in zip(scored.cases, rows, strict=True)
             for answer in _said(case.language, row)
@@ -287,8 +287,8 @@ def _expected(case: ProbeCase) -> str:
 
 def _fault(scored: ScoredCase, rows: Sequence[RunRow]) -> str:
     if scored.state == "invalid":
-        said = (row.error_message for row in rows if row.error_message)
-        return next(said, None) or Message("probe.no_verdict")
+        messages = (row.error_message for row in rows if row.error_message)
+        return next(messages, None) or Message("probe.no_verdict")
     places = sorted({place for row in rows for place in _place(row)})
     # Orders that contradict each other may also have been averaged to a verdict.
     if scored.state == "wrong" and not places:
@@ -342,15 +342,15 @@ def apply_threshold(
     low, high = overall.share.low, overall.share.high
     if low is None or high is None or overall.share.value is None:
         return "undecided", overall.share.reason or "not enough data"
-    score = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95 %)"
+    score = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95%)"
     if high < min_score:
         return "fail", f"{score} is below {min_score:g}"
     below = [each for each in probes if _below(each, min_score)]
     if below:
         named = ", ".join(f"{each.probe} ({each.share.part} of {each.share.of})" for each in below)
-        return "fail", f"below {min_score:g}: {named}; {score} of all together"
+        return "fail", f"below {min_score:g}: {named}; {score} for all probes"
     if low <= min_score:
-        return "undecided", f"{score} is not told from {min_score:g}"
+        return "undecided", f"{score} is not significantly different from {min_score:g}"
     if overall.pending:
         return "undecided", f"{score} is above {min_score:g}, with {overall.pending} not asked yet"
     if overall.invalid and _worst(overall) <= min_score:

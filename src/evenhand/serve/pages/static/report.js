@@ -65,10 +65,10 @@
     ([number, id, label, voted, a, b, tags, begins, lengthA, lengthB, flag, part, at]) =>
       ({ number, id, label, voted, a: named(a), b: named(b), tags: tags.map((each) => table.tags[each]),
         begins, lengthA, lengthB, longer: lengthB - lengthA, flag, part, at }));
-  const rows = table.rows.map(([pair, judge, ending, confidence, flags, breakdown, reason], place) => {
+  const rows = table.rows.map(([pair, judge, ending, confidence, flags, orders, breakdown, reason], place) => {
     const [outcome, winner] = table.endings[ending];
     return { pair: pairs[pair], judge: table.judges[judge], outcome, winner, confidence, flags, reason, place,
-      criteria: table.breakdowns[breakdown], orders: table.orders[flags & table.anyOrders],
+      criteria: table.breakdowns[breakdown], orders: table.orders[orders],
       kind: outcome === "win" ? winner : outcome };
   });
   const models = new Set(pairs.map((pair) => JSON.stringify([pair.a, pair.b]))).size;
