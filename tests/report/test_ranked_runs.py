@@ -27,6 +27,7 @@ from store_values import decided, failure
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
 NONE = RankOptions(intervals=None)
+VERDICTS_ALONE = "The ranks and scores below go by the judge's verdicts alone."
 
 
 @dataclass(frozen=True)
@@ -569,7 +570,7 @@ def test_nobody_leads_by_a_judge_that_takes_the_first_response(store: Store, opt
     make_run(store, "first", rows)
     ranked = rank_runs(store, ["first"])
     claim, *trust = sum_up_ranking(ranked)
-    assert trust == []
+    assert trust == [VERDICTS_ALONE]
     # Each model meets the other two on each of 20 prompts.
     if options == "one order":
         assert (ranked.one_order, ranked.flipped, ranked.counts.wins_a) == (60, 0, 60)
@@ -611,7 +612,8 @@ def test_nobody_leads_by_labels_of_other_pairs_that_show_a_coin(store: Store) ->
     assert [*sum_up_ranking(rank_runs(store, ["league"]))] == [
         "No conclusion on ant vs the others: the judge is right on 50% (95% CI 40–60) "
         "of 100 decided pairs with labels from run known; no evidence that it beats a coin "
-        "flip."
+        "flip.",
+        VERDICTS_ALONE,
     ]
 
 
@@ -670,7 +672,8 @@ def test_a_lead_holds_where_orders_that_disagree_count_as_half(store: Store) -> 
     claim, flips = sum_up_ranking(ranked)
     assert claim.code == "ranking.leads"
     assert flips == "120 of 300 verdicts flipped with the order."
-    (claim,) = sum_up_ranking(rank_runs(store, ["most"]))
+    claim, alone = sum_up_ranking(rank_runs(store, ["most"]))
+    assert alone == VERDICTS_ALONE
     assert claim.code == "no_conclusion.position"
 
 
