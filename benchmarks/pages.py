@@ -251,7 +251,7 @@ def filled(store: str, pairs: int, folder: Path) -> None:
             fill(Path(store), pairs)
         return
     with open_store(store) as opened:
-        there = opened.run_at(_TWO) is not None
+        there = opened.runs.at(_TWO) is not None
     if not there:
         path = folder / "copied.db"
         fill(path, pairs)
@@ -274,7 +274,7 @@ def _postgres() -> Iterator[str]:
 
 
 def forget_figures(store: str) -> None:
-    with open_store(store) as opened, opened._writing() as connection:
+    with open_store(store) as opened, opened.writing() as connection:
         connection.execute(delete(figures))
 
 

@@ -90,11 +90,13 @@ def fill(path: Path, pairs: int, *, seed: int = 0) -> None:
     runs = []
     with open_store(path) as store:
         for name, models in (("two", MODELS[:2]), ("many", MODELS)):
-            run = store.create_run(NewRun(name, name, {"samples": 1}, ("outputs.jsonl",)))
+            run = store.runs.create(NewRun(name, name, {"samples": 1}, ("outputs.jsonl",)))
             judge = NewJudge(f"judge-{name}", "openai:judge", locale="en", mode="reasoned")
-            judge_id = store.add_judge(judge)
-            store.set_run_judges(run.id, [judge_id])
-            store.update_run(run.id, intake_done=True, state="finished", seconds=1, calls=2 * pairs)
+            judge_id = store.runs.add_judge(judge)
+            store.runs.set_judges(run.id, [judge_id])
+            store.runs.update(
+                run.id, intake_done=True, state="finished", seconds=1, calls=2 * pairs
+            )
             runs.append(_Rows(run.id, judge_id, models, rng))
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA cache_size=-200000")

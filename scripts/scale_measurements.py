@@ -26,8 +26,9 @@ from evenhand.data import ReadOptions
 from evenhand.judges import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Observer, PairFiles, RunOptions, judge_pairs
-from evenhand.store import NewJudge, NewPass, NewVerdict, Store, open_store
+from evenhand.store import NewJudge, NewPass, NewVerdict, open_store
 from evenhand.store.postgres import Growth
+from evenhand.store.work import WorkStore
 
 CpuClock = Callable[[], float]
 TABLES = ("pairs", "items", "passes", "verdicts")
@@ -107,19 +108,19 @@ def measure_run(
     write_pairs(data, pairs)
     reading = ReadOptions(criteria=read_criteria(CRITERIA))
     written: list[tuple[Sequence[NewPass], Sequence[NewVerdict]]] = []
-    really = Store.write
+    really = WorkStore.write
 
     def write(
-        store: Store, passes: Sequence[NewPass], verdicts: Sequence[NewVerdict], **more: Any
+        work: WorkStore, passes: Sequence[NewPass], verdicts: Sequence[NewVerdict], **more: Any
     ) -> None:
         written.append((passes, verdicts))
-        really(store, passes, verdicts, **more)
+        really(work, passes, verdicts, **more)
 
     heard = _FirstCall(database_cpu)
     with (
         LoopbackServer(delay_ms=0) as server,
         open_store(address) as store,
-        mock.patch.object(Store, "write", write),
+        mock.patch.object(WorkStore, "write", write),
     ):
         options = JudgeOptions(base_url=f"{server.url}/v1", api_key="none")
         plan = JudgePlan(open_judge("openai:bench", options), JudgeConfig())
@@ -176,7 +177,7 @@ class WriterBench:
         self._comparisons = comparisons
         with open_store(address) as store:
             names = [NewJudge(f"writer-{n}", f"writer-{n}") for n in range(_JUDGES)]
-            self._judges = iter([store.add_judge(name) for name in names])
+            self._judges = iter([store.runs.add_judge(name) for name in names])
 
     def measure(self, *, writers: int, batch: int, seconds: float) -> Written:
         context = multiprocessing.get_context("fork")
@@ -224,14 +225,14 @@ class WriterBench:
         # A store tells the server now and then how large its tables are. In a run that is rare; in
         # a process that lives for two seconds it would be most of what is measured.
         with open_store(self._address) as store, mock.patch.object(Growth, "note"):
-            store.list_runs()
+            store.runs.all()
             barrier.wait(timeout=60)
             begun = now = time.monotonic()
             cpu = time.process_time()
             while now < begun + seconds and len(some := list(islice(rows, batch))) == batch:
                 passes = [each for one in some for each in one.passes]
                 asked = time.monotonic()
-                store.write(passes, [one.verdict for one in some])
+                store.work.write(passes, [one.verdict for one in some])
                 now = time.monotonic()
                 waits.append(now - asked)
             spent = time.process_time() - cpu

@@ -77,10 +77,10 @@ class Filled:
 
 def fill(path: Path, verdicts: int) -> Filled:
     with open_store(path) as store:
-        run_id = store.create_run(NewRun("million", "million", {})).id
-        judge_id = store.add_judge(NewJudge("judge", "judge"))
-        store.set_run_judges(run_id, [judge_id])
-        store.update_run(run_id, intake_done=True, state="finished")
+        run_id = store.runs.create(NewRun("million", "million", {})).id
+        judge_id = store.runs.add_judge(NewJudge("judge", "judge"))
+        store.runs.set_judges(run_id, [judge_id])
+        store.runs.update(run_id, intake_done=True, state="finished")
     rng = random.Random(SEED)  # noqa: S311 - nothing secret
     kinds = [kind for kind, _ in _KINDS]
     drawn = rng.choices(kinds, [share for _, share in _KINDS], k=verdicts)
@@ -115,15 +115,15 @@ def read(path: Path, how: str, *, run_id: int, judge_id: int) -> None:
     with open_store(path, create=False) as store:
         began, worked = time.perf_counter(), time.process_time()
         if how == "battle_counts":
-            counts = store.battle_counts([run_id])
+            counts = store.columns.battle_counts([run_id])
             found = sum(each.verdicts for each in counts)
         elif how == "battle_columns":
-            battles = store.battle_columns([run_id])
+            battles = store.columns.battles([run_id])
             found = len(np.asarray(battles.outcome))
         elif how == "outcome_columns":
-            found = len(np.asarray(store.outcome_columns(run_id, judge_id).outcome))
+            found = len(np.asarray(store.columns.outcomes(run_id, judge_id).outcome))
         else:
-            criteria = store.criterion_columns(run_id, judge_id)
+            criteria = store.columns.criteria(run_id, judge_id)
             assert len(criteria) == 3
             found = min(len(each.number) for each in criteria)
         took = {
@@ -199,7 +199,7 @@ def check(path: Path, verdicts: int) -> int:
         sys.stdout.flush()
     with open_store(path, create=False) as store:
         counted: Counter[str] = Counter()
-        for each in store.battle_counts([filled.run_id]):
+        for each in store.columns.battle_counts([filled.run_id]):
             counted[str(each.outcome)] += each.verdicts
     if counted != filled.outcomes:
         held = False

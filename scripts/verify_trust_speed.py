@@ -99,7 +99,7 @@ def vote(store: Store, name: str) -> None:
     """Each person errs on one pair in eight; every second pair has their votes."""
     rng = random.Random(1)  # noqa: S311 - nothing secret
     votes = []
-    for place, item in enumerate(store.run_items(find_run(store, name).id)):
+    for place, item in enumerate(store.items.all(find_run(store, name).id)):
         if place % 2 or item.label is None:
             continue
         draw = "random" if place // 2 % EVENLY_DRAWN == 0 else "chosen"
@@ -107,7 +107,7 @@ def vote(store: Store, name: str) -> None:
             wrong = "B" if item.label == "A" else "A"
             said = wrong if rng.random() < 1 / 8 else item.label
             votes.append(NewVote(item.pair_id, who, said, draw=draw))  # type: ignore[arg-type]
-    store.add_votes(votes)
+    store.votes.add(votes)
 
 
 class Clock:

@@ -557,7 +557,7 @@ async def interrupted(
 
 
 def only_run(store: Store) -> RunRecord:
-    (run,) = store.list_runs()
+    (run,) = store.runs.all()
     return run
 
 
@@ -566,9 +566,9 @@ def judged_items(at: str | Path) -> dict[str, JudgedItem]:
     found = {}
     with open_store(at) as store:
         run = only_run(store)
-        numbers = range(1, store.count_items(run.id) + 1)
-        for key in store.item_keys(run.id, numbers).values():
-            whole = store.item(run.id, key)
+        numbers = range(1, store.items.count(run.id) + 1)
+        for key in store.items.keys(run.id, numbers).values():
+            whole = store.verdicts.item(run.id, key)
             assert whole is not None
             (found[key],) = whole.judged
     return found

@@ -111,7 +111,7 @@ def _probe(path: Path) -> str:
     asked = probed(judge_with(prefers_longer, cases), cases, path.parent, file=path.name)
     asyncio.run(asked)
     with open_store(path) as store:
-        return str(store.run_page(limit=1)[0].id)
+        return str(store.runs.page(limit=1)[0].id)
 
 
 def _start(client: httpx.Client, rows: list[Any], **options: Any) -> str:
@@ -131,10 +131,10 @@ def _wait(client: httpx.Client, run: str) -> None:
 def _vote(path: Path, run: str) -> None:
     """Two people have voted on some pairs, and agree on most."""
     with open_store(path) as store:
-        pairs = [own.pair_id for own in store.run_items(int(run))][:12]
+        pairs = [own.pair_id for own in store.items.all(int(run))][:12]
         for who, letters in (("ann", "AABBAATABABA"), ("bo", "AABBAAAABBBA")):
             winners = {"A": "A", "B": "B", "T": "TIE"}
-            store.add_votes(
+            store.votes.add(
                 [
                     NewVote(pair, who, winners[letter])  # type: ignore[arg-type]
                     for pair, letter in zip(pairs, letters, strict=True)

@@ -38,20 +38,20 @@ def judged_run(
     judge_keys = [f"{judge}/{prompt_version}/{locale}" for judge in said]
     promised = thresholds or {}
     plan = {"judges": judge_keys, "deciding": [_deciding(promised.get(judge)) for judge in said]}
-    run = store.create_run(NewRun(name, f"fingerprint of {name}", plan, ("pairs.jsonl",)))
-    store.add_items(
+    run = store.runs.create(NewRun(name, f"fingerprint of {name}", plan, ("pairs.jsonl",)))
+    store.items.add(
         run.id,
         [_item(key, place, labels[place], prompts, models) for place, key in enumerate(keys)],
     )
-    store.update_run(run.id, intake_done=True, state="finished")
+    store.runs.update(run.id, intake_done=True, state="finished")
     ids = [
-        store.add_judge(NewJudge(key, judge, prompt_version, locale))
+        store.runs.add_judge(NewJudge(key, judge, prompt_version, locale))
         for key, judge in zip(judge_keys, said, strict=True)
     ]
-    store.set_run_judges(run.id, ids)
+    store.runs.set_judges(run.id, ids)
     for judge_id, (judge, letters) in zip(ids, said.items(), strict=True):
         source: ConfidenceSource = "calibration" if judge in promised else "stated"
-        store.write(
+        store.work.write(
             [],
             [
                 NewVerdict(
@@ -66,8 +66,8 @@ def judged_run(
 
 def vote_on(store: Store, run_id: int, votes: Mapping[str, str], **told: object) -> None:
     """`votes` maps ids to letters, S for skipped; `told` is what else the votes say."""
-    pair_ids = {own.key: own.pair_id for own in store.run_items(run_id)}
-    store.add_votes(
+    pair_ids = {own.key: own.pair_id for own in store.items.all(run_id)}
+    store.votes.add(
         [
             NewVote(pair_ids[key], "Ann", _WINNERS.get(letter), **told)  # type: ignore[arg-type]
             for key, letter in votes.items()

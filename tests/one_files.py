@@ -40,7 +40,7 @@ def rows_of(letters: str, **more: Any) -> list[Row]:
 def finished_run(
     store: Store, name: str, rows: Sequence[Row], *, judges: Sequence[str] = ("scripted",)
 ) -> None:
-    store.update_run(make_run(store, name, rows, judges=judges), state="finished")
+    store.runs.update(make_run(store, name, rows, judges=judges), state="finished")
 
 
 def hostile_rows() -> list[Row]:

@@ -163,7 +163,7 @@ def random_run(store: Store, seed: int) -> RandomRun:
         )
         verdicts.append(settled)
     skipped = draw.choice((0, 0, 0, 1, 5 * (not calm))) if seed % 25 != _CLOSE else 0
-    judge_id = store.add_judge(NewJudge(f"judge {seed}", f"judge {seed}", "v1", "en"))
+    judge_id = store.runs.add_judge(NewJudge(f"judge {seed}", f"judge {seed}", "v1", "en"))
     grown = size >= 4 and draw.random() < 0.15 and seed % 25 not in (_BY_LENGTH, _CLOSE)
     if grown:
         _write(store, f"before {seed}", judge_id, items[: size // 2], verdicts, 0)
@@ -199,22 +199,22 @@ def _write(
     verdicts: list[Settled | None],
     skipped: int,
 ) -> None:
-    run = store.create_run(NewRun(name, f"fingerprint of {name}", {}, ("pairs.jsonl",)))
-    store.set_run_judges(run.id, [judge_id])
-    store.add_items(run.id, items)
+    run = store.runs.create(NewRun(name, f"fingerprint of {name}", {}, ("pairs.jsonl",)))
+    store.runs.set_judges(run.id, [judge_id])
+    store.items.add(run.id, items)
     if skipped:
         rows = [
             SkippedRow("pairs.jsonl", 1000 + row, "the line is truncated") for row in range(skipped)
         ]
-        store.add_skipped(run.id, rows)
+        store.items.add_skipped(run.id, rows)
     made = [
         NewVerdict(run.id, number, judge_id, settled)
         for number, settled in enumerate(verdicts[: len(items)], start=1)
         if settled is not None
     ]
-    store.write([], made)
+    store.work.write([], made)
     done = len(made) == len(items)
-    store.update_run(run.id, intake_done=True, state="finished" if done else "stopped")
+    store.runs.update(run.id, intake_done=True, state="finished" if done else "stopped")
 
 
 def _item(

@@ -51,7 +51,7 @@ class Begun:
     name: str
 
     def work(self) -> list[WorkItem]:
-        return self.store.pending(self.run_id, self.judge_id, after=0, limit=1000)
+        return self.store.work.pending(self.run_id, self.judge_id, after=0, limit=1000)
 
     def judge_all(self, winner: Winner = "A", **usage: Any) -> None:
         for item in self.work():
@@ -64,18 +64,18 @@ class Begun:
     def write(
         self, item: WorkItem, made: list[PassResult] | list[FailedPass], settled: Settled
     ) -> None:
-        self.store.write(
+        self.store.work.write(
             [NewPass(item.pair_id, self.judge_id, self.run_id, each) for each in made],
             [NewVerdict(self.run_id, item.number, self.judge_id, settled)],
         )
 
 
 def begin(store: Store, *items: NewItem, name: str = "run", judge: str = "judge-key") -> Begun:
-    run = store.create_run(NewRun(name, "fingerprint", {"samples": 1}, ("pairs.jsonl",)))
-    judge_id = store.add_judge(NewJudge(judge, f"name of {judge}"))
-    store.set_run_judges(run.id, [judge_id])
+    run = store.runs.create(NewRun(name, "fingerprint", {"samples": 1}, ("pairs.jsonl",)))
+    judge_id = store.runs.add_judge(NewJudge(judge, f"name of {judge}"))
+    store.runs.set_judges(run.id, [judge_id])
     if items:
-        store.add_items(run.id, items)
+        store.items.add(run.id, items)
     return Begun(store, run.id, judge_id, name)
 
 

@@ -107,21 +107,21 @@ def make_run(
     plan: dict[str, Any] | None = None,
     config: JudgeConfig = ONCE,
 ) -> int:
-    run = store.create_run(NewRun(name, f"fingerprint of {name}", plan or {}, (source,)))
+    run = store.runs.create(NewRun(name, f"fingerprint of {name}", plan or {}, (source,)))
     ids = [
-        store.add_judge(
+        store.runs.add_judge(
             NewJudge(judge, judge, "en-reasoned-1", "en", "reasoned", {"temperature": 0})
         )
         for judge in judges
     ]
-    store.set_run_judges(run.id, ids)
+    store.runs.set_judges(run.id, ids)
     if rows:
-        store.add_items(
+        store.items.add(
             run.id, [item_of(row, number, source) for number, row in enumerate(rows, start=1)]
         )
     if skipped:
-        store.add_skipped(run.id, skipped)
-    store.update_run(run.id, intake_done=True, state="judging")
+        store.items.add_skipped(run.id, skipped)
+    store.runs.update(run.id, intake_done=True, state="judging")
     by_key = {row.key: row for row in rows}
     for judge_id in ids:
         judge_run(store, run.id, judge_id, by_key, config)
@@ -134,7 +134,7 @@ def judge_run(
     """Judge what is pending, as far as its rows are to be judged."""
     passes: list[NewPass] = []
     verdicts: list[NewVerdict] = []
-    for work in store.pending(run_id, judge_id, after=0, limit=10_000):
+    for work in store.work.pending(run_id, judge_id, after=0, limit=10_000):
         row = rows[work.key]
         if not row.judged:
             continue
@@ -144,7 +144,7 @@ def judge_run(
         settled = judged.failure if isinstance(judged, Failed) else judged
         passes += keeper.made
         verdicts.append(NewVerdict(run_id, work.number, judge_id, settled))
-    store.write(passes, verdicts)
+    store.work.write(passes, verdicts)
 
 
 class _Keeper:

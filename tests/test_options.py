@@ -203,9 +203,9 @@ def test_what_decides_is_kept_with_the_run_and_explains_its_verdicts(
     made = evenhand.run_sync(tmp_path / "pairs.jsonl", judge, config=config, options=options)
     with open_store(options.store) as store:
         manifest = manifest_of(store, made.run)
-        run = store.find_run(made.run)
+        run = store.runs.find(made.run)
         assert run is not None
-        (kept,) = store.run_judges(run.id)
+        (kept,) = store.runs.judges(run.id)
     assert manifest.judges[0].settings[row.name] == another(row)
     words = manifest.command or ()
     assert words[words.index(row.flag) + 1] == str(another(row))

@@ -54,8 +54,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
-        store.set_flag(1, 3, comment="<b>odd</b> wording")
-        store.set_flag(1, 60)
+        store.flags.set(1, 3, comment="<b>odd</b> wording")
+        store.flags.set(1, 60)
         found = conclude(store, "rich")
         write_html_report(store, found, directory / "rich-en.html")
         write_html_report(store, found, directory / "rich-zh.html", language="zh")

@@ -27,9 +27,9 @@ def guarded(site: Site) -> Iterator[str]:
 def votes_of(store: Path, who: str) -> dict[int, str | None]:
     """Of the plain run: what this person said, by the pairs' numbers."""
     with open_store(store) as opened:
-        run = opened.find_run("plain")
+        run = opened.runs.find("plain")
         assert run is not None
-        votes = opened.votes(run.id, limit=1000)
+        votes = opened.votes.page(run.id, limit=1000)
         return {each.number: each.vote.verdict for each in votes if each.vote.who == who}
 
 

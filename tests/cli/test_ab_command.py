@@ -459,7 +459,7 @@ def test_every_repeat_without_an_answer_is_skipped_by_itself(
     assert ran.code == 0, ran.err
     assert (ran.json["run"]["pairs"], ran.json["run"]["skippedRows"]) == (9, 3)
     with open_store(command.directory / "store.db") as store:
-        [run] = store.list_runs()
+        [run] = store.runs.all()
         assert "a secret of ours" not in json.dumps(run.plan)
 
 

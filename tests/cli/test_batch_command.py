@@ -68,7 +68,7 @@ def test_a_run_with_requests_at_a_provider_is_not_asked_or_deleted_unawares(
     assert command(*asked, "--batch", "--batch-poll", "0.1", "--max-calls", "4").code == 5
     with open_store(tmp_path / "s.db") as store:
         run = only_run(store)
-        (judge,) = store.run_judges(run.id)
+        (judge,) = store.runs.judges(run.id)
         new = NewBatch(run.id, judge.id, "ehx", first_number=3, last_number=3)
         request = RequestAsked(3, "original", 1, 1)
         store.batches.opened(store.batches.intend(new, [request]).id, "batch_77")

@@ -111,7 +111,7 @@ def test_a_reward_models_margin_becomes_a_probability(
     )
     assert again.code == 0
     with open_store(command.directory / "store.db") as store:
-        rows = list(store.each_whole_verdict(2))
+        rows = list(store.verdicts.each_whole(2))
     sources = [row.row.confidence_source for row in rows]
     assert sources.count("calibration") == 347
     assert sources.count("rule") == 3

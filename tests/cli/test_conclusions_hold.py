@@ -119,7 +119,7 @@ def test_ties_count_where_the_judge_tells_responses_apart(command: Command, stor
     known = rows("AB" * 10)
     labelled = [replace(row, label="A" if n % 2 == 0 else "B") for n, row in enumerate(known)]
     audited = make_run(store, "audited", labelled)
-    store.update_run(audited, state="finished")
+    store.runs.update(audited, state="finished")
     assert gate(command, "few", "--min-win-rate", "0.45").code == 0
 
 
@@ -508,7 +508,7 @@ def test_a_limit_below_one_half_needs_labels_or_the_callers_word(
     known = rows("AB" * 30)
     labels: list[Winner] = ["A", "B"] * 30
     labelled = [replace(row, label=label) for row, label in zip(known, labels, strict=True)]
-    store.update_run(make_run(store, "labelled", labelled), state="finished")
+    store.runs.update(make_run(store, "labelled", labelled), state="finished")
     assert gate(command, "even", *at).code == 0
 
 

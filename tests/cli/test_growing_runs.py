@@ -30,7 +30,7 @@ def rows(outcomes: str, *, model_b: str | None = "new") -> list[Row]:
 
 
 def finished(store: Store, name: str, given: list[Row]) -> None:
-    store.update_run(make_run(store, name, given), state="finished")
+    store.runs.update(make_run(store, name, given), state="finished")
 
 
 def shown(command: Command, run: str, *options: str) -> Any:
@@ -80,7 +80,7 @@ def test_verdicts_made_anew_on_the_same_pairs_are_a_look_too(
     """No pass of the second run is the first one's, and still its pairs are."""
     finished(store, "first", rows("B" * 62 + "A" * 38))
     finished(store, "anew", rows("B" * 62 + "A" * 38 + "B" * 5))
-    with_passes = store.list_runs()
+    with_passes = store.runs.all()
     assert {each.reused_passes for each in with_passes} == {0}
     assert shown(command, "anew")["conclusions"][0]["grownFrom"] == ["first"]
 

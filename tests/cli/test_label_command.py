@@ -28,7 +28,7 @@ def run_of(store: Store, *rows: Row) -> int:
 
 
 def stored(store: Store, run_id: int, who: str = "Ann") -> dict[str, str | None]:
-    return {key: vote.verdict for _, key, vote in store.each_vote(run_id) if vote.who == who}
+    return {key: vote.verdict for _, key, vote in store.votes.each(run_id) if vote.who == who}
 
 
 def shown_pair(asked: str) -> tuple[str, str, str]:
@@ -256,7 +256,7 @@ def test_a_weighted_draw_is_labelled_in_the_terminal(command: Command) -> None:
         terminal.press("x")
         assert terminal.ended() == 0
     with opened(command.directory) as store:
-        votes = {key: vote for _, key, vote in store.each_vote(run_id)}
+        votes = {key: vote for _, key, vote in store.votes.each(run_id)}
     assert [row["pair"] for row in rows if votes[row["pair"]].verdict == "TIE"] == [
         row["pair"] for row in rows[:5]
     ]

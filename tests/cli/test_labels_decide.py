@@ -188,7 +188,7 @@ def test_tables_of_comparisons_show_what_the_sentences_claim(
     command: Command, store: Store
 ) -> None:
     run = make_run(store, "whole", pairs(*CONTRARY), judges=("one", "two"))
-    store.update_run(run, state="finished")
+    store.runs.update(run, state="finished")
     ran = command("report", "whole", "--html", "out.html", *HERE)
     table = ran.out[ran.out.index("judge  model") : ran.out.index("new against old")]
     assert table.count("0.37 (0.32 to 0.43), by labels") == 2
@@ -197,7 +197,7 @@ def test_tables_of_comparisons_show_what_the_sentences_claim(
     rows = page[page.index('id="comparisons"') :].partition("</table>")[0]
     assert (rows.count("by labels"), rows.count("64")) == (2, 0)
     assert rows.count("37") >= 2
-    for each in store.run_judges(run):
+    for each in store.runs.judges(run):
         told_agents = "\n".join(
             line
             for conclusion in conclude(store, "whole").conclusions

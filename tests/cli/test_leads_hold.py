@@ -55,7 +55,7 @@ def same(command: Command, run: str) -> str:
 def test_two_models_are_ranked_as_they_are_reported(
     command: Command, store: Store, outcomes: str, code: str
 ) -> None:
-    store.update_run(make_run(store, "two", pairs(outcomes)), state="finished")
+    store.runs.update(make_run(store, "two", pairs(outcomes)), state="finished")
     assert same(command, "two") == code
     told = lead(command, "two")
     assert "significantly better" not in told
@@ -71,7 +71,7 @@ def test_a_lead_that_length_explains_is_not_claimed(command: Command, store: Sto
     ]
     rows = [replace(row, key=f"q{n}") for n, row in enumerate(by_length)]
     rows = [replace(row, pair={**(row.pair or {}), "prompt": row.key}) for row in rows]
-    store.update_run(make_run(store, "padded", rows), state="finished")
+    store.runs.update(make_run(store, "padded", rows), state="finished")
     assert same(command, "padded") == "no_conclusion.length"
     assert "the longer response won 237 of 300 decided pairs" in lead(command, "padded")
     # The same where a third model is far behind both: it says nothing of the two.
@@ -96,7 +96,7 @@ def test_a_lead_that_people_deny_is_not_claimed(command: Command, store: Store) 
         replace(row, label=label)
         for row, label in zip(pairs("B" * 270 + "A" * 130), labels, strict=True)
     ]
-    store.update_run(make_run(store, "some", rows), state="finished")
+    store.runs.update(make_run(store, "some", rows), state="finished")
     assert same(command, "some") == "no_conclusion.contradicted"
     # Labels on every pair: people's rate is the claim, and rank says what it says.
     every = [replace(row, label="A" if n % 5 < 2 else "B") for n, row in enumerate(rows[:270])]
@@ -119,7 +119,7 @@ def test_a_second_look_at_growing_data_leads_by_the_interval_for_looks(
     rows = [replace(row, key=f"q{n}") for n, row in enumerate(pairs("BBBAA" * 20 + "B"))]
     rows = [replace(row, pair={"prompt": row.key}) for row in rows]
     for name, size in (("monday", 60), ("tuesday", 101)):
-        store.update_run(make_run(store, name, rows[:size]), state="finished")
+        store.runs.update(make_run(store, name, rows[:size]), state="finished")
     make_run(store, "alone", rows, judges=("another",))
     assert lead(command, "alone").startswith("new is significantly better than old")
     assert lead(command, "tuesday").startswith("new and old are not significantly different")

@@ -150,9 +150,9 @@ def test_a_run_that_was_killed_has_a_manifest_too(
     command("run", "pairs.jsonl", *asked, "--name", "first", "--store", "1.db")
     whole = manifest(command, "first", "1.db")
     with open_store(command.directory / "1.db") as store:
-        run = store.find_run("first")
+        run = store.runs.find("first")
         assert run is not None
-        store.update_run(run.id, summary={})  # what is noted at the end was not
+        store.runs.update(run.id, summary={})  # what is noted at the end was not
     assert manifest(command, "first", "1.db") == whole | {"environments": []}
 
 

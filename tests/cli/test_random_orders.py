@@ -30,11 +30,11 @@ def judged(
 
 def outcomes(command: Command, name: str) -> dict[str, tuple[Any, ...]]:
     with open_store(str(command.directory / "store.db")) as store:
-        run = store.find_run(name)
+        run = store.runs.find(name)
         assert run is not None
         return {
             row.item.key: (row.outcome, row.winner, row.item.swap_positions, row.item.drawn_order)
-            for row in store.each_verdict(run.id)
+            for row in store.verdicts.each(run.id)
         }
 
 

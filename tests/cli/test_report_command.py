@@ -48,7 +48,7 @@ def said(out: str, lead: str) -> str:
 def test_report_says_what_was_compared_and_how_sure_it_is(command: Command, store: Store) -> None:
     tagged = [replace(row, tags=("math",)) for row in rows("B" * 40 + "A" * 20)]
     run_id = make_run(store, "first", tagged)
-    store.update_run(run_id, state="finished")
+    store.runs.update(run_id, state="finished")
     ran = command("report", "first", *HERE)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[0] == "run first  finished"
@@ -144,7 +144,7 @@ def test_too_little_data_is_said_so(
 
 def test_unfinished_run_has_an_always_valid_interval(command: Command, store: Store) -> None:
     run_id = make_run(store, "part", rows("B" * 40 + "A" * 10 + "--"))
-    store.update_run(run_id, state="stopped", stopped_by="max-calls")
+    store.runs.update(run_id, state="stopped", stopped_by="max-calls")
     out = command("report", "part", *HERE).out
     assert out.splitlines()[0] == "run part  stopped (max-calls)"
     assert "95% always-valid interval on 50 prompts" in said(out, "win rate")

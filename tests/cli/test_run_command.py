@@ -570,9 +570,9 @@ def test_a_run_knows_the_runs_that_it_grew_from(
     run("all", sums(40))
     with open_store(command.directory / "store.db") as store:
         found = {}
-        for each in store.list_runs():
-            (judge,) = store.run_judges(each.id)
-            found[each.name] = store.grown_from(each.id, judge.id)
+        for each in store.runs.all():
+            (judge,) = store.runs.judges(each.id)
+            found[each.name] = store.runs.grown_from(each.id, judge.id)
     assert found.pop("grown") == ("first",)
     # Six of the fourteen pairs of another run are no look at these.
     assert found.pop("all") == ("first", "grown")

@@ -78,7 +78,7 @@ def test_database_that_cannot_be_reached_is_no_empty_one(command: Command) -> No
 def test_runs_are_listed_in_whole_lines_newest_first(command: Command, judged: Store) -> None:
     long = "pairs-with-a-rather-long-name-" + "x" * 60
     run_id = make_run(judged, long, ROWS[:2])
-    judged.update_run(run_id, state="stopped", stopped_by="max-calls")
+    judged.runs.update(run_id, state="stopped", stopped_by="max-calls")
     ran = command("runs", *HERE)
     assert (ran.code, ran.err) == (0, "")
     heading, second, first = ran.out.splitlines()
@@ -113,7 +113,7 @@ def test_store_of_the_environment_is_used(
 def test_names_from_outside_cannot_act_on_a_terminal(command: Command, store: Store) -> None:
     rows = [Row(HOSTILE, says("A"), model_a=HOSTILE, tags=(HOSTILE,))]
     make_run(store, "r", rows, source=HOSTILE, judges=(HOSTILE,))
-    with store._writing() as connection:  # no run gets such a name now; some have it from before
+    with store.writing() as connection:  # no run gets such a name now; some have it from before
         connection.execute(update(run_table).values(name=f"r{HOSTILE}"))
     for arguments in (("runs",), ("runs", "show", f"r{HOSTILE}"), ("runs", "--json")):
         out = command(*arguments[:2], *HERE, *arguments[2:]).out
@@ -133,7 +133,7 @@ def test_run_is_shown_with_its_plan_outcomes_and_reasons(command: Command, store
         "fresh": "abcd",
     }
     run_id = make_run(store, "first", ROWS, skipped=SKIPPED, plan=plan)
-    store.update_run(run_id, state="finished", seconds=75)
+    store.runs.update(run_id, state="finished", seconds=75)
     ran = command("runs", "show", "first", *HERE)
     assert (ran.code, ran.err) == (0, "")
     said = " ".join(ran.out.split())
@@ -198,14 +198,14 @@ def test_run_is_renamed_unless_the_name_is_taken(command: Command, judged: Store
     taken = command("runs", "rename", "other", "better", *HERE)
     assert taken.code == 2
     assert "already" in taken.err
-    assert {run.name for run in judged.list_runs()} == {"better", "other"}
+    assert {run.name for run in judged.runs.all()} == {"better", "other"}
 
 
 def test_deleting_needs_a_yes_where_nobody_can_be_asked(command: Command, judged: Store) -> None:
     ran = command("runs", "delete", "first", *HERE)
     assert (ran.code, ran.out) == (2, "")
     assert "give --yes" in ran.err
-    assert judged.find_run("first") is not None
+    assert judged.runs.find("first") is not None
 
 
 def test_deleting_says_what_went_and_leaves_what_other_runs_share(
@@ -219,7 +219,7 @@ def test_deleting_says_what_went_and_leaves_what_other_runs_share(
         "deleted run first: 8 pairs, 7 verdicts and 10 passes; passes shared with other runs "
         "are kept\n"
     )
-    assert judged.find_run("first") is None
+    assert judged.runs.find("first") is None
     (line,) = command("runs", *HERE, "--json").json["runs"]
     assert (line["run"], line["winsA"]) == ("second", 2)
     assert command("show", "second", "q1", *HERE, "--json").json["judges"][0]["passes"]
@@ -242,17 +242,17 @@ def test_deleting_asks_on_a_terminal(
     assert b"14 passes; passes shared with other runs are kept" in said
     assert b"continue? [y/N]" in said
     assert out.startswith(b"deleted run first" if gone else b"nothing was deleted")
-    assert (judged.find_run("first") is None) is gone
+    assert (judged.runs.find("first") is None) is gone
 
 
 def test_run_that_is_in_use_is_not_deleted(command: Command, judged: Store) -> None:
-    run = judged.find_run("first")
+    run = judged.runs.find("first")
     assert run is not None
     with judged.hold(run.id):
         ran = command("runs", "delete", "first", "--yes", *HERE)
     assert ran.code == 2
     assert "is in use by another process" in ran.err
-    assert judged.find_run("first") is not None
+    assert judged.runs.find("first") is not None
 
 
 WRITTEN = "7 rows in out.csv; manifest in out.csv.manifest.json\n"

@@ -65,13 +65,13 @@ def test_unread_and_failed_passes_say_why(command: Command, judged: Store) -> No
 
 def test_pending_pair_and_replaced_passes_are_told(command: Command, judged: Store) -> None:
     assert "Pending: no verdict yet" in shown(command, "#8")
-    run = judged.find_run("first")
+    run = judged.runs.find("first")
     assert run is not None
-    judged.retire(run.id, {"unread"})
+    judged.work.retire(run.id, {"unread"})
     waiting = shown(command, "q6")
     assert "Pending: no verdict yet" in waiting
     assert "first pass, an earlier attempt, replaced: unread (refusal)" in waiting
-    (judge,) = judged.run_judges(run.id)
+    (judge,) = judged.runs.judges(run.id)
     judge_run(judged, run.id, judge.id, {row.key: Row(row.key, says("B")) for row in ROWS})
     again = shown(command, "q6")
     assert again.index("Response B is better") < again.index("second pass: B")
@@ -86,12 +86,12 @@ def test_repaired_answer_is_shown_after_what_could_not_be_read(
     from evenhand.store import NewPass
 
     run_id = make_run(store, "mended", [Row("m", says("A"), judged=False)])
-    (judge,) = store.run_judges(run_id)
-    (work,) = store.pending(run_id, judge.id, after=0, limit=1)
+    (judge,) = store.runs.judges(run_id)
+    (work,) = store.work.pending(run_id, judge.id, after=0, limit=1)
     before = Unread(order="original", kind="malformed", reason="it was no JSON", raw="Hm, well")
     after = Unread(order="original", kind="empty", reason="it was empty")
     made = PassResult(after, usage=USAGE, repaired=(before,))
-    store.write([NewPass(work.pair_id, judge.id, run_id, made)], [])
+    store.work.write([NewPass(work.pair_id, judge.id, run_id, made)], [])
     said = shown(command, "m", "mended")
     assert "first pass: unread (empty): it was empty" in said
     assert "asked again because it was no JSON; the first answer was Hm, well" in said

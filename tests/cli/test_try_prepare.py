@@ -250,5 +250,5 @@ def test_pairs_with_the_same_texts_keep_their_own_recorded_texts(
     assert command("runs", "delete", "first", "--yes", "--store", "s.db").code == 0
     assert told("second", "b") == ["of b"]
     assert command("runs", "delete", "second", "--yes", "--store", "s.db").code == 0
-    with open_store(tmp_path / "s.db") as store, store._reading() as connection:
+    with open_store(tmp_path / "s.db") as store, store.reading() as connection:
         assert connection.execute(select(func.count()).select_from(answers)).scalar_one() == 0

@@ -21,7 +21,7 @@ def run_id(store: Store) -> int:
 
 
 def stored(store: Store, run_id: int) -> list[tuple[str, str, str | None]]:
-    return [(key, vote.who, vote.verdict) for _, key, vote in store.each_vote(run_id)]
+    return [(key, vote.who, vote.verdict) for _, key, vote in store.votes.each(run_id)]
 
 
 def write(command: Command, name: str, text: str) -> str:
@@ -128,8 +128,8 @@ def test_mistakes_are_one_line(
 def test_votes_are_exported_to_a_file_or_standard_output(
     command: Command, store: Store, run_id: int
 ) -> None:
-    own = store.run_items(run_id)[0].pair_id
-    store.add_votes([NewVote(own, "Ann", "B", "terminal", "random")])
+    own = store.items.all(run_id)[0].pair_id
+    store.votes.add([NewVote(own, "Ann", "B", "terminal", "random")])
     ran = command("votes", "export", "first", "out.csv", *HERE)
     assert (ran.code, ran.out) == (0, "1 vote saved to out.csv\n")
     assert command("votes", "export", "first", "out.csv", *HERE).code == 2
@@ -142,7 +142,7 @@ def test_votes_are_exported_to_a_file_or_standard_output(
         "origin": "terminal",
         "draw": "random",
     }
-    store.withdraw_vote(own, "Ann")
+    store.votes.withdraw(own, "Ann")
     assert command("votes", "import", "first", "out.csv", *HERE).code == 0
     assert stored(store, run_id) == [("q1", "Ann", "B")]
 
@@ -150,8 +150,8 @@ def test_votes_are_exported_to_a_file_or_standard_output(
 def test_hostile_names_do_nothing_to_the_terminal(
     command: Command, store: Store, run_id: int
 ) -> None:
-    own = store.run_items(run_id)[0].pair_id
-    store.add_votes([NewVote(own, f"{HOSTILE} [bold]", "B")])
+    own = store.items.all(run_id)[0].pair_id
+    store.votes.add([NewVote(own, f"{HOSTILE} [bold]", "B")])
     for arguments in (("votes", "first"), ("votes", "export", "first", "-")):
         code, shown = on_a_terminal(command.directory, *arguments, *HERE)
         assert code == 0
@@ -163,8 +163,8 @@ def test_hostile_names_do_nothing_to_the_terminal(
 def test_a_run_is_deleted_with_its_votes_only_where_that_is_asked_for(
     command: Command, store: Store, run_id: int
 ) -> None:
-    own = store.run_items(run_id)[0].pair_id
-    store.add_votes([NewVote(own, "Ann", "B")])
+    own = store.items.all(run_id)[0].pair_id
+    store.votes.add([NewVote(own, "Ann", "B")])
     ran = command("runs", "delete", "first", "--yes", *HERE)
     assert ran.code == 0
     assert "its votes (1) are kept, with the texts of their pairs" in ran.out

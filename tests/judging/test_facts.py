@@ -170,7 +170,7 @@ def test_a_failure_and_every_stored_pass_show_the_whole_ballot() -> None:
         return plain_answer("A") if call.order == "original" else "I cannot say."
 
     with TemporaryDirectory() as folder, one_run(folder, pair, ScriptedJudge(half)) as store:
-        (stored, _) = store.whole_verdicts(1)[0].passes
+        (stored, _) = store.verdicts.whole_page(1)[0].passes
         (row,) = read_run(store, "one")
         (judged,) = report_pair(store, "one", "x").judges
     assert isinstance(stored.made, PassResult)

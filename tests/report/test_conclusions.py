@@ -84,7 +84,7 @@ def only(
     ties: Literal["half", "excluded", "wins"] = "half",
     level: float = 0.95,
 ) -> Conclusion:
-    name = f"run-{len(store.list_runs())}"
+    name = f"run-{len(store.runs.all())}"
     make_run(store, name, rows)
     (conclusion,) = conclude(store, name, side=side, ties=ties, level=level).conclusions
     return conclusion
@@ -472,7 +472,7 @@ def test_every_judge_and_every_two_models_have_a_conclusion(store: Store) -> Non
         *rows_of("-" * 8, {"model_a": "old", "model_b": "third"}, name="t"),
     ]
     run_id = make_run(store, "both", rows, judges=("strict", "kind"))
-    strict, kind = store.run_judges(run_id)
+    strict, kind = store.runs.judges(run_id)
     judge_run(store, run_id, strict.id, {row.key: replace(row, judged=True) for row in rows})
     kinder = {row.key: replace(row, judged=True, answer=says("B")) for row in rows}
     judge_run(store, run_id, kind.id, kinder)
@@ -537,7 +537,7 @@ def test_worst_case_of_an_unfinished_run_is_always_valid_too(store: Store) -> No
 
 def test_run_that_is_still_being_read_is_not_whole(store: Store) -> None:
     run_id = make_run(store, "reading", rows_of("B" * 10))
-    store.update_run(run_id, intake_done=False, state="reading")
+    store.runs.update(run_id, intake_done=False, state="reading")
     found = conclude(store, "reading")
     assert (found.whole, found.pending) == (False, 0)
     assert found.conclusions[0].win_rate.always_valid
@@ -628,7 +628,7 @@ def test_counts_equal_the_stores_tally(
     ]
     name = f"run-{next(_NUMBERS)}"
     run_id = make_run(shared, name, rows)
-    tally = shared.tally(run_id)
+    tally = shared.verdicts.tally(run_id)
     found = conclude(shared, name, side=side)
     counts = [each.win_rate.counts for each in found.conclusions]
     # A row may name its models the other way round: wins are kept, not their labels.
@@ -668,10 +668,10 @@ async def decided_run(path: Path, count: int, *, alpha: float = 0.05, **options:
 
 
 def scores_of(store: Store, name: str) -> list[float]:
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
-    (judge,) = store.run_judges(run.id)
-    return [{0: 1.0, 1: 0.0}[code] for code in store.settled_prefix(run.id, judge.id).outcome]
+    (judge,) = store.runs.judges(run.id)
+    return [{0: 1.0, 1: 0.0}[code] for code in store.work.settled_prefix(run.id, judge.id).outcome]
 
 
 async def test_decided_run_has_the_interval_of_its_test(tmp_path: Path) -> None:

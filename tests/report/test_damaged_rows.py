@@ -109,6 +109,6 @@ def test_a_run_gets_no_name_with_characters_that_are_not_seen(store: Store, name
     with pytest.raises(InputError, match=r"contains U\+[0-9A-F]{4}, an invisible character"):
         make_run(store, name, ROWS[:1])
     with pytest.raises(InputError, match="an invisible character"):
-        store.rename_run("first", name)
-    store.rename_run("first", "第一 run 👩\u200d🔬")
-    assert store.find_run("第一 run 👩\u200d🔬") is not None
+        store.runs.rename("first", name)
+    store.runs.rename("first", "第一 run 👩\u200d🔬")
+    assert store.runs.find("第一 run 👩\u200d🔬") is not None

@@ -12,6 +12,7 @@ from evenhand.messages import Message, render
 from evenhand.report.conclusions import conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.store import NewVote, Store
+from evenhand.store.intake import IntakeStore
 from judged_runs import judged_run
 from stored_runs import Row, make_run, opened, says
 
@@ -154,8 +155,8 @@ def test_a_run_that_grows_while_it_is_compared_is_compared_as_far_as_it_was(
 ) -> None:
     judged_run(store, "before", {"one": "A" * 20})
     judged_run(store, "after", {"two": "B" * 20})
-    counted = Store.count_items
-    monkeypatch.setattr(Store, "count_items", lambda *given: counted(*given) - 5)
+    counted = IntakeStore.count
+    monkeypatch.setattr(IntakeStore, "count", lambda *given: counted(*given) - 5)
     assert diff_runs(store, "before", "after").change.pairs == 20
 
 
@@ -175,8 +176,8 @@ def test_labels_tell_how_agreement_changed(store: Store) -> None:
 def test_votes_are_labels_where_the_data_has_none(store: Store) -> None:
     judged_run(store, "before", {"one": "A" * 20})
     judged_run(store, "after", {"two": "B" * 20})
-    pairs = store.run_items(1)
-    store.add_votes([NewVote(each.pair_id, "ann", "B") for each in pairs])
+    pairs = store.items.all(1)
+    store.votes.add([NewVote(each.pair_id, "ann", "B") for each in pairs])
     found = diff_runs(store, "before", "after").agreement
     assert found is not None
     assert (found.labels, found.by_people, found.change.value) == (20, 20, 1.0)

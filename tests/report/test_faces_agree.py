@@ -400,7 +400,7 @@ def visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[V
 def test_pages_say_what_the_gate_rules(visited: tuple[Visitor, Store]) -> None:
     visitor, store = visited
     claims = Counter[str]()
-    for run in store.run_page(limit=100):
+    for run in store.runs.page(limit=100):
         found = conclude(store, run.name)
         (own,), (check,) = found.conclusions, judge_gate(found).checks
         path = f"/runs/{run.id}"

@@ -85,11 +85,11 @@ def judged(
 ) -> Iterator[Store]:
     made = list(rows())
     with opened(tmp_path_factory.mktemp("figures")) as store:
-        run = store.create_run(NewRun("run", "f", {}, ("pairs.jsonl",)))
-        judge = store.add_judge(NewJudge("judge", "judge"))
-        store.set_run_judges(run.id, [judge])
-        store.add_items(run.id, [each for _, each in made])
-        store.update_run(run.id, intake_done=True, state="finished")
+        run = store.runs.create(NewRun("run", "f", {}, ("pairs.jsonl",)))
+        judge = store.runs.add_judge(NewJudge("judge", "judge"))
+        store.runs.set_judges(run.id, [judge])
+        store.items.add(run.id, [each for _, each in made])
+        store.runs.update(run.id, intake_done=True, state="finished")
         by_key = {row.key: row for row, _ in made}
         judge_run(store, run.id, judge, by_key, CONFIGS[request.param])
         yield store
@@ -188,14 +188,14 @@ def figures_of_audit(audit: Audit) -> Figures:
 
 def assert_tables_show_them(store: Store, run_id: int, figures: Figures) -> int:
     counts = list(figures)
-    shown = [store.count_rows(run_id, VerdictFilter(**each)) for _, _, each in counts]
+    shown = [store.table.count(run_id, VerdictFilter(**each)) for _, _, each in counts]
     told = [(name, count) for name, count, _ in counts]
     assert told == [(name, count) for (name, _), count in zip(told, shown, strict=True)]
     return len([count for _, count in told if count])
 
 
 def test_each_figure_of_a_report_counts_what_its_filter_shows(judged: Store) -> None:
-    run = judged.list_runs()[0]
+    run = judged.runs.all()[0]
     (conclusion,) = conclude(judged, run.name).conclusions
     # Two of the four are asked in both orders: an order that mumbles is not read.
     assert conclusion.position.pairs > 50
@@ -204,15 +204,15 @@ def test_each_figure_of_a_report_counts_what_its_filter_shows(judged: Store) -> 
 
 
 def test_each_figure_of_an_audit_counts_what_its_filter_shows(judged: Store) -> None:
-    run = judged.list_runs()[0]
+    run = judged.runs.all()[0]
     assert assert_tables_show_them(judged, run.id, figures_of_audit(audit_run(judged, "run"))) > 12
 
 
 def test_samples_of_an_order_that_split_lean_nowhere_and_do_not_agree(judged: Store) -> None:
-    run = judged.list_runs()[0]
+    run = judged.runs.all()[0]
     (conclusion,) = conclude(judged, run.name).conclusions
     counts = {
-        kind: judged.count_rows(run.id, VerdictFilter(orders="differ", leans=kind))
+        kind: judged.table.count(run.id, VerdictFilter(orders="differ", leans=kind))
         for kind in (None, "either")
     }
     assert counts[None] - counts["either"] == conclusion.position.split
@@ -222,11 +222,11 @@ def test_verdicts_that_abstain_are_those_that_the_report_counts(tmp_path: Path) 
     told = {"digest": "d", "min_agreement": 0.9, "threshold": 0.8}
     plan = {"judges": ["judge"], "deciding": [{"calibration": told}]}
     with opened(tmp_path) as store:
-        run = store.create_run(NewRun("run", "f", plan, ("pairs.jsonl",)))
-        judge = store.add_judge(NewJudge("judge", "judge"))
-        store.set_run_judges(run.id, [judge])
-        store.add_items(run.id, [item(f"q{n}", label=LABELS[n // 3 % 4]) for n in range(40)])
-        store.update_run(run.id, intake_done=True, state="finished")
+        run = store.runs.create(NewRun("run", "f", plan, ("pairs.jsonl",)))
+        judge = store.runs.add_judge(NewJudge("judge", "judge"))
+        store.runs.set_judges(run.id, [judge])
+        store.items.add(run.id, [item(f"q{n}", label=LABELS[n // 3 % 4]) for n in range(40)])
+        store.runs.update(run.id, intake_done=True, state="finished")
         settled = []
         for number in range(1, 41):
             sure = (0.95, 0.85, 0.6, 0.8)[number % 4]
@@ -239,7 +239,7 @@ def test_verdicts_that_abstain_are_those_that_the_report_counts(tmp_path: Path) 
             settled.append(
                 NewVerdict(run.id, number, judge, judgement if number % 9 else failure([]))
             )
-        store.write([], settled)
+        store.work.write([], settled)
         (counted,) = conclude(store, "run").abstentions
         kept: dict[str, Any] = {"abstained": False, "ending": "decided"}
         figures: list[tuple[str, int, dict[str, Any]]] = [
@@ -251,7 +251,7 @@ def test_verdicts_that_abstain_are_those_that_the_report_counts(tmp_path: Path) 
         ]
         assert assert_tables_show_them(store, run.id, iter(figures)) == 5
         sums = {
-            (low, high): store.count_rows(
+            (low, high): store.table.count(
                 run.id, VerdictFilter(min_confidence=low, below_confidence=high)
             )
             for low, high in ((None, 0.6), (0.6, 0.8), (0.8, 0.9), (0.9, None))
@@ -260,4 +260,4 @@ def test_verdicts_that_abstain_are_those_that_the_report_counts(tmp_path: Path) 
         # by four says how sure the others are: 9 is 1, 18 is 2, 27 is 3 and 36 is 0.
         assert list(sums.values()) == [0, 10 - 1, 20 - 2, 10 - 1]
         without = VerdictFilter(has_confidence=False)
-        assert store.count_rows(run.id, without) == 4
+        assert store.table.count(run.id, without) == 4

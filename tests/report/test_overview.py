@@ -47,9 +47,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store, run_id: int, filters: dict[str, Any]) -> int:
     wanted = VerdictFilters.model_validate(filters)
-    judges = store.run_judges(run_id)
+    judges = store.runs.judges(run_id)
     names = {judge.id: judge.name for judge in judges}
-    return store.count_rows(run_id, verdict_filter(wanted, judges, names))
+    return store.table.count(run_id, verdict_filter(wanted, judges, names))
 
 
 def of_rows(store: Store, made: list[Row]) -> tuple[int, RunOverview]:

@@ -23,6 +23,8 @@ from evenhand.stats.ranking.elo import rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Intervals, Ranking
 from evenhand.store import NewVerdict, Store
+from evenhand.store.columns import ColumnStore
+from evenhand.store.verdicts import VerdictStore
 from store_values import decided, failure
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
@@ -150,10 +152,10 @@ def flipped_duel(store: Store) -> int:
     rows += [Met("nothing", "new", "old", "nothing", tags=("even",))]
     rows += [Met("agreed", "new", "old", "A", tags=("even",), judged=False)]
     run_id = make(store, "duel", rows)
-    judge_id = store.run_judges(run_id)[0].id
+    judge_id = store.runs.judges(run_id)[0].id
     averaged = decided(Outcome.WIN, "B", 0.6, "logprobs", "A", "B")
     agreed = decided(Outcome.WIN, "A", 0.6, "logprobs", "A", "A")
-    store.write(
+    store.work.write(
         [], [NewVerdict(run_id, 6, judge_id, averaged), NewVerdict(run_id, 8, judge_id, agreed)]
     )
     return run_id
@@ -229,8 +231,13 @@ def test_without_intervals_no_verdict_is_read_one_by_one(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("one grouped query is enough")
 
-    for name in ("battle_columns", "outcome_columns", "verdicts", "tally"):
-        monkeypatch.setattr(Store, name, refuse)
+    for subject, name in (
+        (ColumnStore, "battles"),
+        (ColumnStore, "outcomes"),
+        (VerdictStore, "page"),
+        (VerdictStore, "tally"),
+    ):
+        monkeypatch.setattr(subject, name, refuse)
     assert rank_runs(store, ["league"], NONE).ranking is not None
 
 
@@ -390,7 +397,7 @@ def test_only_ties_leave_all_models_equal(store: Store) -> None:
 def test_runs_that_chose_or_ended_by_themselves_are_marked(store: Store) -> None:
     adaptive = make(store, "adaptive", league(3), plan={"rank_adaptive": {"seed": 0}})
     decided = make(store, "decided", league(3), plan={"until_decided": {"seed": 0}})
-    store.update_run(decided, state="stopped", stopped_by="decided")
+    store.runs.update(decided, state="stopped", stopped_by="decided")
     assert adaptive
     # Every pair is judged, so none was chosen.
     note, *_ = rank_runs(store, ["adaptive", "decided"]).notes
@@ -403,12 +410,12 @@ def adaptive_run(store: Store, battles: Sequence[Met], *, share: int) -> list[Me
     waiting = [replace(each, judged=False) for each in battles]
     left_over = Met("left", "ant", "bee", "A", judged=False)
     run_id = make(store, "adaptive", [*waiting, left_over], plan={"rank_adaptive": {"seed": 0}})
-    judge = store.run_judges(run_id)[0]
-    store.fill_queue(run_id, seed=0, by_models=True)
-    store.draw_uniform_share(run_id, judge.id, number=share, seed=0)
-    planned = store.uniform_share(run_id) - {len(battles) + 1}
+    judge = store.runs.judges(run_id)[0]
+    store.work.fill_queue(run_id, seed=0, by_models=True)
+    store.work.draw_uniform_share(run_id, judge.id, number=share, seed=0)
+    planned = store.work.uniform_share(run_id) - {len(battles) + 1}
     for number, each in enumerate(battles, 1):
-        store.write([], [NewVerdict(run_id, number, judge.id, decision_of(each))])
+        store.work.write([], [NewVerdict(run_id, number, judge.id, decision_of(each))])
     return [each for number, each in enumerate(battles, 1) if number in planned]
 
 
@@ -606,7 +613,7 @@ def test_nobody_leads_by_a_judge_that_labels_show_to_be_a_coin(store: Store) -> 
 def test_nobody_leads_by_labels_of_other_pairs_that_show_a_coin(store: Store) -> None:
     known = [Met(f"known-{n}", "eel", "fox", "A").row for n in range(100)]
     labelled = [replace(row, label="A" if n % 2 else "B") for n, row in enumerate(known)]
-    store.update_run(make_run(store, "known", labelled), state="finished")
+    store.runs.update(make_run(store, "known", labelled), state="finished")
     make(store, "league", three_models("A", 100))
     # Wilson's interval for 50 of 100: 0.5 ± 1.96 / 2 / sqrt(100 + 1.96²), or 40.4 to 59.6
     assert [*sum_up_ranking(rank_runs(store, ["league"]))] == [

@@ -12,6 +12,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import Judged
 from evenhand.report.records import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
+from evenhand.store.verdicts import VerdictStore
 from scripted import ScriptedJudge, make_pair
 from stored_runs import ROWS, Row, item_of, make_run, says
 
@@ -83,11 +84,11 @@ def test_identical_responses_tie_by_rule_on_every_criterion(
     store: Store,
 ) -> None:
     run_id = make_run(store, "same", [Row("s1", says("A"), judged=False)])
-    (judge,) = store.run_judges(run_id)
+    (judge,) = store.runs.judges(run_id)
     pair = make_pair(response_a="x", response_b="x", id="s1")
     judged = asyncio.run(judge_pair(pair, ScriptedJudge(says("A")), JudgeConfig()))
     assert isinstance(judged, Judged)
-    store.write([], [NewVerdict(run_id, 1, judge.id, judged)])
+    store.work.write([], [NewVerdict(run_id, 1, judge.id, judged)])
     (row,) = read_run(store, "same")
     assert (row.outcome, row.winner, row.consistent, row.time_ms) == (Outcome.TIE, "TIE", None, 0)
     assert [(each.winner, each.outcome) for each in row.criteria] == [("TIE", Outcome.TIE)]
@@ -97,14 +98,14 @@ def test_pages_shrink_where_texts_are_long_and_no_row_is_lost(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    read_page = Store.whole_verdicts
+    read_page = VerdictStore.whole_page
 
-    def spied(self: Store, run_id: int, *, after: int = 0, limit: int = 100) -> object:
+    def spied(self: VerdictStore, run_id: int, *, after: int = 0, limit: int = 100) -> object:
         asked.append(limit)
         return read_page(self, run_id, after=after, limit=limit)
 
     run_id = make_run(store, "long", [Row("r1", says("A"))])
-    (seed,) = store.whole_verdicts(run_id)
+    (seed,) = store.verdicts.whole_page(run_id)
     judge_id = seed.row.judge_id
     rows = [
         Row(
@@ -112,13 +113,13 @@ def test_pages_shrink_where_texts_are_long_and_no_row_is_lost(
         )
         for n in range(1, 45)
     ]
-    store.add_items(run_id, [item_of(row, n, "pairs.jsonl") for n, row in enumerate(rows[1:], 2)])
-    work = store.pending(run_id, judge_id, after=0, limit=100)
-    store.write(
+    store.items.add(run_id, [item_of(row, n, "pairs.jsonl") for n, row in enumerate(rows[1:], 2)])
+    work = store.work.pending(run_id, judge_id, after=0, limit=100)
+    store.work.write(
         [NewPass(w.pair_id, judge_id, run_id, made.made) for w in work for made in seed.passes],
         [NewVerdict(run_id, w.number, judge_id, seed.settled) for w in work],
     )
-    monkeypatch.setattr(Store, "whole_verdicts", spied)
+    monkeypatch.setattr(VerdictStore, "whole_page", spied)
     assert [row.id for row in read_run(store, "long")] == [f"r{n}" for n in range(1, 45)]
     # Twice as many each time. The last 13 rows have a million characters each and some more, and
     # a page of 8 million has room for 7 of them.

@@ -277,7 +277,7 @@ def test_run_without_verdicts_is_undecided_with_the_reason(store: Store) -> None
 
 def test_every_judge_is_gated(store: Store) -> None:
     run_id = make_run(store, "both", rows(0, 0, pending=20), judges=("strict", "kind"))
-    strict, kind = store.run_judges(run_id)
+    strict, kind = store.runs.judges(run_id)
     waiting = {row.key: replace(row, judged=True) for row in rows(0, 0, pending=20)}
     judge_run(store, run_id, strict.id, waiting)  # A wins all
     judge_run(store, run_id, kind.id, {k: replace(v, answer=says("B")) for k, v in waiting.items()})

@@ -76,12 +76,12 @@ def test_pending_pair_says_so(store: Store) -> None:
 
 def test_replaced_passes_are_kept_beside_the_new_ones(store: Store) -> None:
     run_id = make_run(store, "first", ROWS)
-    store.retire(run_id, {"failed", "unread"})
+    store.work.retire(run_id, {"failed", "unread"})
     (judged,) = report_pair(store, "first", "q6").judges
     assert (judged.pending, judged.passes) == (True, ())
     assert [each.status for each in judged.replaced] == ["unread", "unread"]
     assert judged.replaced[0].raw == "I cannot say."
-    (judge,) = store.run_judges(run_id)
+    (judge,) = store.runs.judges(run_id)
     judge_run(store, run_id, judge.id, {row.key: Row(row.key, says("B")) for row in ROWS})
     (again,) = report_pair(store, "first", "q6").judges
     assert [each.status for each in again.passes] == ["ballot", "ballot"]

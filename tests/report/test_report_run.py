@@ -84,7 +84,7 @@ def test_run_tells_its_plan_time_and_what_stopped_it(store: Store) -> None:
         "deciding": [{"samples": 3, "reconcile": "average"}],
     }
     run_id = make_run(store, "first", ROWS[:1], plan=plan)
-    store.update_run(run_id, state="stopped", stopped_by="max-calls", seconds=12.5, calls=2)
+    store.runs.update(run_id, state="stopped", stopped_by="max-calls", seconds=12.5, calls=2)
     report = report_run(store, "first")
     assert (report.state, report.stopped_by) == ("stopped", "max-calls")
     assert (report.seconds, report.calls, report.sources) == (12.5, 2, ("pairs.jsonl",))

@@ -19,7 +19,8 @@ from evenhand.errors import (
 )
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judging.config import JudgeConfig
-from evenhand.store import Store, open_store
+from evenhand.store import open_store
+from evenhand.store.work import WorkStore
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge
 
@@ -59,7 +60,7 @@ async def test_a_store_that_fails_in_any_way_stops_the_run(
     def explodes(*_: object) -> None:
         raise MemoryError("no more")
 
-    monkeypatch.setattr(Store, "write", explodes)
+    monkeypatch.setattr(WorkStore, "write", explodes)
     with pytest.raises(StoreError, match="MemoryError: no more"):
         await judged(sums(200), ScriptedJudge(adds_up_here), store, concurrency=8)
 
@@ -185,9 +186,9 @@ async def test_trying_again_touches_only_what_the_run_uses(store: Path) -> None:
     again = await judged(one_way, judge, store, name="one-way", config=plain, retry=("unread",))
     assert again.calls == 0
     with open_store(store) as opened:
-        both = opened.find_run("both")
+        both = opened.runs.find("both")
         assert both is not None
-        tally = opened.tally(both.id)
+        tally = opened.verdicts.tally(both.id)
         assert (tally.invalid, tally.pending) == (1, 0)  # not undone by the other run
 
 

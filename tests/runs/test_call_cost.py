@@ -64,7 +64,7 @@ def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) ->
 
 def test_averaged_pairs_whose_orders_differ_are_inconsistent_all_the_same(store: Store) -> None:
     run = make_run(store, "averaged", [Row(f"q{n}", says("A"), judged=False) for n in range(5)])
-    (judge,) = store.run_judges(run)
+    (judge,) = store.runs.judges(run)
     settled: tuple[tuple[Outcome, Winner, Winner, Winner | None], ...] = (
         (Outcome.WIN, "A", "A", "A"),
         (Outcome.WIN, "B", "A", "B"),  # a flip
@@ -75,7 +75,9 @@ def test_averaged_pairs_whose_orders_differ_are_inconsistent_all_the_same(store:
     told = [
         decided(outcome, winner, 0.6, "logprobs", one, two) for outcome, winner, one, two in settled
     ]
-    store.write([], [NewVerdict(run, n, judge.id, each) for n, each in enumerate(told, start=1)])
+    store.work.write(
+        [], [NewVerdict(run, n, judge.id, each) for n, each in enumerate(told, start=1)]
+    )
     known = like_run(store, "averaged")
     assert (known.tie_share, known.inconsistent_share) == (1 / 5, 3 / 5)
 

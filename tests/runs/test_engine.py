@@ -180,7 +180,7 @@ async def test_a_judge_that_dies_half_way_fails_no_pairs(store: Path) -> None:
     with pytest.raises(JudgeServerError):
         await judged(sums(300), ScriptedJudge(dies), store)
     with open_store(store) as opened:
-        tally = opened.tally(opened.list_runs()[0].id)
+        tally = opened.verdicts.tally(opened.runs.all()[0].id)
     assert tally.invalid == 0
     assert tally.judged >= 40
     summary = await judged(sums(300), ScriptedJudge(adds_up_here), store)
@@ -197,8 +197,8 @@ async def test_one_pair_that_the_judge_rejects_is_invalid_with_its_reason(store:
     summary = await judged(sums(30), judge, store)
     assert (summary.invalid, summary.pending) == (1, 0)
     with open_store(store) as opened:
-        run = opened.list_runs()[0]
-        whole = opened.item(run.id, "sum-7")
+        run = opened.runs.all()[0]
+        whole = opened.verdicts.item(run.id, "sum-7")
     assert whole is not None
     failure = whole.judged[0].settled
     assert isinstance(failure, evenhand.Failure)
@@ -240,8 +240,8 @@ async def test_unread_passes_alone_are_asked_again(store: Path) -> None:
     again = await judged(sums(30), judge, store, config=JudgeConfig(repairs=0), retry=("unread",))
     assert (again.invalid, again.calls) == (0, 2)
     with open_store(store) as opened:
-        run = opened.list_runs()[0]
-        whole = opened.item(run.id, "sum-7")
+        run = opened.runs.all()[0]
+        whole = opened.verdicts.item(run.id, "sum-7")
     assert whole is not None
     assert len(whole.judged[0].replaced) == 2  # what was paid for is kept
 
@@ -313,7 +313,7 @@ async def test_a_run_in_use_is_not_run_a_second_time(store: Path) -> None:
     await judged(sums(5), judge, store, max_calls=2)
     with (
         open_store(store) as opened,
-        opened.hold(opened.list_runs()[0].id),
+        opened.hold(opened.runs.all()[0].id),
         pytest.raises(StoreBusy, match="in use"),
     ):
         await judged(sums(5), judge, store)
@@ -340,7 +340,7 @@ async def test_a_bad_row_stops_before_anything_is_asked(store: Path, tmp_path: P
         await judged(path, judge, store)
     assert judge.calls == []
     with open_store(store) as opened:
-        assert opened.list_runs() == []
+        assert opened.runs.all() == []
     summary = await judged(path, judge, store, bad_rows="skip")
     assert (summary.pairs, summary.skipped_rows) == (4, 1)
     again = await judged(path, judge, store, bad_rows="skip")

@@ -36,8 +36,8 @@ def taken_in(store: Store, path: Path, *, stopped_after: int | None = None) -> b
 
 
 def stored(store: Store) -> RunRecord:
-    run = store.find_run("run")
-    return run if run is not None else store.create_run(NewRun("run", "print", {}, ()))
+    run = store.runs.find("run")
+    return run if run is not None else store.runs.create(NewRun("run", "print", {}, ()))
 
 
 def rows_with_repeats() -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_a_resumed_intake_does_not_count_what_it_had_read_before(tmp_path: Path)
             assert note_on_repeats(stored(store)) == (
                 "2 rows repeat another row with the same id and content; each pair is judged once"
             )
-        assert store.count_items(stored(store).id) == 700
+        assert store.items.count(stored(store).id) == 700
 
 
 def test_one_row_that_repeats_is_told_as_one_and_none_not_at_all(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_intake_that_was_killed_goes_on_after_the_last_place_that_was_noted(
         )
         assert rows[0] == 10_500  # the batch after the place
         assert rows[-1] == count
-        assert store.count_items(run.id) == count
+        assert store.items.count(run.id) == count
         assert note_on_repeats(stored(store)) is None
 
 

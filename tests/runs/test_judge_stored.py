@@ -30,7 +30,7 @@ async def begun(folder: Path, judge: ScriptedJudge, *, max_calls: int = 10) -> s
 
 
 async def stored(store: Store, name: str, plan: JudgePlan) -> evenhand.RunSummary:
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
     with store.hold(run.id):
         return await judge_stored(run, [plan], RunOptions(), store=store)

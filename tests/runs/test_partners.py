@@ -53,13 +53,13 @@ class Joined:
 
 
 def stored(store: Store, data: dict[str, Any] | None = None) -> RunRecord:
-    run = store.find_run("run")
+    run = store.runs.find("run")
     new = NewRun("run", "print", {"data": data or {}}, ())
-    return run if run is not None else store.create_run(new)
+    return run if run is not None else store.runs.create(new)
 
 
 def tally(store: Store) -> Tally:
-    return store.tally(stored(store).id)
+    return store.verdicts.tally(stored(store).id)
 
 
 def test_every_prompt_without_a_partner_is_skipped_and_counted_once(tmp_path: Path) -> None:

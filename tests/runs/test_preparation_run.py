@@ -252,7 +252,7 @@ def test_a_killed_run_asks_for_nothing_again_that_was_stored(
     assert (summary["pairs"], summary["winsA"]) == (len(rows), len(rows))
     assert (summary["pending"], summary["invalid"]) == (0, 0)
     with open_store(killed.store) as store:
-        (run,) = store.list_runs()
-        assert store.tally(run.id).made.requests == 2 * len(rows)
+        (run,) = store.runs.all()
+        assert store.verdicts.tally(run.id).made.requests == 2 * len(rows)
         prepared = store.answers.spent(run.id, artefacts=True)
         assert prepared.requests == 2 * prompts + prompts * models

@@ -113,10 +113,10 @@ async def test_it_asks_more_where_models_are_close(store: Path) -> None:
         battles(60), ScriptedJudge(by_strength), store, budget=300, certainty=0.999
     )
     with open_store(store) as opened:
-        run = opened.find_run(summary.run)
+        run = opened.runs.find(summary.run)
         assert run is not None
-        judge = opened.run_judges(run.id)[0]
-        contests = {frozenset(c.models): c for c in opened.contests(run.id, judge.id)}
+        judge = opened.runs.judges(run.id)[0]
+        contests = {frozenset(c.models): c for c in opened.work.contests(run.id, judge.id)}
     asked = {models: 60 - contest.pending for models, contest in contests.items()}
     # Two thirds of 300 are even, 13 or 14 for each of the 15; all even would be 20 for each.
     assert min(asked.values()) in (13, 14)
@@ -256,13 +256,13 @@ async def test_contests_are_kept_by_what_came_since(store: Path) -> None:
     judge = ScriptedJudge(by_chance)
     some = await ranked(rows, judge, store, budget=40, certainty=0.999)
     with open_store(store) as opened:
-        run = opened.find_run(some.run)
+        run = opened.runs.find(some.run)
         assert run is not None
-        judge_id = opened.run_judges(run.id)[0].id
+        judge_id = opened.runs.judges(run.id)[0].id
         pursuit = RankingRule(opened, run.id, judge_id, RankAdaptive(180, 0.999))
         before = pursuit._contests()
         await ranked(rows, judge, store, budget=180, certainty=0.999)
-        assert pursuit._contests() == opened.contests(run.id, judge_id) != before
+        assert pursuit._contests() == opened.work.contests(run.id, judge_id) != before
     kinds = [sum(counts) for counts in zip(*(each.wins for each in before), strict=True)]
     kinds += [sum(each.ties for each in before), sum(each.inconsistent for each in before)]
     assert all(kinds)

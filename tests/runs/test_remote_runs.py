@@ -92,7 +92,7 @@ def cut_off(broken: pytest.MonkeyPatch, name: str) -> None:
 
 def taken_in(store: Store, url: str) -> tuple[bool, int]:
     """Whether all came in, and how many rows were told of last."""
-    run = store.find_run("run") or store.create_run(NewRun("run", "print", {}, ()))
+    run = store.runs.find("run") or store.runs.create(NewRun("run", "print", {}, ()))
     heard: list[int] = [0]
     sources = PairFiles.of([url], ReadOptions(criteria_needed=False))
     whole = take_in(
@@ -122,17 +122,17 @@ def test_an_intake_that_broke_off_goes_on_where_it_was(
             cut_off(broken, last)
             with pytest.raises(DataUnreachable):
                 taken_in(store, before)
-        run = store.find_run("run")
+        run = store.runs.find("run")
         assert run is not None
-        assert store.count_items(run.id) == 1200
+        assert store.items.count(run.id) == 1200
         bucket.wire.asked.clear()
         assert taken_in(store, before) == (True, 601 + 900 + 100)
         assert not [asked for asked in bucket.wire.asked if "0.jsonl" in asked]
-        run = store.find_run("run")
+        run = store.runs.find("run")
         assert run is not None
-        assert store.count_items(run.id) == 1300
+        assert store.items.count(run.id) == 1300
         assert "300 rows repeat" in (note_on_repeats(run) or "")
-        assert [row.row for row in store.skipped(run.id)] == [601]
+        assert [row.row for row in store.items.skipped(run.id)] == [601]
         assert set(run.summary) == {"repeatedRows"}
 
 

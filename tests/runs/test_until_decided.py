@@ -16,7 +16,8 @@ from evenhand.judges import Completion, JudgeCall
 from evenhand.runs.options import UntilDecided
 from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, follow
-from evenhand.store import Store, open_store
+from evenhand.store import open_store
+from evenhand.store.work import WorkStore
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
 
@@ -77,13 +78,13 @@ async def test_a_look_knows_no_more_than_the_store(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for a slow disk counts as under way."""
-    write = Store.write
+    write = WorkStore.write
 
-    def slowly(opened: Store, *what: Any) -> None:
+    def slowly(work: WorkStore, *what: Any) -> None:
         time.sleep(0.06)
-        write(opened, *what)
+        write(work, *what)
 
-    monkeypatch.setattr(Store, "write", slowly)
+    monkeypatch.setattr(WorkStore, "write", slowly)
     summary = await evenhand.run(
         sums(600),
         ScriptedJudge(adds_up_here),
@@ -146,9 +147,9 @@ async def test_a_broken_off_run_tells_all_that_is_settled(store: Path) -> None:
     assert (summary.stopped_by, summary.pairs - summary.pending) == ("max-calls", 20)
     assert summary.decision is not None
     with open_store(store) as opened:
-        run = opened.find_run(summary.run)
+        run = opened.runs.find(summary.run)
         assert run is not None
-        (judge,) = opened.run_judges(run.id)
+        (judge,) = opened.runs.judges(run.id)
         prefix = SettledPrefix.of(opened, run.id, judge.id, alpha=0.05, seed=0)
         assert summary.decision == prefix.look()
 
@@ -157,10 +158,10 @@ async def test_the_decision_is_that_of_the_stored_prefix(store: Path) -> None:
     """A second way to the same: the verdicts in the queue's order, through the test alone."""
     summary = await decided(sums(600), ScriptedJudge(adds_up_here), store, seed=7)
     with open_store(store) as opened:
-        run = opened.find_run(summary.run)
+        run = opened.runs.find(summary.run)
         assert run is not None
-        judge = opened.run_judges(run.id)[0]
-        prefix = opened.settled_prefix(run.id, judge.id)
+        judge = opened.runs.judges(run.id)[0]
+        prefix = opened.work.settled_prefix(run.id, judge.id)
     scores = [{0: 1.0, 1: 0.0}[outcome] for outcome in prefix.outcome]
     decision = follow(SequentialPlan(planned=600, seed=7), scores).decision
     assert decision == summary.decision

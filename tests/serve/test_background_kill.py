@@ -112,7 +112,7 @@ def wait_until(fact: Callable[[], bool], *, within_s: float = 120) -> None:
 
 def stored(store: str) -> tuple[int, int]:
     """Passes and verdicts."""
-    with open_store(store) as opened, opened._reading() as connection:
+    with open_store(store) as opened, opened.reading() as connection:
         counts = [
             connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in (passes, verdicts)
@@ -191,7 +191,7 @@ def test_no_stored_answer_is_asked_for_again_after_a_kill_among_answers(
 
 
 def stored_answers(store: str) -> int:
-    with open_store(store) as opened, opened._reading() as connection:
+    with open_store(store) as opened, opened.reading() as connection:
         return connection.execute(select(func.count()).select_from(answers)).scalar_one()
 
 

@@ -457,7 +457,7 @@ async def test_a_cap_stops_the_run_and_a_restart_does_not_renew_it(
         stopped = await at_rest(service, begun.id)
         assert (stopped.state, stopped.stopped_by, stopped.calls) == ("stopped", "max-calls", 10)
         assert stopped.error is None
-        run = service.store.run_at(int(begun.id))
+        run = service.store.runs.at(int(begun.id))
         assert run is not None
         before_its_end = replace(run, state="judging", stopped_by=None)
         assert read_status(service.store, before_its_end).stopped_by == "max-calls"

@@ -51,7 +51,7 @@ def finished(store: Store, pairs: int = 30, **more: Any) -> Begun:
     ]
     begun = begin(store, *rows, **more)
     begun.judge_all("A")
-    store.update_run(begun.run_id, intake_done=True, state="finished")
+    store.runs.update(begun.run_id, intake_done=True, state="finished")
     return begun
 
 
@@ -169,7 +169,7 @@ async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
     with open_store(path) as store:
         begun = begin(store, item("x"))
         begun.judge_all()
-        store.update_run(begun.run_id, intake_done=True, state="finished")
+        store.runs.update(begun.run_id, intake_done=True, state="finished")
     request = AuditRun(run=str(begun.run_id))
     async with served(path) as service:
         with pytest.raises(InputError) as refused:
@@ -193,7 +193,7 @@ async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
             async with served(path, background=False) as other:
                 again = await other.figures.get(reports.run_report(run_id))
                 assert (again.value, again.at, again.computing) == (first.value, first.at, False)
-            store.update_run(begun.run_id, state="stopped", stopped_by="interrupt")
+            store.runs.update(begun.run_id, state="stopped", stopped_by="interrupt")
             changed = await one.figures.get(reports.run_report(run_id))
             assert changed.stale
             assert changed.value == first.value  # the older one, until the newer is there
@@ -213,7 +213,7 @@ async def test_conclusions_are_old_once_another_run_of_their_judge_has_labels(pa
         asked: list[Any] = [reports.conclusions("1"), reports.diff("1", DiffRuns(against="1"))]
         kept = [figures._Subject(store, each).find()[0] for each in asked]
         other = begin(store, item("z"), name="other", judge="another judge")
-        store.update_run(other.run_id, intake_done=True, state="finished")
+        store.runs.update(other.run_id, intake_done=True, state="finished")
         assert [figures._Subject(store, each).find()[0] for each in asked] == kept
         finished(store, name="second")
         now = [figures._Subject(store, each).find()[0] for each in asked]
@@ -264,7 +264,7 @@ async def test_a_search_waits_for_the_words_of_a_large_run(
         assert (table.count, table.searching) == (30, False)
         assert len((await service.verdicts(run_id, query)).verdicts) == 30
     with open_store(path) as store:
-        store.forget_texts("run")
+        store.deletion.forget_texts("run")
     async with served(path, background=False) as service:
         with pytest.raises(ServerBusy, match="being indexed"):
             await service.verdicts(run_id, query)

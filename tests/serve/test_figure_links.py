@@ -194,13 +194,13 @@ def voted(visitor: Visitor) -> str:
     """Of a run in which people have voted on pairs with a label and on pairs without."""
     run = visitor.start(ROWS[:60], judges=["good", "other"], name="voted", criteria=CRITERIA)
     with open_store(visitor.service.config.store) as store:
-        pairs = [each.pair_id for each in store.run_items(int(run.rsplit("/", 1)[1]))]
+        pairs = [each.pair_id for each in store.items.all(int(run.rsplit("/", 1)[1]))]
         for place, pair in enumerate(pairs):
             said = WINNERS[place % 5]
-            store.add_votes([NewVote(pair, "ann", said), NewVote(pair, "bo", said)])
+            store.votes.add([NewVote(pair, "ann", said), NewVote(pair, "bo", said)])
             if place % 7 == 0:  # equally divided, two against two
                 other: Winner = "B" if said == "A" else "A"
-                store.add_votes([NewVote(pair, "cy", other), NewVote(pair, "di", other)])
+                store.votes.add([NewVote(pair, "cy", other), NewVote(pair, "di", other)])
     return run
 
 

@@ -246,7 +246,7 @@ async def test_large_runs_and_they_alone_are_computed_apart(
 
 
 def forget(store: Store) -> None:
-    with store._writing() as connection:
+    with store.writing() as connection:
         connection.exec_driver_sql("DELETE FROM figures")
 
 

@@ -118,7 +118,7 @@ def test_conclusions_stand_as_markdown_to_be_copied(
     expected = as_markdown(found.messages, (f"{name} → {name}",), language)
     assert pasted(f"/compare?run={number}") == expected
     audit = pasted(f"{run}/audit")
-    judge = store.run_judges(number)[0].name
+    judge = store.runs.judges(number)[0].name
     report = audit_run(store, name, judge=judge)
     lines = [render(line, language, "page") for line in assess_audit(report).lines]
     head, _, told = audit.partition("\n")

@@ -195,9 +195,9 @@ def test_labels_and_votes_stand_with_the_pair(visitor: Visitor, run: str) -> Non
     assert store is not None
     with open_store(store) as opened:
         pair = next(
-            each for each in opened.run_items(int(run.rpartition("/")[2])) if each.number == 4
+            each for each in opened.items.all(int(run.rpartition("/")[2])) if each.number == 4
         )
-        opened.add_votes([NewVote(pair.pair_id, "Ann <b>", "B", comment="<i>clearer</i>")])
+        opened.votes.add([NewVote(pair.pair_id, "Ann <b>", "B", comment="<i>clearer</i>")])
     page = visitor.see(f"{run}/pairs/4")
     assert page.one("span", class_="label-of").text == "Label A"
     assert page.by_id("votes").text == "Human votes (1)"

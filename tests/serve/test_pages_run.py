@@ -136,7 +136,7 @@ def test_ranks_by_tag_are_compared_among_the_models_of_the_tag(visitor: Visitor)
     ]
     with open_store(visitor.service.config.store) as store:
         run = make_run(store, "Tags", rows)
-        store.update_run(run, state="finished")
+        store.runs.update(run, state="finished")
     path = f"/rank?run={run}&by=tag"
     page = visitor.wait(path, lambda page: "of 2" in page.text)
     cells = [each for each in page.all("td") if "of 2" in each.text]
@@ -313,14 +313,14 @@ def test_a_run_without_a_judge_cannot_be_started(tmp_path_factory: pytest.TempPa
 
 def test_a_model_that_judges_twice_is_two_judges(visitor: Visitor) -> None:
     with open_store(visitor.service.config.store) as store:
-        run = store.create_run(NewRun("Twice", "twice", {}, ("pairs.jsonl",)))
-        store.add_items(run.id, [item(f"q{n}", row=n) for n in range(1, 41)])
-        judges = [store.add_judge(NewJudge(key, "openai:m", key)) for key in ("v1", "v2")]
-        store.set_run_judges(run.id, judges)
+        run = store.runs.create(NewRun("Twice", "twice", {}, ("pairs.jsonl",)))
+        store.items.add(run.id, [item(f"q{n}", row=n) for n in range(1, 41)])
+        judges = [store.runs.add_judge(NewJudge(key, "openai:m", key)) for key in ("v1", "v2")]
+        store.runs.set_judges(run.id, judges)
         Begun(store, run.id, judges[0], "Twice").judge_all("A")
         Begun(store, run.id, judges[1], "Twice").judge_all("B")
-        store.update_run(run.id, intake_done=True, state="finished")
-        assert [each.name for each in store.run_judges(run.id)] == ["openai:m", "openai:m (2)"]
+        store.runs.update(run.id, intake_done=True, state="finished")
+        assert [each.name for each in store.runs.judges(run.id)] == ["openai:m", "openai:m (2)"]
     page = visitor.wait("/", lambda page: "still calculating" not in page.text)
     row = next(each.text for each in page.all("tr") if "Twice" in each.text)
     assert "1 of 2 judges disagrees" in row

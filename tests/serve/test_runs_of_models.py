@@ -395,7 +395,7 @@ def test_texts_of_a_stopped_run_can_be_forgotten(start_service: StartService) ->
         job = store.jobs.find(int(run.id))
         assert job is not None
         assert "secret" not in json.dumps(job.options)
-        store.forget_texts(run.name)
+        store.deletion.forget_texts(run.name)
         assert store.jobs.prompts(int(run.id)) is None
     service.client.post(f"/v1/runs/{run.id}/resume")
     status = ended(service, begun)

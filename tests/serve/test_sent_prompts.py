@@ -174,7 +174,7 @@ def test_a_template_that_is_not_stored_or_has_changed_is_said(visitor: Visitor) 
         (OWN + "!", "from another version of evenhand"),
         (OWN, ""),
     ):
-        with open_store(address) as store, store._writing() as connection:
+        with open_store(address) as store, store.writing() as connection:
             change: Any = "UPDATE judges SET template = ? WHERE name = 'openai:own'"
             connection.exec_driver_sql(change, (value,))
         page = visitor.see(f"{run}/pairs/1")
@@ -187,10 +187,10 @@ def test_what_was_prepared_and_is_gone_or_forgotten_is_said(visitor: Visitor) ->
     address = visitor.service.config.store
     assert address is not None
     with open_store(address) as store:
-        with store._writing() as connection:
+        with store.writing() as connection:
             connection.exec_driver_sql("DELETE FROM answers WHERE key LIKE 'metrics-%'")
         assert "some text prepared" in why(visitor.see(f"{run}/pairs/1"))
-        store.forget_texts("to forget")
+        store.deletion.forget_texts("to forget")
     assert "were deleted" in visitor.see(f"{run}/pairs/1").text
 
 
@@ -217,9 +217,9 @@ async def judged(store: Store, judge: Any, name: str) -> tuple[SentMessage, ...]
     plan = JudgePlan(judge, JudgeConfig(mode="letter"))
     sources = given_pairs([pair], ReadOptions())
     await judge_pairs(sources, [plan], RunOptions(name=name), store=store)
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
-    whole = store.item(run.id, "hostile")
+    whole = store.verdicts.item(run.id, "hostile")
     assert whole is not None
     return sent_prompt(store, run, whole.pair, whole.judged[0])
 
@@ -244,9 +244,9 @@ async def test_what_no_page_can_show_is_said(tmp_path: Path) -> None:
     with open_store(tmp_path / "s.db") as store:
         judge = Continues()
         await judged(store, judge, "plain")
-        run = store.find_run("plain")
+        run = store.runs.find("plain")
         assert run is not None
-        whole = store.item(run.id, "hostile")
+        whole = store.verdicts.item(run.id, "hostile")
         assert whole is not None
         pair = whole.pair.model_copy(update={"prompt": "a\x00b"})
         found = sent_prompt(store, run, pair, replace(whole.judged[0]))

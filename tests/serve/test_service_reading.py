@@ -32,7 +32,7 @@ from evenhand.serve.values import (
     VerdictLine,
 )
 from evenhand.serve.verdicts import VerdictFilters
-from evenhand.store import Store
+from evenhand.store.work import WorkStore
 from run_data import adds_up as adder
 from run_data import sums, wins_b
 from servers import Reply, SeenRequest, Slow, StartServer, start_server
@@ -248,14 +248,14 @@ async def test_a_run_waits_for_a_store_that_fails_and_goes_on(
     """Only that store's own trouble is made up."""
     failing = threading.Event()
     failing.set()
-    write = Store.write
+    write = WorkStore.write
 
-    def sometimes(self: Store, *given: Any) -> None:
+    def sometimes(self: WorkStore, *given: Any) -> None:
         if failing.is_set():
             raise error
         write(self, *given)
 
-    monkeypatch.setattr(Store, "write", sometimes)
+    monkeypatch.setattr(WorkStore, "write", sometimes)
     monkeypatch.setattr("evenhand.serve.jobs._STORE_AWAITED_S", 0.1)
     async with opened(start_server(adder).url, str(tmp_path / "s.db")) as service:
         begun = await start(service, sums(5))

@@ -47,13 +47,13 @@ HIDDEN = (
 
 def fill(address: str, *, pairs: int = PAIRS, ties: bool = True, state: str = "finished") -> None:
     with open_store(address) as store:
-        run = store.create_run(NewRun("runname", "fingerprint", {}, ("pairs.jsonl",)))
-        store.add_items(run.id, [own_item(number, ties) for number in range(1, pairs + 1)])
-        store.update_run(run.id, intake_done=True)
-        judge = store.add_judge(NewJudge("judgename", "judgename", "v1", "en"))
-        store.set_run_judges(run.id, [judge])
-        work = store.pending(run.id, judge, after=0, limit=pairs)
-        store.write(
+        run = store.runs.create(NewRun("runname", "fingerprint", {}, ("pairs.jsonl",)))
+        store.items.add(run.id, [own_item(number, ties) for number in range(1, pairs + 1)])
+        store.runs.update(run.id, intake_done=True)
+        judge = store.runs.add_judge(NewJudge("judgename", "judgename", "v1", "en"))
+        store.runs.set_judges(run.id, [judge])
+        work = store.work.pending(run.id, judge, after=0, limit=pairs)
+        store.work.write(
             [
                 NewPass(each.pair_id, judge, run.id, made)
                 for each in work
@@ -62,7 +62,7 @@ def fill(address: str, *, pairs: int = PAIRS, ties: bool = True, state: str = "f
             [NewVerdict(run.id, n, judge, judged(n)) for n in range(1, pairs + 1)],
         )
         if state == "finished":
-            store.update_run(run.id, state="finished")
+            store.runs.update(run.id, state="finished")
 
 
 def own_item(number: int, ties: bool) -> NewItem:
@@ -186,7 +186,7 @@ class Person:
 
 def votes_in(address: str) -> dict[tuple[int, str], tuple[Winner | None, bool]]:
     with open_store(address) as store:
-        found = list(store.each_vote(1))
+        found = list(store.votes.each(1))
     said = {(own.number, own.vote.who): (own.vote.verdict, own.vote.both_bad) for own in found}
     assert len(said) == len(found)
     return said
@@ -234,9 +234,9 @@ def test_ten_people_at_once_lose_no_vote_and_count_none_twice(address: str, star
     assert stored == expected
     assert len(stored) == 120
     with open_store(address) as store:
-        pair_ids = {own.number: own.pair_id for own in store.run_items(1)}
+        pair_ids = {own.number: own.pair_id for own in store.items.all(1)}
         for number, who in stored:
-            assert store.replaced_votes(pair_ids[number], who) == []
+            assert store.votes.replaced(pair_ids[number], who) == []
     # Everybody's first pairs are different ones, and each pair was labelled before any rested.
     assert {number for number, _ in stored} == set(range(1, PAIRS + 1))
 
@@ -258,7 +258,7 @@ def test_people_begin_with_different_pairs_and_meet_on_some(tmp_path: Path, star
     met = sum(count > 1 for count in voters.values())
     assert 8 <= met <= 14  # a fifth of 60 votes goes to pairs of others, less the first ones'
     with open_store(address) as store:
-        stored = [own.vote for own in store.each_vote(1)]
+        stored = [own.vote for own in store.votes.each(1)]
     assert {(vote.origin, vote.draw) for vote in stored} == {("page", "weighted")}
     assert all(vote.chance is not None and 0 < vote.chance <= 1 for vote in stored)
 
@@ -292,10 +292,10 @@ def test_nobody_sees_a_verdict_a_label_a_name_or_others_votes(
 
 
 def others_vote(store: Store) -> None:
-    store.add_votes(
+    store.votes.add(
         [
             NewVote(own.pair_id, "Eve", "B", origin="page", comment="othersreason")
-            for own in store.run_items(1)
+            for own in store.items.all(1)
         ]
     )
 
@@ -344,7 +344,7 @@ def test_every_choice_is_kept_as_what_it_was(tmp_path: Path, start: Start) -> No
         person.vote(shown, choice, comment="  so it is\r\n ")
     assert votes_in(address) == expected
     with open_store(address) as store:
-        assert {own.vote.comment for own in store.each_vote(1)} == {"so it is"}
+        assert {own.vote.comment for own in store.votes.each(1)} == {"so it is"}
     assert "4 voted on, 1 skipped, of 24 pairs" in person.look().page
 
 
@@ -366,8 +366,8 @@ def test_the_last_vote_can_be_taken_back_and_is_kept_aside(tmp_path: Path, start
     again = person.look(f"?pair={second.number}")
     assert (again.number, again.texts) == (second.number, second.texts)
     with open_store(address) as store:
-        pair_id = {own.number: own.pair_id for own in store.run_items(1)}[int(second.number)]
-        assert len(store.replaced_votes(pair_id, "voter1")) == 1
+        pair_id = {own.number: own.pair_id for own in store.items.all(1)}[int(second.number)]
+        assert len(store.votes.replaced(pair_id, "voter1")) == 1
     person.vote(again, "tie")
     assert votes_in(address)[int(second.number), "voter1"] == ("TIE", False)
     # What is voted on is not asked again, whatever the address says.
@@ -402,7 +402,7 @@ def test_a_run_that_goes_on_is_voted_on_in_an_even_draw(tmp_path: Path, start: S
     person = Person(start(address), secret_of("voter1"))
     person.vote(person.look(), "first")
     with open_store(address) as store:
-        (own,) = store.each_vote(1)
+        (own,) = store.votes.each(1)
     assert (own.vote.draw, own.vote.chance) == ("random", None)
 
 
@@ -478,7 +478,7 @@ def test_a_full_login_votes_too_and_sees_how_far_people_agree(address: str, star
     with open_store(address) as store:
         opinions: dict[str, Winner] = {"Ann": "A", "Ben": "A", "Eve": "B"}
         for who, said in opinions.items():
-            store.add_votes([NewVote(own.pair_id, who, said) for own in store.run_items(1)])
+            store.votes.add([NewVote(own.pair_id, who, said) for own in store.items.all(1)])
     service = start(address)
     person = Person(service, FULL.secret)
     shown = person.look()
@@ -525,15 +525,15 @@ def test_hostile_texts_show_as_text(tmp_path: Path, start: Start) -> None:
     address = str(tmp_path / "service.db")
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
     with open_store(address) as store:
-        run = store.create_run(NewRun("runname", "fingerprint", {}, ("pairs.jsonl",)))
+        run = store.runs.create(NewRun("runname", "fingerprint", {}, ("pairs.jsonl",)))
         texts: dict[str, Any] = {
             "prompt": evil,
             "response_a": evil,
             "response_b": evil + "b",
             "context": evil,
         }
-        store.add_items(run.id, [item(evil, row=1, source="pairs.jsonl", **texts)])
-        store.update_run(run.id, intake_done=True)
+        store.items.add(run.id, [item(evil, row=1, source="pairs.jsonl", **texts)])
+        store.runs.update(run.id, intake_done=True)
     person = Person(start(address), secret_of("voter1"))
     for query in ("", "?view=raw"):
         page = person.client.get(person.path + query)
@@ -549,7 +549,7 @@ def test_nobody_votes_on_texts_that_were_forgotten(tmp_path: Path, start: Start)
     person = Person(start(address), secret_of("voter1"))
     shown = person.look()
     with open_store(address) as store:
-        store.forget_texts("runname")
+        store.deletion.forget_texts("runname")
     for answer in (
         person.client.get(person.path),
         person.send({**shown.form, "choice": "first"}),

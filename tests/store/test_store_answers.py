@@ -13,7 +13,7 @@ ANSWER = GeneratedAnswer("k1", "answered", "text\x00 \x1a 文", None, "m-1", 2, 
 
 
 def run_of(store: Store, name: str = "r") -> int:
-    return store.create_run(NewRun(name, name, {})).id
+    return store.runs.create(NewRun(name, name, {})).id
 
 
 def test_answers_come_back_as_they_were(store: Store) -> None:
@@ -58,7 +58,7 @@ def test_one_failed_call_leaves_what_the_others_cost_known(store: Store) -> None
 def test_answers_go_with_their_run_and_with_its_texts(store: Store) -> None:
     for name in ("r", "s"):
         store.answers.add(run_of(store, name), [replace(ANSWER, key=name)])
-    store.delete_run("r")
+    store.deletion.delete("r")
     assert list(store.answers.find(["r", "s"])) == ["s"]
-    store.forget_texts("s")
+    store.deletion.forget_texts("s")
     assert store.answers.find(["r", "s"]) == {}

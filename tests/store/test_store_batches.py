@@ -81,12 +81,12 @@ def test_what_was_asked_for_a_pass_goes_when_the_pass_is_stored_and_not_before(
     store.batches.receive(batch, [(1, "1"), (2, "2")])
     original = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))
     told = PassAsked(begun.run_id, begun.judge_id, work.pair_id, "original", 1)
-    store.write([original], [], settled=[told])
+    store.work.write([original], [], settled=[told])
     (kept,) = store.batches.open_requests(begun.run_id, begun.judge_id, [work.pair_id]).values()
     assert [each.order for each in kept] == ["swapped"]
     swapped = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("swapped"))
     verdict = NewVerdict(begun.run_id, 1, begun.judge_id, win("A", []))
-    store.write([swapped], [verdict], settled=[told._replace(order="swapped")])
+    store.work.write([swapped], [verdict], settled=[told._replace(order="swapped")])
     assert store.batches.open_requests(begun.run_id, begun.judge_id, [work.pair_id]) == {}
 
 

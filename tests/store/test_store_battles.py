@@ -36,7 +36,7 @@ def rule(begun: Begun, number: int, kind: int, *, judge_id: int | None = None) -
         failure([]) if winner is None else decided(outcome, winner, 0.5, "stated", winner, winner)
     )
     judge_id = judge_id or begun.judge_id
-    begun.store.write([], [NewVerdict(begun.run_id, number, judge_id, settled)])
+    begun.store.work.write([], [NewVerdict(begun.run_id, number, judge_id, settled)])
 
 
 def battle(key: str, model_a: str | None, model_b: str | None, *, prompt: str = "p") -> NewItem:
@@ -54,14 +54,14 @@ def test_battles_are_counted_by_models_outcome_and_winner(store: Store) -> None:
     )
     for number, kind in enumerate((0, 0, 3, 1, 6, 2), start=1):
         rule(begun, number, kind)
-    assert store.battle_counts([begun.run_id]) == [
+    assert store.columns.battle_counts([begun.run_id]) == [
         BattleCount(None, None, Outcome.TIE, "TIE", 1),
         BattleCount("\x00\x1a", "y", Outcome.INVALID, None, 1),
         BattleCount("x", "y", Outcome.INCONSISTENT, "TIE", 1, flipped=1),
         BattleCount("x", "y", Outcome.WIN, "A", 2),
         BattleCount("y", "x", Outcome.WIN, "B", 1),
     ]
-    columns = store.battle_columns([begun.run_id])
+    columns = store.columns.battles([begun.run_id])
     assert columns.models == ("x", "y", "\x00\x1a")
     assert columns.model_a.tolist() == [0, 0, 0, 1, 2, -1]
     assert columns.model_b.tolist() == [1, 1, 1, 0, 1, -1]
@@ -76,38 +76,38 @@ def test_averaged_orders_that_chose_differently_are_flips(store: Store) -> None:
     begun = begin(store, *(battle(f"x{n}", "x", "y") for n in range(len(chosen))))
     for number, (first, second) in enumerate(chosen, start=1):
         facts = decided(Outcome.WIN, "A", 0.6, "logprobs", first, second)
-        store.write([], [NewVerdict(begun.run_id, number, begun.judge_id, facts)])
+        store.work.write([], [NewVerdict(begun.run_id, number, begun.judge_id, facts)])
     # One order alone, or one that did not speak, has not changed its mind.
-    assert store.battle_columns([begun.run_id]).flipped.tolist() == [1, 1, 0, 0, 0]
-    assert store.battle_counts([begun.run_id]) == [
+    assert store.columns.battles([begun.run_id]).flipped.tolist() == [1, 1, 0, 0, 0]
+    assert store.columns.battle_counts([begun.run_id]) == [
         BattleCount("x", "y", Outcome.WIN, "A", 5, flipped=2)
     ]
 
 
 def test_several_runs_and_judges_are_counted_together_or_one_by_one(store: Store) -> None:
     first = begin(store, battle("a", "x", "y"), battle("b", "x", "y", prompt="q"), name="1")
-    other = store.add_judge(NewJudge("other", "other"))
-    store.set_run_judges(first.run_id, [first.judge_id, other])
+    other = store.runs.add_judge(NewJudge("other", "other"))
+    store.runs.set_judges(first.run_id, [first.judge_id, other])
     second = begin(store, battle("a", "x", "z"), name="2")
     rule(first, 1, 0)
     rule(first, 1, 1, judge_id=other)
     rule(first, 2, 2, judge_id=other)
     rule(second, 1, 3)
     runs = [first.run_id, second.run_id]
-    assert [each.verdicts for each in store.battle_counts(runs)] == [1, 1, 1, 1]
-    both = store.battle_columns(runs)
+    assert [each.verdicts for each in store.columns.battle_counts(runs)] == [1, 1, 1, 1]
+    both = store.columns.battles(runs)
     assert both.judges == (first.judge_id, other)
     assert both.judge.tolist() == [0, 1, 1, 0]
     assert both.outcome.tolist() == [0, 1, 2, 3]
     assert both.prompt_key[2] == prompt_key("q", None)
-    one = store.battle_columns(runs, judge_ids=[other])
+    one = store.columns.battles(runs, judge_ids=[other])
     assert (one.judges, one.outcome.tolist(), one.models) == ((other,), [1, 2], ("x", "y"))
-    assert store.battle_counts(runs, judge_ids=[other]) == [
+    assert store.columns.battle_counts(runs, judge_ids=[other]) == [
         BattleCount("x", "y", Outcome.TIE, "TIE", 1),
         BattleCount("x", "y", Outcome.WIN, "B", 1),
     ]
-    assert store.battle_counts([]) == store.battle_counts(runs, judge_ids=[]) == []
-    assert store.battle_columns([]).outcome.tolist() == []
+    assert store.columns.battle_counts([]) == store.columns.battle_counts(runs, judge_ids=[]) == []
+    assert store.columns.battles([]).outcome.tolist() == []
 
 
 def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: Store) -> None:
@@ -132,14 +132,14 @@ def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: St
     asked = decided(Outcome.INCONSISTENT, "TIE", 0.5, "rule", samples=2, passes=2)
     settled: list[Settled] = [asked, asked, unread]
     settled += [undecided("A", "B"), undecided(None, "B")]
-    store.write(
+    store.work.write(
         [],
         [
             NewVerdict(begun.run_id, number, begun.judge_id, each)
             for number, each in enumerate(settled, start=1)
         ],
     )
-    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    columns = store.columns.outcomes(begun.run_id, begun.judge_id)
     assert columns.outcome.tolist() == [3, 3, 4, 4, 4]
     assert columns.first_winner.tolist() == [-2, -1, -1, 0, -2]
     assert columns.second_winner.tolist() == [-2, -1, -1, 1, 1]
@@ -157,14 +157,14 @@ def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
     facts = decided(Outcome.INCONSISTENT, "B", None, "none", "A", "B")
     single = decided(Outcome.WIN, "A", 0.25, "stated")
     split = decided(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE", samples=2, passes=4)
-    store.write(
+    store.work.write(
         [],
         [
             NewVerdict(begun.run_id, number, begun.judge_id, each)
             for number, each in enumerate((facts, single, split), start=1)
         ],
     )
-    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    columns = store.columns.outcomes(begun.run_id, begun.judge_id)
     assert columns.number.tolist() == [1, 2, 3]
     assert columns.outcome.tolist() == [3, 0, 2]
     # The second was not asked in two orders; the third was, and its first order split.
@@ -188,7 +188,7 @@ def test_columns_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyP
     begun = begin(store, *(battle(f"k{n}", "x", f"m{n}") for n in range(1, 8)))
     for number in (1, 2, 5, 7):  # the page of 3 and 4 is empty
         rule(begun, number, 0)
-    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    columns = store.columns.outcomes(begun.run_id, begun.judge_id)
     assert columns.number.tolist() == [1, 2, 5, 7]
     assert columns.models == ("x", "m1", "m2", "m5", "m7")
     assert columns.model_b.tolist() == [1, 2, 3, 4]
@@ -197,9 +197,9 @@ def test_columns_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyP
 def test_an_outcome_that_cannot_be_is_told_and_not_counted_as_another(store: Store) -> None:
     begun = begin(store, item("x"))
     impossible = decided(Outcome.WIN, "TIE", None, "none")
-    store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, impossible)])
+    store.work.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, impossible)])
     with pytest.raises(StoreError, match="outcome 'win' and the winner 'TIE'"):
-        store.outcome_columns(begun.run_id, begun.judge_id)
+        store.columns.outcomes(begun.run_id, begun.judge_id)
 
 
 @settings(
@@ -234,17 +234,17 @@ def test_counts_columns_and_tally_agree(
 
     code_of = {(outcome, winner): code for outcome, winner, code in KINDS}
     counted: Counter[tuple[str | None, str | None, int]] = Counter()
-    for each in store.battle_counts([begun.run_id]):
+    for each in store.columns.battle_counts([begun.run_id]):
         counted[each.model_a, each.model_b, code_of[each.outcome, each.winner]] += each.verdicts
     assert counted == expected
 
-    columns = store.battle_columns([begun.run_id])
+    columns = store.columns.battles([begun.run_id])
     names = (*columns.models, None)  # -1 is the last
     triples = zip(columns.model_a, columns.model_b, columns.outcome, strict=True)
     assert Counter((names[a], names[b], code) for a, b, code in triples) == expected
 
-    outcomes = Counter(store.outcome_columns(begun.run_id, begun.judge_id).outcome)
-    tally = store.tally(begun.run_id)
+    outcomes = Counter(store.columns.outcomes(begun.run_id, begun.judge_id).outcome)
+    tally = store.verdicts.tally(begun.run_id)
     assert [outcomes[code] for code in range(5)] == [
         *(tally.wins_a, tally.wins_b, tally.ties, tally.inconsistent, tally.invalid),
     ]

@@ -41,14 +41,14 @@ def read(store: Store, *settled: Settled, criteria: tuple[str, ...] = ("one", "t
     number = next(_numbers)
     items = [item(f"k{n}", prompt=f"p{n}", criteria=list(criteria)) for n in range(len(settled))]
     begun = begin(store, *items, name=f"run {number}", judge=f"judge {number}")
-    store.write(
+    store.work.write(
         [],
         [
             NewVerdict(begun.run_id, place, begun.judge_id, each)
             for place, each in enumerate(settled, start=1)
         ],
     )
-    columns = store.criterion_columns(begun.run_id, begun.judge_id)
+    columns = store.columns.criteria(begun.run_id, begun.judge_id)
     for each in columns:
         keys = [prompt_key(f"p{number - 1}", None) for number in each.number]
         assert each.prompt_key.tolist() == keys
@@ -130,10 +130,10 @@ def test_columns_hold_the_winners_that_the_verdict_names(
     judged = asyncio.run(judge_pair(pair, moody(salt), config))
     number = next(_numbers)
     begun = begin(one_store, name=f"facts {number}", judge=f"facts judge {number}")
-    one_store.add_items(begun.run_id, [NewItem("x", pair, "s", 1)])
+    one_store.items.add(begun.run_id, [NewItem("x", pair, "s", 1)])
     settled = judged.failure if isinstance(judged, Failed) else judged
-    one_store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, settled)])
-    columns = one_store.criterion_columns(begun.run_id, begun.judge_id)
+    one_store.work.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, settled)])
+    columns = one_store.columns.criteria(begun.run_id, begun.judge_id)
     assert [each.criterion for each in columns] == [each.name for each in pair.criteria]
     told = [each.outcome[0] for each in columns]
     if isinstance(judged, Failed):

@@ -18,7 +18,7 @@ from store_values import begin, failed_pass, failure, item, read_pass, win
 
 def sizes(store: Store) -> dict[str, int]:
     """How many rows each table has, where it has any."""
-    with store._reading() as connection:
+    with store.reading() as connection:
         counts = {
             name: connection.execute(select(func.count()).select_from(table)).scalar_one()
             for name, table in metadata.tables.items()
@@ -29,45 +29,45 @@ def sizes(store: Store) -> dict[str, int]:
 def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     begun = begin(store, item("x", tags=("maths",)), item("y"))
     store.jobs.add(begun.run_id, NewJob(("judge",), {}))
-    store.fill_queue(begun.run_id, seed=0)
-    store.add_skipped(begun.run_id, [SkippedRow("f", 1, "cut")])
+    store.work.fill_queue(begun.run_id, seed=0)
+    store.items.add_skipped(begun.run_id, [SkippedRow("f", 1, "cut")])
     first, _ = begun.work()
     begun.write(first, [failed_pass("original")], failure([]))
-    store.retire(begun.run_id, {"failed"})
+    store.work.retire(begun.run_id, {"failed"})
     begun.judge_all()
     verdicts: tuple[Winner, ...] = ("A", "B")
     for verdict in verdicts:
-        store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
-    store.add_words(begun.run_id)
+        store.votes.add([NewVote(first.pair_id, "Ann", verdict)])
+    store.words.add(begun.run_id)
     store.figures.begin(FigureKey.of(begun.run_id, "totals", {}))
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     store.answers.add(begun.run_id, [GeneratedAnswer("k", "answered", "Canberra")])
-    store.set_flag(begun.run_id, first.number)
+    store.flags.set(begun.run_id, first.number)
     store.jobs.keep_prompts(begun.run_id, JobPrompts("p.jsonl", b"{}", {}))
     # All but the answers to requests and the ends of logins, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency", "ended_sessions"}
-    store.delete_run("run", with_votes=True)
+    store.deletion.delete("run", with_votes=True)
     assert sizes(store) == {}
 
 
 def test_an_unknown_run_cannot_be_deleted(store: Store) -> None:
     with pytest.raises(InputError, match="the store has no run named 'nothing'"):
-        store.delete_run("nothing")
+        store.deletion.delete("nothing")
 
 
 def test_what_another_run_uses_stays_and_forgets_who_made_it(store: Store) -> None:
     first = begin(store, item("shared"), item("own"), name="first")
     first.judge_all()
     second = begin(store, item("shared"), item("more"), name="second")
-    store.write([], [NewVerdict(second.run_id, 1, second.judge_id, win("A", []))])
+    store.work.write([], [NewVerdict(second.run_id, 1, second.judge_id, win("A", []))])
     before = sizes(store)["passes"]
-    assert store.passes_to_go(first.run_id) == 2  # both orders of the pair that is its own
-    assert store.passes_to_go(second.run_id) == 0
-    store.delete_run("first")
+    assert store.deletion.passes_to_go(first.run_id) == 2  # both orders of the pair that is its own
+    assert store.deletion.passes_to_go(second.run_id) == 0
+    store.deletion.delete("first")
     assert sizes(store)["passes"] == before - 2
-    assert [run.name for run in store.list_runs()] == ["second"]
-    whole = store.item(second.run_id, "shared")
+    assert [run.name for run in store.runs.all()] == ["second"]
+    whole = store.verdicts.item(second.run_id, "shared")
     assert whole is not None
     (judged,) = whole.judged
     assert [stored.made for stored in judged.passes] == [
@@ -84,8 +84,8 @@ def test_what_another_run_uses_stays_and_forgets_who_made_it(store: Store) -> No
         "passes": 2,
         "verdicts": 1,
     }
-    assert store.tally(second.run_id).reused_passes == 2
-    store.delete_run("second")
+    assert store.verdicts.tally(second.run_id).reused_passes == 2
+    store.deletion.delete("second")
     assert sizes(store) == {}
 
 
@@ -95,40 +95,42 @@ def test_passes_of_a_judge_that_no_run_has_any_more_go_with_it(store: Store) -> 
     second = begin(store, item("x"), name="second", judge="second")
     first.judge_all("A")
     second.judge_all("B")
-    assert store.passes_to_go(first.run_id) == 2
-    store.delete_run("first")
+    assert store.deletion.passes_to_go(first.run_id) == 2
+    store.deletion.delete("first")
     assert sizes(store)["passes"] == 2
     assert sizes(store)["judges"] == 1
-    assert store.tally(second.run_id).wins_b == 1
+    assert store.verdicts.tally(second.run_id).wins_b == 1
 
 
 def test_a_judge_that_still_has_passes_elsewhere_is_kept(store: Store) -> None:
     keeper = begin(store, item("x"), name="keeper", judge="both")
     keeper.judge_all()
-    other = store.add_judge(NewJudge("another", "another"))
-    store.set_run_judges(keeper.run_id, [other])
+    other = store.runs.add_judge(NewJudge("another", "another"))
+    store.runs.set_judges(keeper.run_id, [other])
     begin(store, item("y"), name="goes", judge="both").judge_all()
-    store.delete_run("goes")
+    store.deletion.delete("goes")
     assert sizes(store)["judges"] == 2
     assert sizes(store)["passes"] == 2
-    store.set_run_judges(keeper.run_id, [keeper.judge_id])
-    assert store.tally(keeper.run_id).wins_a == 1
+    store.runs.set_judges(keeper.run_id, [keeper.judge_id])
+    assert store.verdicts.tally(keeper.run_id).wins_a == 1
 
 
 def test_a_run_in_use_cannot_be_deleted(store: Store) -> None:
     begun = begin(store, item("x"))
     with store.hold(begun.run_id), pytest.raises(StoreBusy, match="in use by another process"):
-        store.delete_run("run")
-    assert store.count_items(begun.run_id) == 1
+        store.deletion.delete("run")
+    assert store.items.count(begun.run_id) == 1
 
 
 def test_a_pair_that_comes_again_after_its_run_was_deleted_is_new(store: Store) -> None:
     begin(store, item("x")).judge_all()
-    store.delete_run("run")
+    store.deletion.delete("run")
     again = begin(store, item("x"))
     (work,) = again.work()
     assert work.passes == {}
-    store.write([NewPass(work.pair_id, again.judge_id, again.run_id, read_pass("original"))], [])
+    store.work.write(
+        [NewPass(work.pair_id, again.judge_id, again.run_id, read_pass("original"))], []
+    )
     assert sizes(store)["passes"] == 1
 
 
@@ -147,8 +149,8 @@ def test_figures_of_other_runs_that_may_quote_a_run_go_with_its_texts(
         assert number is not None
         kept.keep(number, b'{"prompt":"a secret"}', stamp="now", took_s=1.0)
     if way == "forget":
-        store.forget_texts("own")
+        store.deletion.forget_texts("own")
     else:
-        store.delete_run("own")
+        store.deletion.delete("own")
     left = {what for what, key in keys.items() if kept.find(key) is not None}
     assert left == {"conclusions"}

@@ -35,7 +35,7 @@ def fill(store: Store, run_id: int) -> tuple[int, StoreError]:
     for batch in range(10_000):
         rows = [item(f"{batch}-{n}", response_a=f"{batch} {n} " + "x" * 10_000) for n in range(10)]
         try:
-            store.add_items(run_id, rows)
+            store.items.add(run_id, rows)
         except StoreError as error:
             return batch * 10, error
     raise AssertionError("the disk never filled")
@@ -66,11 +66,11 @@ def test_a_full_disk_is_told_and_what_was_stored_is_intact(small_disk: Path) -> 
             "before is intact)"
         )
         assert stored >= 10
-        assert store.count_items(begun.run_id) == stored
+        assert store.items.count(begun.run_id) == stored
         assert integrity(path) == ["ok"]
     with open_store(path) as store:
-        assert store.count_items(begun.run_id) == stored
-        assert len(store.pending(begun.run_id, begun.judge_id, after=0, limit=9999)) == stored
+        assert store.items.count(begun.run_id) == stored
+        assert len(store.work.pending(begun.run_id, begun.judge_id, after=0, limit=9999)) == stored
 
 
 @posix
@@ -90,7 +90,7 @@ with open_store(sys.argv[1]) as store:
     begun = begin(store)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
     stored, error = fill(store, begun.run_id)
-    assert store.count_items(begun.run_id) == stored
+    assert store.items.count(begun.run_id) == stored
     print(stored, error.message)
 """
 
@@ -113,7 +113,7 @@ def test_a_file_that_may_not_grow_is_told_and_what_was_stored_is_intact(tmp_path
     assert int(stored) >= 10
     assert integrity(path) == ["ok"]
     with open_store(path) as store:
-        assert store.count_items(1) == int(stored)
+        assert store.items.count(1) == int(stored)
 
 
 WRITER = """
@@ -126,12 +126,13 @@ with open_store(sys.argv[1]) as store:
     print("ready", flush=True)
     made = [read_pass("original"), read_pass("swapped")]
     after = 0
-    while page := store.pending(begun.run_id, begun.judge_id, after=after, limit=50):
+    while page := store.work.pending(begun.run_id, begun.judge_id, after=after, limit=50):
         after = page[-1].number
         ids = (begun.judge_id, begun.run_id)
         passes = [NewPass(each.pair_id, *ids, one) for each in page for one in made]
         verdict = win("A", made)
-        store.write(passes, [NewVerdict(ids[1], each.number, ids[0], verdict) for each in page])
+        verdicts = [NewVerdict(ids[1], each.number, ids[0], verdict) for each in page]
+        store.work.write(passes, verdicts)
 """
 
 
@@ -148,11 +149,11 @@ def test_a_writer_that_is_killed_leaves_whole_batches(tmp_path: Path) -> None:
     assert writer.stdout is not None
     assert writer.stdout.readline() == "ready\n"
     with open_store(path) as store:
-        while store.tally(1).judged == 0:
+        while store.verdicts.tally(1).judged == 0:
             assert writer.poll() is None
         writer.kill()
         writer.communicate()
-        tally = store.tally(1)
+        tally = store.verdicts.tally(1)
         assert 0 < tally.wins_a < 20_000
         assert tally.wins_a % 50 == 0
         assert (tally.used.passes, tally.pending) == (2 * tally.wins_a, 20_000 - tally.wins_a)
@@ -173,7 +174,7 @@ def test_two_processes_that_write_the_same_in_other_orders_do_not_block(
                 made = [read_pass("original"), read_pass("swapped")]
                 ids = (begun.judge_id, begun.run_id)
                 for _ in range(5):
-                    begun.store.write(
+                    begun.store.work.write(
                         [NewPass(each.pair_id, *ids, one) for each in work for one in made], []
                     )
             except BaseException as error:
@@ -185,7 +186,7 @@ def test_two_processes_that_write_the_same_in_other_orders_do_not_block(
         for thread in threads:
             thread.join()
     assert problems == []
-    assert store.tally(one.run_id).used.passes == 400
+    assert store.verdicts.tally(one.run_id).used.passes == 400
 
 
 def test_a_store_that_another_process_locks_is_busy_and_then_free(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_a_store_that_another_process_locks_is_busy_and_then_free(tmp_path: Path
 def test_two_writers_in_one_process_wait_for_each_other(tmp_path: Path) -> None:
     with (
         open_store(tmp_path / "s.db", busy_timeout_s=0.1) as store,
-        store._writing(),
+        store.writing(),
         pytest.raises(StoreBusy, match="in use by another thread"),
     ):
         begin(store)
@@ -225,7 +226,7 @@ def test_a_damaged_store_is_told_without_a_trace(tmp_path: Path) -> None:
         damaged[place] = 0xA5
     path.write_bytes(damaged)
     with open_store(path) as store, pytest.raises(StoreError) as caught:
-        store.pending(begun.run_id, begun.judge_id, after=0, limit=1000)
+        store.work.pending(begun.run_id, begun.judge_id, after=0, limit=1000)
     assert f"store {path} is damaged; restore it from a backup" in caught.value.message
     assert "\n" not in caught.value.message
 
@@ -243,6 +244,6 @@ def test_an_error_quotes_no_text_of_the_data(store: Store) -> None:
     begun = begin(store, item("x", prompt="confidential"))
     secret = replace(read_pass("original"), model="confidential")
     with pytest.raises(StoreError) as caught:
-        store.write([NewPass(99, begun.judge_id, begun.run_id, secret)], [])
+        store.work.write([NewPass(99, begun.judge_id, begun.run_id, secret)], [])
     assert "confidential" not in caught.value.message
     assert caught.value.__cause__ is None

@@ -64,7 +64,7 @@ def test_a_figure_that_was_deleted_while_it_was_computed_is_not_kept(store: Stor
     key = FigureKey.of(begun.run_id, "diff", {})
     number = store.figures.begin(key)
     assert number is not None
-    store.forget_texts("quoted")
+    store.deletion.forget_texts("quoted")
     assert store.figures.begin(key) not in (None, number)
     assert not store.figures.keep(number, b'"a secret"', stamp="now", took_s=1)
     found = store.figures.find(key)
@@ -90,8 +90,8 @@ def test_every_vote_changes_the_stamp_of_votes(store: Store) -> None:
     (work,) = begun.work()
     stamps = [store.figures.votes_stamp()]
     for verdict in ("A", "B", None):
-        store.add_votes([NewVote(work.pair_id, "Ann", verdict)])
+        store.votes.add([NewVote(work.pair_id, "Ann", verdict)])
         stamps.append(store.figures.votes_stamp())
-    store.withdraw_vote(work.pair_id, "Ann")
+    store.votes.withdraw(work.pair_id, "Ann")
     stamps.append(store.figures.votes_stamp())
     assert len(set(stamps)) == len(stamps)

@@ -25,32 +25,32 @@ def begun(store: Store) -> Begun:
 
 def flagged(store: Store, run_id: int, **wanted: object) -> list[int]:
     filtered = VerdictFilter(**wanted)  # type: ignore[arg-type]
-    page = store.browse(run_id, filtered)
-    assert store.count_rows(run_id, filtered) == len(page.rows)
+    page = store.table.browse(run_id, filtered)
+    assert store.table.count(run_id, filtered) == len(page.rows)
     return [row.number for row in page.rows]
 
 
 def test_a_flag_is_set_changed_filtered_by_and_taken_away(store: Store, begun: Begun) -> None:
     run_id = begun.run_id
-    store.set_flag(run_id, 2, comment="first")
-    store.set_flag(run_id, 2, comment=HOSTILE)
-    store.set_flag(run_id, 4, comment="  ")
+    store.flags.set(run_id, 2, comment="first")
+    store.flags.set(run_id, 2, comment=HOSTILE)
+    store.flags.set(run_id, 4, comment="  ")
     assert flagged(store, run_id, flagged=True) == [2, 4]
     assert flagged(store, run_id, flagged=False) == [1, 3, 5]
     assert flagged(store, run_id, flagged=True, outcome=Outcome.TIE) == []
-    rows = {row.number: row.flag for row in store.browse(run_id, VerdictFilter()).rows}
+    rows = {row.number: row.flag for row in store.table.browse(run_id, VerdictFilter()).rows}
     assert (rows[1], rows[2] and rows[2].comment) == (None, HOSTILE)
     assert rows[4] is not None
     assert rows[4].comment is None
-    assert store.remove_flag(run_id, 2)
-    assert not store.remove_flag(run_id, 2)
+    assert store.flags.remove(run_id, 2)
+    assert not store.flags.remove(run_id, 2)
     assert flagged(store, run_id, flagged=True) == [4]
 
 
 def test_a_flag_is_of_one_run_though_another_has_the_pair(store: Store, begun: Begun) -> None:
     other = begin(store, item("q1"), name="other")
     other.judge_all("B")
-    store.set_flag(begun.run_id, 1, comment="here")
+    store.flags.set(begun.run_id, 1, comment="here")
     assert [row.flagged for row in read_run(store, "run")] == [True, *[False] * 4]
     assert [row.flagged for row in read_run(store, "other")] == [False]
 
@@ -73,27 +73,29 @@ def test_exports_and_one_pair_have_the_flag_and_its_comment(store: Store, begun:
 def test_a_comment_is_forgotten_with_the_texts_and_the_flag_stays(
     store: Store, begun: Begun
 ) -> None:
-    store.set_flag(begun.run_id, 1, comment="quotes a secret")
-    store.forget_texts("run")
-    (flag,) = [row.flag for row in store.browse(begun.run_id, VerdictFilter(flagged=True)).rows]
+    store.flags.set(begun.run_id, 1, comment="quotes a secret")
+    store.deletion.forget_texts("run")
+    (flag,) = [
+        row.flag for row in store.table.browse(begun.run_id, VerdictFilter(flagged=True)).rows
+    ]
     assert flag is not None
     assert flag.comment is None
 
 
 def test_flags_go_with_their_run(store: Store, begun: Begun) -> None:
-    store.set_flag(begun.run_id, 1)
-    store.delete_run("run")
-    with store._reading() as connection:
+    store.flags.set(begun.run_id, 1)
+    store.deletion.delete("run")
+    with store.reading() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM pair_flags").scalar() == 0
 
 
 def test_what_cannot_be_a_flag_is_refused(store: Store, begun: Begun) -> None:
     with pytest.raises(InputError, match="the run has no pair 6"):
-        store.set_flag(begun.run_id, 6)
+        store.flags.set(begun.run_id, 6)
     with pytest.raises(InputError, match="4,001 characters; give at most 4,000"):
-        store.set_flag(begun.run_id, 1, comment="x" * 4001)
+        store.flags.set(begun.run_id, 1, comment="x" * 4001)
     with pytest.raises(InputError, match="comment"):
-        store.set_flag(begun.run_id, 1, comment="\ud800")
+        store.flags.set(begun.run_id, 1, comment="\ud800")
     with pytest.raises(InputError, match="has no comment"):
         flag_pair(store, "run", "q1", comment="x", remove=True)
     with pytest.raises(InputError, match="q9"):

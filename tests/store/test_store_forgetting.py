@@ -34,13 +34,13 @@ def secret_rows() -> list[Row]:
 def test_forgotten_texts_are_nowhere_in_the_file_and_figures_are_the_same(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         run_id = make_run(store, "first", secret_rows())
-        assert store.add_words(run_id) is not None
+        assert store.words.add(run_id) is not None
         store.jobs.add(run_id, NewJob(("judge",), {}), wanted="run")
         quoting = {"kind": "judge_unreadable", "message": f"“{SECRET}”", "retryable": False}
         store.jobs.let_go(run_id, error=quoting)
         before = conclude(store, "first").model_dump_json()
         counted = report_run(store, "first").judges[0]
-        gone = store.forget_texts("first")
+        gone = store.deletion.forget_texts("first")
         assert (gone.pairs, gone.shared_pairs) == (len(ROWS) + 1, 0)
         assert conclude(store, "first").model_dump_json() == before
         after = report_run(store, "first").judges[0]
@@ -68,21 +68,21 @@ def test_gate_rank_and_audit_are_the_same_without_the_texts(store: Store) -> Non
         return [each.model_dump_json() for each in found]
 
     before = figures()
-    store.forget_texts("first")
+    store.deletion.forget_texts("first")
     assert figures() == before
 
 
 def test_what_is_forgotten_twice_is_nothing_the_second_time(store: Store) -> None:
     make_run(store, "first", secret_rows())
-    assert store.forget_texts("first").pairs == len(ROWS) + 1
-    assert store.forget_texts("first") == (0, 0)
+    assert store.deletion.forget_texts("first").pairs == len(ROWS) + 1
+    assert store.deletion.forget_texts("first") == (0, 0)
 
 
 def test_texts_that_another_run_has_too_stay(store: Store) -> None:
     rows = secret_rows()
     make_run(store, "first", rows)
     make_run(store, "second", [dataclasses.replace(rows[0])], judges=("other",))
-    gone = store.forget_texts("first")
+    gone = store.deletion.forget_texts("first")
     assert (gone.pairs, gone.shared_pairs) == (len(ROWS), 1)
     assert SECRET in report_pair(store, "second", "own").pair.prompt
     # Taken in anew, a pair is another than the one that was forgotten.
@@ -92,9 +92,9 @@ def test_texts_that_another_run_has_too_stay(store: Store) -> None:
 
 def test_a_run_without_its_texts_is_judged_no_more(store: Store) -> None:
     run_id = make_run(store, "first", ROWS)
-    (judge,) = store.run_judges(run_id)
-    store.forget_texts("first")
+    (judge,) = store.runs.judges(run_id)
+    store.deletion.forget_texts("first")
     with pytest.raises(
         InputError, match="the texts of run 'first' were deleted, so it can no longer be judged"
     ):
-        store.pending(run_id, judge.id, after=0, limit=1)
+        store.work.pending(run_id, judge.id, after=0, limit=1)

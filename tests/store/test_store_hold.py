@@ -110,5 +110,5 @@ def test_an_error_inside_lets_go_too(store: Store) -> None:
 def test_the_store_is_read_and_written_while_a_run_is_held(store: Store) -> None:
     begun = begin(store)
     with store.hold(begun.run_id):
-        store.update_run(begun.run_id, state="judging")
-        assert store.count_items(begun.run_id) == 0
+        store.runs.update(begun.run_id, state="judging")
+        assert store.items.count(begun.run_id) == 0

@@ -19,23 +19,23 @@ from store_values import begin, item, pairs
 
 def test_items_are_numbered_from_one_as_they_arrive(store: Store) -> None:
     begun = begin(store, item("b"), item("a"))
-    assert store.add_items(begun.run_id, [item("c"), item("a")]) == 1
+    assert store.items.add(begun.run_id, [item("c"), item("a")]) == 1
     assert [(work.number, work.key) for work in begun.work()] == [(1, "b"), (2, "a"), (3, "c")]
-    assert store.count_items(begun.run_id) == 3
+    assert store.items.count(begun.run_id) == 3
 
 
 def test_the_same_items_again_change_nothing(store: Store) -> None:
     items = [item(f"k{n}", row=n, label="A", tags=("x",)) for n in range(1200)]
     begun = begin(store)
-    assert store.add_items(begun.run_id, items) == 1200
-    before = store.pending(begun.run_id, begun.judge_id, after=0, limit=2000)
-    assert store.add_items(begun.run_id, items) == 0
-    assert store.pending(begun.run_id, begun.judge_id, after=0, limit=2000) == before
+    assert store.items.add(begun.run_id, items) == 1200
+    before = store.work.pending(begun.run_id, begun.judge_id, after=0, limit=2000)
+    assert store.items.add(begun.run_id, items) == 0
+    assert store.work.pending(begun.run_id, begun.judge_id, after=0, limit=2000) == before
 
 
 def test_a_row_that_stands_twice_in_a_file_is_one_item(store: Store) -> None:
     begun = begin(store)
-    assert store.add_items(begun.run_id, [item("x", row=3), item("x", row=9)]) == 1
+    assert store.items.add(begun.run_id, [item("x", row=3), item("x", row=9)]) == 1
 
 
 def test_equal_texts_under_two_ids_are_two_items_and_one_pair(store: Store) -> None:
@@ -77,26 +77,26 @@ def test_an_id_with_different_content_is_refused_with_both_rows(
     first, second = item("x", row=3), item("x", row=9, **change)
     batch = [item("w"), first, second]
     if not together:
-        store.add_items(begun.run_id, batch[:2])
+        store.items.add(begun.run_id, batch[:2])
     with pytest.raises(DataError) as caught:
-        store.add_items(begun.run_id, batch)
+        store.items.add(begun.run_id, batch)
     assert caught.value.message == (
         "id 'x' is in row 3 and row 9 with different content; make ids unique"
     )
-    assert store.count_items(begun.run_id) == (0 if together else 2)  # a batch is all or nothing
+    assert store.items.count(begun.run_id) == (0 if together else 2)  # a batch is all or nothing
 
 
 def test_an_id_in_two_files_is_told_with_both_files(store: Store) -> None:
     begun = begin(store, item("x", row=3, source="a.jsonl"))
     with pytest.raises(DataError, match=r"in a\.jsonl, row 3 and b\.jsonl, row 3 with different"):
-        store.add_items(begun.run_id, [item("x", row=3, source="b.jsonl", context="c")])
+        store.items.add(begun.run_id, [item("x", row=3, source="b.jsonl", context="c")])
 
 
 @pytest.mark.parametrize("key", ["#4", "an id"])
 def test_a_row_that_changed_since_the_run_began_is_told_so(store: Store, key: str) -> None:
     begun = begin(store, item(key, row=4))
     with pytest.raises(DataError) as caught:
-        store.add_items(begun.run_id, [item(key, row=4, reference="new")])
+        store.items.add(begun.run_id, [item(key, row=4, reference="new")])
     assert caught.value.message == (
         "pairs.jsonl, row 4 has changed since the run started; restore the file, or start "
         "another run"
@@ -106,11 +106,11 @@ def test_a_row_that_changed_since_the_run_began_is_told_so(store: Store, key: st
 def test_skipped_rows_are_counted_once(store: Store) -> None:
     begun = begin(store)
     rows = [SkippedRow("b.csv", 10, "no prompt\x00"), SkippedRow("a.csv", 2, "cut")]
-    store.add_skipped(begun.run_id, rows)
-    store.add_skipped(begun.run_id, [*rows, SkippedRow("b.csv", 9, "cut")])
-    assert store.skipped(begun.run_id) == [rows[1], SkippedRow("b.csv", 9, "cut"), rows[0]]
-    assert store.skipped(begun.run_id, limit=1) == [rows[1]]
-    assert store.tally(begun.run_id).skipped_rows == 3
+    store.items.add_skipped(begun.run_id, rows)
+    store.items.add_skipped(begun.run_id, [*rows, SkippedRow("b.csv", 9, "cut")])
+    assert store.items.skipped(begun.run_id) == [rows[1], SkippedRow("b.csv", 9, "cut"), rows[0]]
+    assert store.items.skipped(begun.run_id, limit=1) == [rows[1]]
+    assert store.verdicts.tally(begun.run_id).skipped_rows == 3
 
 
 # What a prompt depends on

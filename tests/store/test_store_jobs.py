@@ -45,8 +45,8 @@ def test_prompts_are_kept_as_they_came_until_they_are_dropped(store: Store) -> N
 def test_a_run_and_its_job_are_made_together_and_only_once(store: Store, address: str) -> None:
     new = NewRun("mine", "fingerprint-1", {}, ())
     with open_store(address) as other:
-        run, created = store.begin_run(new, JOB)
-        again, created_again = other.begin_run(NewRun("mine-2", "fingerprint-1", {}, ()), JOB)
+        run, created = store.runs.begin(new, JOB)
+        again, created_again = other.runs.begin(NewRun("mine-2", "fingerprint-1", {}, ()), JOB)
     assert (created, created_again, again.id) == (True, False, run.id)
     assert found(store, run.id).wanted == "intake"
 
@@ -104,7 +104,7 @@ def test_a_silent_job_is_nobodys(store: Store, monkeypatch: pytest.MonkeyPatch) 
 def test_a_job_goes_with_its_run(store: Store) -> None:
     begun = begin(store, item("x"))
     store.jobs.add(begun.run_id, JOB, wanted="run")
-    store.delete_run("run")
+    store.deletion.delete("run")
     assert store.jobs.wanted("run") == []
     with pytest.raises(Conflict, match="no longer in the store"):
         store.jobs.beat(begun.run_id)
@@ -112,12 +112,12 @@ def test_a_job_goes_with_its_run(store: Store) -> None:
 
 def test_runs_are_paged_newest_first(store: Store) -> None:
     ids = [begin(store, item(name), name=name).run_id for name in "abc"]
-    assert [run.id for run in store.run_page(limit=2)] == ids[:0:-1]
-    assert [run.id for run in store.run_page(before=ids[1])] == ids[:1]
-    run = store.run_at(ids[0])
+    assert [run.id for run in store.runs.page(limit=2)] == ids[:0:-1]
+    assert [run.id for run in store.runs.page(before=ids[1])] == ids[:1]
+    run = store.runs.at(ids[0])
     assert run is not None
     assert run.name == "a"
-    assert store.run_at(ids[-1] + 1) is None
+    assert store.runs.at(ids[-1] + 1) is None
 
 
 def test_verdicts_are_counted_as_in_a_tally(store: Store) -> None:
@@ -125,7 +125,7 @@ def test_verdicts_are_counted_as_in_a_tally(store: Store) -> None:
     first, second, _ = begun.work()
     begun.settle(first, "A")
     begun.settle(second, "B")
-    counted, whole = store.count_verdicts(begun.run_id), store.tally(begun.run_id)
+    counted, whole = store.verdicts.count(begun.run_id), store.verdicts.tally(begun.run_id)
     assert (counted.wins_a, counted.wins_b, counted.pending, counted.pairs) == (1, 1, 1, 3)
     assert counted.judged == whole.judged
     assert counted.used.passes == 0

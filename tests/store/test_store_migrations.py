@@ -98,7 +98,7 @@ def test_the_revisions_are_the_migrations_in_their_order() -> None:
 def test_a_store_from_before_the_first_release_is_refused_with_a_way_out(
     address: str, store: Store
 ) -> None:
-    with store._writing() as connection:
+    with store.writing() as connection:
         connection.exec_driver_sql("UPDATE evenhand_schema SET version_num = '0009'")
     with pytest.raises(StoreError) as refused:
         open_store(address)
@@ -106,7 +106,7 @@ def test_a_store_from_before_the_first_release_is_refused_with_a_way_out(
         f"store {store.address} has schema 0009, from before the first release; export its "
         "runs with the evenhand that wrote it, and name another store"
     )
-    with store._reading() as connection:
+    with store.reading() as connection:
         version = connection.exec_driver_sql("SELECT version_num FROM evenhand_schema")
         assert version.scalars().all() == ["0009"]
 
@@ -144,9 +144,9 @@ def test_an_earlier_store_is_brought_up_and_keeps_what_it_holds(
     begun = begin(store, item("x"), item("y"))
     begun.judge_all("B")
     schema_version.bring_up(store._writes, store.address, create=False, schema=later)
-    with store._reading() as connection:
+    with store.reading() as connection:
         assert connection.exec_driver_sql("SELECT colour FROM runs").scalars().all() == ["grey"]
-    assert store.tally(begun.run_id).wins_b == 2
+    assert store.verdicts.tally(begun.run_id).wins_b == 2
     # To us it is now a newer evenhand's.
     with pytest.raises(StoreError, match=r"newer evenhand \(schema next\)"):
         schema_version.bring_up(store._writes, store.address, create=False)
@@ -159,6 +159,6 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store, later: 
     with pytest.raises(RuntimeError, match="in the middle"):
         schema_version.bring_up(store._writes, store.address, create=False, schema=later)
     schema_version.bring_up(store._writes, store.address, create=False)
-    with store._reading() as connection:
+    with store.reading() as connection:
         assert "colour" not in connection.exec_driver_sql("SELECT * FROM runs").keys()  # noqa: SIM118
     assert len(begun.work()) == 1

@@ -57,12 +57,12 @@ def test_an_empty_file_becomes_a_store_of_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.touch(mode=0o644)
     with open_store(path) as store:
-        assert store.list_runs() == []
+        assert store.runs.all() == []
     assert mode(path) == 0o600
 
 
 def test_a_store_is_in_wal_mode_and_enforces_its_keys(tmp_path: Path) -> None:
-    with open_store(tmp_path / "s.db") as store, store._reading() as connection:
+    with open_store(tmp_path / "s.db") as store, store.reading() as connection:
 
         def setting(name: str) -> object:
             return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
@@ -79,7 +79,7 @@ def test_what_was_stored_is_there_when_opened_again(tmp_path: Path) -> None:
     with open_store(path) as store:
         begin(store, item("x"), name="mine")
     with open_store(str(path), create=False) as store:
-        assert [run.name for run in store.list_runs()] == ["mine"]
+        assert [run.name for run in store.runs.all()] == ["mine"]
         assert store.address == str(path)
 
 

@@ -106,9 +106,9 @@ def test_what_is_plain_or_in_no_table_of_ours_does_no_harm(made: Path) -> None:
     connection.execute("ALTER TABLE runs ADD COLUMN mine TEXT")
     connection.close()
     with open_store(made) as store:
-        assert len(store.list_runs()) == 1
+        assert len(store.runs.all()) == 1
 
 
 def test_a_schema_is_not_trusted(made: Path) -> None:
-    with open_store(made) as store, store._reading() as connection:
+    with open_store(made) as store, store.reading() as connection:
         assert connection.exec_driver_sql("PRAGMA trusted_schema").scalar() == 0

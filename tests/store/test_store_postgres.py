@@ -40,7 +40,7 @@ def test_every_spelling_of_the_scheme_is_the_same_store(fresh_database: str, sch
         begin(store, name=scheme)
         assert store.address.startswith("postgresql://")
     with open_store(fresh_database) as store:
-        assert store.find_run(scheme) is not None
+        assert store.runs.find(scheme) is not None
 
 
 def test_no_password_is_shown_wherever_it_was_given(
@@ -100,8 +100,8 @@ def test_a_store_may_have_a_schema_of_its_own(
     url = f"{empty_database}&options=-csearch_path%3Dapart"
     with open_store(url) as apart, open_store(empty_database) as public:
         mine, other = begin(apart, name="mine"), begin(public, name="other")
-        assert [run.name for run in apart.list_runs()] == ["mine"]
-        assert [run.name for run in public.list_runs()] == ["other"]
+        assert [run.name for run in apart.runs.all()] == ["mine"]
+        assert [run.name for run in public.runs.all()] == ["other"]
         assert mine.run_id == other.run_id
         with apart.hold(mine.run_id), public.hold(other.run_id):
             pass
@@ -137,7 +137,7 @@ def test_a_lost_connection_loses_nothing_that_was_stored(
         begun = begin(store, item("x"), item("y"))
 
         def write_through_a_cut() -> None:
-            with store._writing() as connection:
+            with store.writing() as connection:
                 connection.exec_driver_sql("UPDATE runs SET calls = 99")
                 postgres.cut_connections(database_of(fresh_database))
                 connection.exec_driver_sql("UPDATE runs SET calls = 100")
@@ -146,8 +146,8 @@ def test_a_lost_connection_loses_nothing_that_was_stored(
             write_through_a_cut()
         # The next one gets a connection that works.
         begun.judge_all()
-        assert store.tally(begun.run_id).wins_a == 2
-        found = store.find_run("run")
+        assert store.verdicts.tally(begun.run_id).wins_a == 2
+        found = store.runs.find("run")
         assert found is not None
         assert found.calls == 0
 
@@ -168,17 +168,17 @@ def test_a_hold_that_is_lost_with_its_connection_stops_the_writing(
     with open_store(fresh_database) as store, open_store(fresh_database) as other:
         begun = begin(store, item("x"), item("y"))
         with store.hold(begun.run_id):
-            store.update_run(begun.run_id, calls=1)
+            store.runs.update(begun.run_id, calls=1)
             postgres.cut_connections(database_of(fresh_database))
             for _ in range(2):  # once lost, it does not come back
                 with pytest.raises(StoreError, match="the lock on run 'run' of store"):
-                    store.update_run(begun.run_id, calls=2)
-            assert store.count_items(begun.run_id) == 2
+                    store.runs.update(begun.run_id, calls=2)
+            assert store.items.count(begun.run_id) == 2
             with other.hold(begun.run_id):  # as the server would have it
-                other.update_run(begun.run_id, calls=3)
+                other.runs.update(begun.run_id, calls=3)
         with store.hold(begun.run_id):
-            store.update_run(begun.run_id, seconds=4)
-        found = store.find_run("run")
+            store.runs.update(begun.run_id, seconds=4)
+        found = store.runs.find("run")
         assert found is not None
         assert (found.calls, found.seconds) == (3, 4)
 
@@ -189,7 +189,7 @@ def test_a_row_that_another_process_locks_is_busy(fresh_database: str) -> None:
         with psycopg.connect(fresh_database) as other:
             other.execute("UPDATE runs SET calls = 5")
             with pytest.raises(StoreBusy, match="is locked by another process"):
-                store.update_run(begun.run_id, calls=6)
+                store.runs.update(begun.run_id, calls=6)
 
 
 def test_the_server_is_told_of_its_tables_growth(
@@ -270,9 +270,9 @@ def test_passes_of_a_long_run_are_summed_by_joins(fresh_database: str, tmp_path:
 
     with open_store(fresh_database) as store:
         event.listen(store._reads, "before_cursor_execute", note)
-        assert store.tally(1).used.passes > 9_000
+        assert store.verdicts.tally(1).used.passes > 9_000
         event.remove(store._reads, "before_cursor_execute", note)
-        with store._reading() as connection:
+        with store.reading() as connection:
             connection.exec_driver_sql("SET work_mem = '64kB'")
             for sql, parameters in seen:
                 rows = connection.exec_driver_sql(f"EXPLAIN {sql}", parameters)

@@ -38,7 +38,7 @@ def rows_of(prompts: int, rows: int = 1) -> list[NewItem]:
 def in_order(begun: Begun, *, contest: int = 0, limit: int = 1000) -> list[Queued]:
     found: list[Queued] = []
     after = QUEUE_START
-    while page := begun.store.queued(
+    while page := begun.store.work.queued(
         begun.run_id, begun.judge_id, contest=contest, after=after, limit=limit
     ):
         found += page
@@ -48,13 +48,13 @@ def in_order(begun: Begun, *, contest: int = 0, limit: int = 1000) -> list[Queue
 
 def rule(begun: Begun, number: int, winner: Winner | None = "A") -> None:
     settled = decided(Outcome.WIN, winner, None, "none") if winner else failure([])
-    begun.store.write([], [NewVerdict(begun.run_id, number, begun.judge_id, settled)])
+    begun.store.work.write([], [NewVerdict(begun.run_id, number, begun.judge_id, settled)])
 
 
 def test_a_queue_holds_every_item_once_with_the_rows_of_a_prompt_together(store: Store) -> None:
     begun = begin(store, *rows_of(40, rows=3))
     assert in_order(begun) == []
-    store.fill_queue(begun.run_id, seed=7)
+    store.work.fill_queue(begun.run_id, seed=7)
     found = in_order(begun, limit=7)
     assert sorted(each.work.number for each in found) == list(range(1, 121))
     prompts = [each.work.pair.prompt for each in found]
@@ -71,7 +71,7 @@ def test_the_order_depends_on_the_seed_and_the_prompts_alone(store: Store) -> No
     other = begin(store, *reversed(items), name="other")
     seeded = begin(store, *items, name="seeded")
     for begun, seed in ((one, 1), (other, 1), (seeded, 2)):
-        store.fill_queue(begun.run_id, seed=seed)
+        store.work.fill_queue(begun.run_id, seed=seed)
     orders = [[q.work.pair.prompt for q in in_order(each)] for each in (one, other, seeded)]
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
@@ -81,22 +81,22 @@ def test_the_order_depends_on_the_seed_and_the_prompts_alone(store: Store) -> No
 def test_a_queue_stays_as_it_is_when_the_run_is_resumed(address: str) -> None:
     with open_store(address) as store:
         begun = begin(store, *rows_of(20))
-        store.fill_queue(begun.run_id, seed=1)
+        store.work.fill_queue(begun.run_id, seed=1)
         before = in_order(begun)
         rule(begun, before[3].work.number)
     with open_store(address) as store:
         begun = Begun(store, begun.run_id, begun.judge_id, begun.name)
-        store.fill_queue(begun.run_id, seed=1)
-        store.fill_queue(begun.run_id, seed=2)
+        store.work.fill_queue(begun.run_id, seed=1)
+        store.work.fill_queue(begun.run_id, seed=2)
         assert in_order(begun) == before[:3] + before[4:]
 
 
 def test_a_queue_that_was_filled_too_early_is_filled_anew(store: Store) -> None:
     begun = begin(store, *rows_of(5))
-    store.fill_queue(begun.run_id, seed=1)
+    store.work.fill_queue(begun.run_id, seed=1)
     early = [each.at.place for each in in_order(begun)]
-    store.add_items(begun.run_id, [item("more")])
-    store.fill_queue(begun.run_id, seed=1)
+    store.items.add(begun.run_id, [item("more")])
+    store.work.fill_queue(begun.run_id, seed=1)
     late = [each.at.place for each in in_order(begun)]
     assert len(late) == 6
     assert set(early) < set(late)
@@ -104,10 +104,10 @@ def test_a_queue_that_was_filled_too_early_is_filled_anew(store: Store) -> None:
 
 def test_a_queued_item_comes_with_the_passes_it_has(store: Store) -> None:
     begun = begin(store, *rows_of(3))
-    store.fill_queue(begun.run_id, seed=0)
+    store.work.fill_queue(begun.run_id, seed=0)
     second = in_order(begun)[1]
     made = NewPass(second.work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))
-    store.write([made], [])
+    store.work.write([made], [])
     found = in_order(begun)
     assert [set(each.work.passes) for each in found] == [set(), {("original", 1)}, set()]
     assert {each.work.number: each.work for each in found} == {w.number: w for w in begun.work()}
@@ -118,29 +118,29 @@ def test_a_queued_item_comes_with_the_passes_it_has(store: Store) -> None:
 
 def test_the_prefix_ends_before_the_first_prompt_that_lacks_a_verdict(store: Store) -> None:
     begun = begin(store, *rows_of(4, rows=2))
-    store.fill_queue(begun.run_id, seed=3)
+    store.work.fill_queue(begun.run_id, seed=3)
     order = in_order(begun)
     places = [each.at.place for each in order]
-    empty = store.settled_prefix(begun.run_id, begun.judge_id)
+    empty = store.work.settled_prefix(begun.run_id, begun.judge_id)
     assert (empty.is_whole, empty.place.tolist()) == (False, [])
     # Both rows of the first prompt, one of the second, all of the third.
     came: list[tuple[int, Winner | None]] = [(0, "B"), (1, None), (2, "A"), (4, "A"), (5, "A")]
     for each, winner in came:
         rule(begun, order[each].work.number, winner)
-    prefix = store.settled_prefix(begun.run_id, begun.judge_id)
+    prefix = store.work.settled_prefix(begun.run_id, begun.judge_id)
     assert not prefix.is_whole
     assert prefix.place.tolist() == places[:2]
     assert prefix.number.tolist() == [each.work.number for each in order[:2]]
     assert prefix.outcome.tolist() == [1, 4]
     assert prefix.prompt_key[0] == prefix.prompt_key[1]
     rule(begun, order[3].work.number)
-    more = store.settled_prefix(begun.run_id, begun.judge_id, after=prefix.place[-1])
+    more = store.work.settled_prefix(begun.run_id, begun.judge_id, after=prefix.place[-1])
     assert more.place.tolist() == places[2:6]
     for each in (6, 7):
         rule(begun, order[each].work.number)
-    rest = store.settled_prefix(begun.run_id, begun.judge_id, after=more.place[-1])
+    rest = store.work.settled_prefix(begun.run_id, begun.judge_id, after=more.place[-1])
     assert (rest.is_whole, rest.place.tolist()) == (True, places[6:])
-    whole = store.settled_prefix(begun.run_id, begun.judge_id)
+    whole = store.work.settled_prefix(begun.run_id, begun.judge_id)
     assert (whole.is_whole, whole.place.tolist()) == (True, places)
 
 
@@ -153,16 +153,16 @@ def test_looking_piece_by_piece_shows_what_one_look_shows(
 ) -> None:
     number = next(_numbers)
     begun = begin(store, *rows_of(4, rows=2), name=f"run {number}", judge=f"judge {number}")
-    store.fill_queue(begun.run_id, seed=number)
+    store.work.fill_queue(begun.run_id, seed=number)
     left = data.draw(st.permutations(range(1, 9)))
     seen: list[int] = []
     after = 0
     for judged in left:
         rule(begun, judged)
-        prefix = store.settled_prefix(begun.run_id, begun.judge_id, after=after)
+        prefix = store.work.settled_prefix(begun.run_id, begun.judge_id, after=after)
         seen += prefix.number
         after = prefix.place[-1] if prefix.place else after
-        at_once = store.settled_prefix(begun.run_id, begun.judge_id)
+        at_once = store.work.settled_prefix(begun.run_id, begun.judge_id)
         assert at_once.number.tolist() == seen
         assert at_once.is_whole == (len(seen) == 8)
     assert len(seen) == 8
@@ -189,8 +189,8 @@ def test_contests_tell_how_two_models_stand_whichever_is_a(store: Store) -> None
         *(against(n, "y", "x") for n in range(3, 6)),
         *(against(n, "z", "x") for n in range(2)),
     )
-    store.fill_queue(begun.run_id, seed=0, by_models=True)
-    assert store.contests(begun.run_id, begun.judge_id) == [
+    store.work.fill_queue(begun.run_id, seed=0, by_models=True)
+    assert store.work.contests(begun.run_id, begun.judge_id) == [
         Contest(1, ("x", "y"), 6, (0, 0), 0, 0, 0),
         Contest(2, ("z", "x"), 2, (0, 0), 0, 0, 0),
     ]
@@ -204,8 +204,8 @@ def test_contests_tell_how_two_models_stand_whichever_is_a(store: Store) -> None
         decided(Outcome.INCONSISTENT, "TIE", 0.5, "rule", "A", "B"),
     )
     settled = [NewVerdict(begun.run_id, n, begun.judge_id, f) for n, f in ((2, tie), (8, flipped))]
-    store.write([], settled)
-    assert store.contests(begun.run_id, begun.judge_id) == [
+    store.work.write([], settled)
+    assert store.work.contests(begun.run_id, begun.judge_id) == [
         Contest(1, ("x", "y"), 1, (2, 1), 1, 0, 1),
         Contest(2, ("z", "x"), 0, (0, 1), 0, 1, 0),
     ]
@@ -216,7 +216,7 @@ def test_contests_tell_how_two_models_stand_whichever_is_a(store: Store) -> None
 def test_every_contest_asks_its_prompts_in_the_same_order(store: Store) -> None:
     pairs = [("x", "y"), ("x", "z"), ("y", "z")]
     begun = begin(store, *(against(n, a, b) for n in range(12) for a, b in pairs))
-    store.fill_queue(begun.run_id, seed=5, by_models=True)
+    store.work.fill_queue(begun.run_id, seed=5, by_models=True)
     orders = [
         [each.work.pair.prompt for each in in_order(begun, contest=contest, limit=5)]
         for contest in (1, 2, 3)
@@ -228,18 +228,18 @@ def test_every_contest_asks_its_prompts_in_the_same_order(store: Store) -> None:
 def test_a_queue_by_models_needs_their_names(store: Store) -> None:
     begun = begin(store, against(1, "x", "y"), item("nameless", model_a="x"))
     with pytest.raises(InputError, match="item 2 does not name both its models"):
-        store.fill_queue(begun.run_id, seed=0, by_models=True)
-    assert store.contests(begun.run_id, begun.judge_id) == []
+        store.work.fill_queue(begun.run_id, seed=0, by_models=True)
+    assert store.work.contests(begun.run_id, begun.judge_id) == []
 
 
 def test_the_uniform_share_has_every_contest_equally_often(store: Store) -> None:
     pairs = [("x", "y"), ("x", "z"), ("y", "z")]
     begun = begin(store, *(against(n, a, b) for n in range(12) for a, b in pairs))
-    store.fill_queue(begun.run_id, seed=5, by_models=True)
+    store.work.fill_queue(begun.run_id, seed=5, by_models=True)
 
     def draw(number: int) -> list[int]:
-        store.draw_uniform_share(begun.run_id, begun.judge_id, number=number, seed=5)
-        assert len(store.uniform_share(begun.run_id)) == number
+        store.work.draw_uniform_share(begun.run_id, begun.judge_id, number=number, seed=5)
+        assert len(store.work.uniform_share(begun.run_id)) == number
         queued = in_order(begun, contest=0)
         models = Counter(frozenset(each.models) for each in queued)
         assert max(models.values()) - min(models.values()) <= 1
@@ -251,7 +251,7 @@ def test_the_uniform_share_has_every_contest_equally_often(store: Store) -> None
     assert len({number % 3 for number in first[:3]}) == 3
     assert len({(number - 1) // 3 for number in first}) > 5
     assert draw(14) == first
-    store.fill_queue(begun.run_id, seed=5, by_models=True)
+    store.work.fill_queue(begun.run_id, seed=5, by_models=True)
     assert draw(14) == first
     # More goes on in the same order, and nothing waits twice.
     assert draw(20)[:14] == first
@@ -261,8 +261,8 @@ def test_the_uniform_share_has_every_contest_equally_often(store: Store) -> None
 
 def test_the_uniform_share_is_drawn_from_what_has_no_verdict(store: Store) -> None:
     begun = begin(store, *(against(n, "x", "y") for n in range(8)))
-    store.fill_queue(begun.run_id, seed=0, by_models=True)
+    store.work.fill_queue(begun.run_id, seed=0, by_models=True)
     for number in range(1, 5):
         rule(begun, number, "A")
-    store.draw_uniform_share(begun.run_id, begun.judge_id, number=8, seed=0)
-    assert store.uniform_share(begun.run_id) == {5, 6, 7, 8}
+    store.work.draw_uniform_share(begun.run_id, begun.judge_id, number=8, seed=0)
+    assert store.work.uniform_share(begun.run_id) == {5, 6, 7, 8}

@@ -38,10 +38,10 @@ def test_any_pair_comes_back_equal(
 ) -> None:
     begun = begin(store, name=f"run {next(_numbers)}")
     new = NewItem(key, pair, key, 7, label, model_a=key, model_b=None, tags=tuple(tags))
-    assert store.add_items(begun.run_id, [new]) == 1
+    assert store.items.add(begun.run_id, [new]) == 1
     (work,) = begun.work()
     assert work.pair == pair.model_copy(update={"id": key})
-    whole = store.item(begun.run_id, key)
+    whole = store.verdicts.item(begun.run_id, key)
     assert whole is not None
     assert whole.pair == work.pair
     assert (whole.item.key, whole.item.source, whole.item.row) == (key, key, 7)
@@ -65,18 +65,20 @@ def test_any_pass_and_verdict_come_back_equal(
             made.append(data.draw(either))
     rests_on = tuple(each for each in made if isinstance(each, PassResult))
     settled = data.draw(settled_on(rests_on, samples=samples))
-    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, each) for each in made], [])
+    store.work.write(
+        [NewPass(work.pair_id, begun.judge_id, begun.run_id, each) for each in made], []
+    )
     (again,) = begun.work()
     assert {key: stored.made for key, stored in again.passes.items()} == {
         (each.order, each.sample): each for each in made
     }
-    store.write([], [NewVerdict(begun.run_id, work.number, begun.judge_id, settled)])
+    store.work.write([], [NewVerdict(begun.run_id, work.number, begun.judge_id, settled)])
     assert begun.work() == []
-    (whole,) = store.whole_verdicts(begun.run_id)
+    (whole,) = store.verdicts.whole_page(begun.run_id)
     assert whole.settled == settled
     assert type(whole.settled) is type(settled)
     assert [stored.made for stored in whole.passes] == made
-    shown = store.item(begun.run_id, f"key {number}")
+    shown = store.verdicts.item(begun.run_id, f"key {number}")
     assert shown is not None
     assert shown.judged[0].settled == settled
 
@@ -97,10 +99,10 @@ def test_a_key_of_a_hundred_thousand_characters_is_found_again(store: Store) -> 
     key = "k" * 100_000
     begun = begin(store, item(key), item(key[:-1]))
     assert [work.key for work in begun.work()] == [key, key[:-1]]
-    whole = store.item(begun.run_id, key)
+    whole = store.verdicts.item(begun.run_id, key)
     assert whole is not None
     assert whole.item.key == key
-    assert store.add_items(begun.run_id, [item(key)]) == 0
+    assert store.items.add(begun.run_id, [item(key)]) == 0
 
 
 @pytest.mark.slow
@@ -113,7 +115,7 @@ def test_a_response_of_fifty_megabytes_comes_back_whole(store: Store) -> None:
     assert isinstance(made[0].reading, PassBallot)
     made[0] = replace(made[0], reading=replace(made[0].reading, raw=large))
     begun.write(work, made, win("A", made))
-    (whole,) = store.whole_verdicts(begun.run_id)
+    (whole,) = store.verdicts.whole_page(begun.run_id)
     assert isinstance(whole.settled, Judged)
     assert whole.settled.passes == tuple(made)
 
@@ -125,19 +127,21 @@ def test_a_verdict_has_only_the_passes_it_rests_on(store: Store, swapped: bool) 
     (work,) = more.work()
     four = [read_pass(o, sample=s) for o in ("original", "swapped") for s in (1, 2)]
     passes = [NewPass(work.pair_id, more.judge_id, more.run_id, each) for each in four]
-    store.write(passes, [])
+    store.work.write(passes, [])
     less = begin(store, item("x", swap_positions=swapped), name="less")
     settled = win("A", [four[0], four[2]] if swapped else [four[0]])
-    store.write([], [NewVerdict(less.run_id, 1, less.judge_id, settled)])
-    (whole,) = store.whole_verdicts(less.run_id)
+    store.work.write([], [NewVerdict(less.run_id, 1, less.judge_id, settled)])
+    (whole,) = store.verdicts.whole_page(less.run_id)
     assert whole.settled == settled
 
 
 def test_a_verdict_that_nobody_was_asked_for_gets_no_passes(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()
-    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))], [])
-    store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, win("TIE", []))])
-    (whole,) = store.whole_verdicts(begun.run_id)
+    store.work.write(
+        [NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))], []
+    )
+    store.work.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, win("TIE", []))])
+    (whole,) = store.verdicts.whole_page(begun.run_id)
     assert isinstance(whole.settled, Judged)
     assert whole.settled.passes == ()

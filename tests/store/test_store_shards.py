@@ -25,11 +25,11 @@ def test_a_span_ends_where_it_is_told_and_skips_what_is_judged(store: Store) -> 
     begun = begin(store, *[item(f"k{n}", row=n) for n in range(1, 11)])
     begun.settle(begun.work()[3])  # number 4
     run, judge = begun.run_id, begun.judge_id
-    assert store.pending_span(run, judge, after=2, limit=3) == (3, 6, 3)
-    assert store.pending_span(run, judge, after=2, limit=9, up_to=4) == (3, 3, 1)
-    assert store.pending_span(run, judge, after=3, limit=9, up_to=4) is None
-    assert store.pending_span(run, judge, after=10, limit=9) is None
-    found = store.pending(run, judge, after=2, limit=9, up_to=6)
+    assert store.work.pending_span(run, judge, after=2, limit=3) == (3, 6, 3)
+    assert store.work.pending_span(run, judge, after=2, limit=9, up_to=4) == (3, 3, 1)
+    assert store.work.pending_span(run, judge, after=3, limit=9, up_to=4) is None
+    assert store.work.pending_span(run, judge, after=10, limit=9) is None
+    found = store.work.pending(run, judge, after=2, limit=9, up_to=6)
     assert [work.number for work in found] == [3, 5, 6]
 
 
@@ -37,15 +37,15 @@ def test_of_items_with_the_same_content_only_the_first_is_among_the_firsts(store
     prompts = ["one", "two", "one", "three", "two", "one"]
     begun = begin(store, *[item(f"k{n}", row=n, prompt=p) for n, p in enumerate(prompts)])
     run, judge = begun.run_id, begun.judge_id
-    found = store.pending(run, judge, after=0, limit=9, firsts=True)
+    found = store.work.pending(run, judge, after=0, limit=9, firsts=True)
     assert [work.number for work in found] == [1, 2, 4]
-    assert store.pending_span(run, judge, after=1, limit=9, firsts=True) == (2, 4, 2)
-    others = store.pending(run, judge, after=0, limit=9, firsts=False)
+    assert store.work.pending_span(run, judge, after=1, limit=9, firsts=True) == (2, 4, 2)
+    others = store.work.pending(run, judge, after=0, limit=9, firsts=False)
     assert [work.number for work in others] == [3, 5, 6]
     # The first has its verdict: the others wait for their turn all the same.
     begun.settle(found[0])
-    assert store.pending_span(run, judge, after=0, limit=9, firsts=True) == (2, 4, 2)
-    assert store.pending_span(run, judge, after=0, limit=9) == (2, 6, 5)
+    assert store.work.pending_span(run, judge, after=0, limit=9, firsts=True) == (2, 4, 2)
+    assert store.work.pending_span(run, judge, after=0, limit=9) == (2, 6, 5)
 
 
 def test_several_attend_to_a_run_that_another_holds(store: Store, address: str) -> None:

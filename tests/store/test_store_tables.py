@@ -74,17 +74,17 @@ SORTS: tuple[Sort, ...] = ("number", "confidence", "length")
 
 
 def index_words(store: Store, run_id: int) -> None:
-    while store.add_words(run_id, limit=7):
+    while store.words.add(run_id, limit=7):
         pass
 
 
 def fill(store: Store) -> int:
     rng = random.Random(7)
-    run = store.create_run(NewRun("run", "f", {}, ()))
-    judges = [store.add_judge(NewJudge(key, key)) for key in ("one", "two")]
-    store.set_run_judges(run.id, judges)
-    store.add_items(run.id, [_item(number, rng) for number in range(1, ITEMS + 1)])
-    store.write(
+    run = store.runs.create(NewRun("run", "f", {}, ()))
+    judges = [store.runs.add_judge(NewJudge(key, key)) for key in ("one", "two")]
+    store.runs.set_judges(run.id, judges)
+    store.items.add(run.id, [_item(number, rng) for number in range(1, ITEMS + 1)])
+    store.work.write(
         [],
         [
             NewVerdict(run.id, number, judge_id, _settled(rng))
@@ -93,12 +93,12 @@ def fill(store: Store) -> int:
         ],
     )
     # Another run over some of the same pairs, which no table may show.
-    other = store.create_run(NewRun("other", "g", {}, ()))
-    store.set_run_judges(other.id, judges)
-    store.add_items(other.id, [_item(number, rng) for number in range(1, 5)])
-    store.write([], [NewVerdict(other.id, 1, judges[0], _settled(rng))])
-    pairs = [each.pair_id for each in store.run_items(run.id)]
-    store.add_votes([vote for pair in pairs for vote in _votes(pair, rng)])
+    other = store.runs.create(NewRun("other", "g", {}, ()))
+    store.runs.set_judges(other.id, judges)
+    store.items.add(other.id, [_item(number, rng) for number in range(1, 5)])
+    store.work.write([], [NewVerdict(other.id, 1, judges[0], _settled(rng))])
+    pairs = [each.pair_id for each in store.items.all(run.id)]
+    store.votes.add([vote for pair in pairs for vote in _votes(pair, rng)])
     index_words(store, run.id)
     index_words(store, other.id)
     return run.id
@@ -173,7 +173,7 @@ def _by_rule(row: VerdictRow) -> bool:
 def _voted(store: Store, run_id: int) -> dict[int, Winner]:
     """What most people say of an item, of those that no one was shown it for a reason."""
     given: dict[int, list[Winner]] = {}
-    for each in store.each_vote(run_id):
+    for each in store.votes.each(run_id):
         vote = each.vote
         if vote.verdict and vote.origin != "escalation" and vote.draw != "chosen":
             given.setdefault(each.number, []).append(vote.verdict)
@@ -189,7 +189,7 @@ class Expected:
     """Everything about the verdicts once more, read whole and put together in plain Python."""
 
     def __init__(self, store: Store, run_id: int) -> None:
-        self.whole = list(store.each_whole_verdict(run_id))
+        self.whole = list(store.verdicts.each_whole(run_id))
         self.voted = _voted(store, run_id)
         self.ends: dict[int, set[Any]] = {}
         for each in self.whole:
@@ -349,7 +349,7 @@ def in_pages(
     rows: list[TableRow] = []
     after: TablePlace | None = None
     while True:
-        page = store.browse(run_id, wanted, after=after, limit=limit, **order)
+        page = store.table.browse(run_id, wanted, after=after, limit=limit, **order)
         assert len(page.rows) <= limit
         assert (page.previous is None) == (after is None or not page.rows)
         rows += page.rows
@@ -364,7 +364,7 @@ def backwards(
     rows: list[TableRow] = []
     before: TablePlace | None = start
     while before is not None:
-        page = store.browse(run_id, wanted, before=before, limit=limit, **order)
+        page = store.table.browse(run_id, wanted, before=before, limit=limit, **order)
         rows = [*page.rows, *rows]
         before = page.previous
     return rows
@@ -450,7 +450,7 @@ def test_a_table_shows_what_meets_the_conditions_in_its_order(
     descending: bool,
     limit: int,
 ) -> None:
-    found = store.find_run("run")
+    found = store.runs.find("run")
     run_id = fill(store) if found is None else found.id
     expected = Expected(store, run_id).rows(wanted, sort, descending=descending)
     order: Any = {"sort": sort, "descending": descending, "limit": limit}
@@ -459,7 +459,7 @@ def test_a_table_shows_what_meets_the_conditions_in_its_order(
     if rows:
         before = backwards(store, run_id, wanted, start=rows[-1].place, **order)
         assert places(before) == expected[:-1]
-    assert store.count_rows(run_id, wanted) == len(expected)
+    assert store.table.count(run_id, wanted) == len(expected)
 
 
 def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
@@ -467,7 +467,7 @@ def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
     expected = Expected(store, run_id)
     rows = {
         (row.number, row.judge_id): row
-        for row in store.browse(run_id, VerdictFilter(), limit=500).rows
+        for row in store.table.browse(run_id, VerdictFilter(), limit=500).rows
     }
     assert len(rows) == len(expected.whole)
     for whole in expected.whole:
@@ -496,7 +496,7 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
     expected = Expected(store, run_id)
     by_place = {(each.row.item.number, each.row.judge_id): each.row for each in expected.whole}
     voted = 0
-    for row in store.browse(run_id, wanted, limit=500).rows:
+    for row in store.table.browse(run_id, wanted, limit=500).rows:
         verdict = by_place[row.number, row.judge_id]
         label = expected.label(verdict, wanted)
         decided = verdict.outcome in (Outcome.WIN, Outcome.TIE)
@@ -516,8 +516,8 @@ def test_neighbours_of_a_pair_are_those_of_the_whole_table(store: Store, sort: S
         (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN)), (0, 1)
     ):
         order: dict[str, Any] = {"sort": sort, "descending": bool(descending)}
-        whole = store.browse(run_id, VerdictFilter(), **order, limit=500).rows
-        shown = store.browse(run_id, wanted, **order, limit=500).rows
+        whole = store.table.browse(run_id, VerdictFilter(), **order, limit=500).rows
+        shown = store.table.browse(run_id, wanted, **order, limit=500).rows
         there = {(row.number, row.judge_id) for row in shown}
         numbers = list(dict.fromkeys(row.number for row in shown))
         for number in {row.number for row in whole}:
@@ -531,7 +531,7 @@ def test_neighbours_of_a_pair_are_those_of_the_whole_table(store: Store, sort: S
                 for some in (places[:at][::-1], places[at:])
             )
             standing = (numbers.index(number) + 1, len(numbers)) if number in numbers else None
-            found = store.neighbours(run_id, wanted, number, **order)
+            found = store.table.neighbours(run_id, wanted, number, **order)
             assert found == (before, after, standing)
 
 
@@ -541,29 +541,29 @@ def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:
     begun.settle(read)
     begun.write(unread, [read_pass("original"), unread_pass("swapped")], failure([], "invalid"))
     begun.write(failed, [failed_pass("original")], failure([], "judge_timeout"))
-    rows = store.browse(begun.run_id, VerdictFilter(unread=True)).rows
+    rows = store.table.browse(begun.run_id, VerdictFilter(unread=True)).rows
     assert [row.number for row in rows] == [unread.number]
-    assert len(store.browse(begun.run_id, VerdictFilter(unread=False)).rows) == 2
+    assert len(store.table.browse(begun.run_id, VerdictFilter(unread=False)).rows) == 2
 
 
 def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> None:
-    run = store.create_run(NewRun("run", "f", {}, ()))
-    one, two = (store.add_judge(NewJudge(key, key)) for key in ("one", "two"))
-    store.set_run_judges(run.id, [one, two])
-    store.add_items(run.id, [item("x"), item("y")])
+    run = store.runs.create(NewRun("run", "f", {}, ()))
+    one, two = (store.runs.add_judge(NewJudge(key, key)) for key in ("one", "two"))
+    store.runs.set_judges(run.id, [one, two])
+    store.items.add(run.id, [item("x"), item("y")])
     facts = {
         winner: decided(
             outcome=Outcome.WIN, winner=winner, confidence=None, confidence_source="none"
         )
         for winner in ("A", "B")
     }
-    store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
+    store.work.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
     differing = VerdictFilter(judges_differ=True)
-    assert store.count_rows(run.id, differing) == 0
-    store.write(
+    assert store.table.count(run.id, differing) == 0
+    store.work.write(
         [], [NewVerdict(run.id, 1, two, facts["B"]), NewVerdict(run.id, 2, two, facts["A"])]
     )
-    assert places(list(store.browse(run.id, differing).rows)) == [(1, one), (1, two)]
+    assert places(list(store.table.browse(run.id, differing).rows)) == [(1, one), (1, two)]
 
 
 def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made_anew(
@@ -575,10 +575,10 @@ def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made
             begun.write(work, [unread_pass("original")], failure([], "invalid"))
         else:
             begun.settle(work)
-    assert store.retire(begun.run_id, {"unread"}) == 3
-    assert store.count_rows(begun.run_id, VerdictFilter()) == 6
+    assert store.work.retire(begun.run_id, {"unread"}) == 3
+    assert store.table.count(begun.run_id, VerdictFilter()) == 6
     begun.judge_all("B")
-    rows = store.browse(begun.run_id, VerdictFilter(winner="B")).rows
+    rows = store.table.browse(begun.run_id, VerdictFilter(winner="B")).rows
     assert [row.number for row in rows] == [3, 6, 9]
 
 
@@ -590,8 +590,8 @@ def test_pairs_that_share_no_criteria_can_all_be_filtered_and_are_counted_up_to_
     for work in begun.work():
         begun.write(work, [unread_pass("original")], failure([], "invalid"))
     for n in range(5):
-        assert store.count_rows(begun.run_id, VerdictFilter(criterion=f"own {n}")) == 1
-    assert store.count_kinds(begun.run_id).criteria == {
+        assert store.table.count(begun.run_id, VerdictFilter(criterion=f"own {n}")) == 1
+    assert store.table.count_kinds(begun.run_id).criteria == {
         f"own {n}": Counter({INVALID: 1}) for n in range(3)
     }
 
@@ -600,10 +600,10 @@ def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None
     begun = begin(store, item("x"))
     (work,) = begun.work()
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
-    store.retire(begun.run_id, {"failed"})
-    assert store.count_rows(begun.run_id, VerdictFilter()) == 0
+    store.work.retire(begun.run_id, {"failed"})
+    assert store.table.count(begun.run_id, VerdictFilter()) == 0
     begun.judge_all()
-    assert store.count_rows(begun.run_id, VerdictFilter(winner="A")) == 1
+    assert store.table.count(begun.run_id, VerdictFilter(winner="A")) == 1
 
 
 def test_a_failed_verdict_whose_pass_was_made_since_leaves_no_marks(store: Store) -> None:
@@ -613,8 +613,8 @@ def test_a_failed_verdict_whose_pass_was_made_since_leaves_no_marks(store: Store
     begun.write(work, [], failure([], "judge_timeout"))
     other = begin(store, item("x"), name="other")
     other.judge_all()
-    assert store.retire(begun.run_id, {"failed"}) == 0
-    assert store.count_rows(begun.run_id, VerdictFilter()) == 0
+    assert store.work.retire(begun.run_id, {"failed"}) == 0
+    assert store.table.count(begun.run_id, VerdictFilter()) == 0
     assert len(begun.work()) == 1
     assert other.work() == []
 
@@ -623,9 +623,9 @@ def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store)
     begun = begin(store, item("x"))
     (work,) = begun.work()
     second = unread_pass("original", sample=2)
-    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
+    store.work.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
-    assert store.count_rows(begun.run_id, VerdictFilter(unread=True)) == 0
+    assert store.table.count(begun.run_id, VerdictFilter(unread=True)) == 0
 
 
 def test_every_pair_is_found_on_the_page_that_it_stands_on(store: Store) -> None:
@@ -634,48 +634,48 @@ def test_every_pair_is_found_on_the_page_that_it_stands_on(store: Store) -> None
     asked = (VerdictFilter(), VerdictFilter(outcome=Outcome.WIN), VerdictFilter(tag="maths"))
     for wanted, sort, descending in product(asked, SORTS, (False, True)):
         order: Any = {"sort": sort, "descending": descending, "limit": 7}
-        pages = [store.browse(run_id, wanted, **order)]
+        pages = [store.table.browse(run_id, wanted, **order)]
         while pages[-1].next is not None:
-            pages.append(store.browse(run_id, wanted, after=pages[-1].next, **order))
+            pages.append(store.table.browse(run_id, wanted, after=pages[-1].next, **order))
         first: dict[int, int] = {}
         for at, page in enumerate(pages):
             for row in page.rows:
                 first.setdefault(row.number, at)
         assert len(first) > 7
         for number, at in first.items():
-            start = store.page_start(run_id, wanted, number, **order)
-            page = store.browse(run_id, wanted, after=start, **order)
+            start = store.table.page_start(run_id, wanted, number, **order)
+            page = store.table.browse(run_id, wanted, after=start, **order)
             assert page.rows == pages[at].rows
 
 
 def test_a_pair_that_is_not_in_the_table_has_the_page_of_its_place(store: Store) -> None:
     run_id = fill(store)
     wanted = VerdictFilter(outcome=Outcome.WIN)
-    won = {row.number for row in store.browse(run_id, wanted, limit=1000).rows}
-    every = {row.number for row in store.browse(run_id, VerdictFilter(), limit=1000).rows}
+    won = {row.number for row in store.table.browse(run_id, wanted, limit=1000).rows}
+    every = {row.number for row in store.table.browse(run_id, VerdictFilter(), limit=1000).rows}
     for number in every - won:
-        start = store.page_start(run_id, wanted, number, limit=7)
-        rows = store.browse(run_id, wanted, after=start, limit=7).rows
+        start = store.table.page_start(run_id, wanted, number, limit=7)
+        rows = store.table.browse(run_id, wanted, after=start, limit=7).rows
         before = [each for each in won if each < number]
         # The pairs around its place: the one before it, or the one after, is on the page.
         near = {max(before, default=0), min((each for each in won if each > number), default=0)}
         assert near & {row.number for row in rows}
-    assert store.page_start(run_id, wanted, 10**9, limit=7) is None
+    assert store.table.page_start(run_id, wanted, 10**9, limit=7) is None
 
 
 def test_whole_verdicts_are_read_by_their_places(store: Store) -> None:
     run_id = fill(store)
     invalid = VerdictFilter(outcome=Outcome.INVALID)
-    wanted = [VerdictPlace(*row.place[1:]) for row in store.browse(run_id, invalid).rows]
-    rows = store.verdicts_at(run_id, wanted)
+    wanted = [VerdictPlace(*row.place[1:]) for row in store.table.browse(run_id, invalid).rows]
+    rows = store.verdicts.at(run_id, wanted)
     assert [(row.item.number, row.judge_id) for row in rows] == wanted
-    assert [whole.row for whole in store.whole_verdicts_at(run_id, wanted)] == rows
-    assert store.whole_verdicts_at(run_id, []) == []
+    assert [whole.row for whole in store.verdicts.whole_at(run_id, wanted)] == rows
+    assert store.verdicts.whole_at(run_id, []) == []
 
 
 def test_totals_count_what_each_filter_shows(store: Store) -> None:
     run_id = fill(store)
-    counted = store.count_kinds(run_id)
+    counted = store.table.count_kinds(run_id)
     filters = {
         "wins_a": VerdictFilter(outcome=Outcome.WIN, winner="A"),
         "wins_b": VerdictFilter(outcome=Outcome.WIN, winner="B"),
@@ -694,7 +694,7 @@ def test_totals_count_what_each_filter_shows(store: Store) -> None:
     }
     for judge_id, kinds in counted.kinds.items():
         shown = {
-            name: store.count_rows(run_id, replace(wanted, judge_ids=(judge_id,)))
+            name: store.table.count(run_id, replace(wanted, judge_ids=(judge_id,)))
             for name, wanted in filters.items()
         }
         assert dict(kinds) == shown
@@ -708,7 +708,7 @@ def test_totals_count_what_each_filter_shows(store: Store) -> None:
     for name, codes in counted.criteria.items():
         assert codes == Counter(
             {
-                code: store.count_rows(run_id, VerdictFilter(criterion=name, criterion_end=end))
+                code: store.table.count(run_id, VerdictFilter(criterion=name, criterion_end=end))
                 for end, code in ends.items()
             }
         )

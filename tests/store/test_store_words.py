@@ -41,12 +41,14 @@ def filled(store: Store) -> Begun:
 
 
 def fill(begun: Begun) -> None:
-    while begun.store.add_words(begun.run_id, limit=4):
+    while begun.store.words.add(begun.run_id, limit=4):
         pass
 
 
 def found(begun: Begun, query: str) -> set[str]:
-    return {row.id for row in begun.store.browse(begun.run_id, VerdictFilter(query=query)).rows}
+    return {
+        row.id for row in begun.store.table.browse(begun.run_id, VerdictFilter(query=query)).rows
+    }
 
 
 @pytest.mark.slow
@@ -132,7 +134,7 @@ def test_whole_words_of_a_text_are_found_in_it(
     words = list(re.finditer(r"\S+", text))[start % 5 :][:length]
     query = " ".join(word[0] for word in words)
     assert found(begun, query) == ({"x"} if phrases_of(query) else set())
-    store.delete_run(begun.name)
+    store.deletion.delete(begun.name)
 
 
 def test_a_text_without_end_is_indexed_by_its_beginning(store: Store) -> None:
@@ -160,7 +162,7 @@ def test_a_tsvector_stays_below_what_postgresql_holds() -> None:
 def test_pairs_of_a_deleted_run_are_found_no_more_and_new_ones_are(store: Store) -> None:
     first = filled(store)
     assert found(first, "river") == {"latin"}
-    store.delete_run(first.name)
+    store.deletion.delete(first.name)
     again = begin(store, *(item(f"{n}", prompt=f"ocean {n}") for n in range(9)))
     again.judge_all()
     fill(again)
@@ -184,16 +186,16 @@ def test_runs_share_the_words_of_their_pairs(store: Store) -> None:
     fill(other)
     assert found(other, "river") == {"latin again"}
     assert found(first, "river") == {"latin"}
-    store.delete_run(first.name)
+    store.deletion.delete(first.name)
     fill(other)
     assert found(other, "river") == {"latin again"}
 
 
 def test_indexing_goes_on_from_where_it_was(store: Store) -> None:
     begun = begin(store, *(item(f"{n}") for n in range(10)))
-    assert store.add_words(begun.run_id, limit=4) == 4
-    assert store.add_words(begun.run_id, after=4, limit=40) == 10
-    assert store.add_words(begun.run_id) is None
+    assert store.words.add(begun.run_id, limit=4) == 4
+    assert store.words.add(begun.run_id, after=4, limit=40) == 10
+    assert store.words.add(begun.run_id) is None
 
 
 def test_a_run_that_is_deleted_leaves_others_to_be_indexed_again(store: Store) -> None:
@@ -201,7 +203,7 @@ def test_a_run_that_is_deleted_leaves_others_to_be_indexed_again(store: Store) -
     other = begin(store, item("x", prompt="ocean"), name="other")
     other.judge_all()
     fill(other)
-    store.delete_run(first.name)
+    store.deletion.delete(first.name)
     fill(other)
     assert found(other, "ocean") == {"x"}
 
@@ -210,8 +212,8 @@ def test_two_processes_index_the_same_pairs_once(address: str) -> None:
     with open_store(address) as one, open_store(address) as other:
         begun = begin(one, *(item(f"{n}", prompt=f"word{n}") for n in range(30)))
         begun.judge_all()
-        while one.add_words(begun.run_id, limit=3) or other.add_words(begun.run_id, limit=3):
-            other.add_words(begun.run_id, limit=3)
+        while one.words.add(begun.run_id, limit=3) or other.words.add(begun.run_id, limit=3):
+            other.words.add(begun.run_id, limit=3)
         assert [len(found(begun, f"word{n}")) for n in range(30)] == [1] * 30
 
 
@@ -219,7 +221,7 @@ def test_a_judge_more_shows_a_pair_twice(store: Store) -> None:
     begun = begin(store, item("x", prompt="river"))
     begun.judge_all()
     second = begin(store, name="second", judge="another")
-    store.set_run_judges(begun.run_id, [begun.judge_id, second.judge_id])
-    store.write([], [NewVerdict(begun.run_id, 1, second.judge_id, win("B", []))])
+    store.runs.set_judges(begun.run_id, [begun.judge_id, second.judge_id])
+    store.work.write([], [NewVerdict(begun.run_id, 1, second.judge_id, win("B", []))])
     fill(begun)
-    assert store.count_rows(begun.run_id, VerdictFilter(query="river")) == 2
+    assert store.table.count(begun.run_id, VerdictFilter(query="river")) == 2

@@ -25,7 +25,7 @@ def some_items(number: int) -> list[NewItem]:
 def test_pending_goes_on_from_where_it_is_told(store: Store) -> None:
     begun = begin(store, *some_items(10))
     pages, after = [], 0
-    while page := store.pending(begun.run_id, begun.judge_id, after=after, limit=4):
+    while page := store.work.pending(begun.run_id, begun.judge_id, after=after, limit=4):
         pages.append([work.number for work in page])
         after = page[-1].number
     assert pages == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
@@ -33,10 +33,10 @@ def test_pending_goes_on_from_where_it_is_told(store: Store) -> None:
 
 def test_what_has_a_verdict_is_not_pending_for_that_judge_alone(store: Store) -> None:
     begun = begin(store, *some_items(3))
-    second = store.add_judge(NewJudge("second", "second"))
+    second = store.runs.add_judge(NewJudge("second", "second"))
     begun.settle(begun.work()[1])
     assert [work.number for work in begun.work()] == [1, 3]
-    left = store.pending(begun.run_id, second, after=0, limit=9)
+    left = store.work.pending(begun.run_id, second, after=0, limit=9)
     assert [work.number for work in left] == [1, 2, 3]
     assert [work.passes for work in left] == [{}, {}, {}]
 
@@ -60,9 +60,9 @@ def test_a_second_write_changes_nothing(store: Store) -> None:
     (work,) = begun.work()
     begun.settle(work, "A")
     begun.settle(work, "B")
-    (whole,) = store.whole_verdicts(begun.run_id)
+    (whole,) = store.verdicts.whole_page(begun.run_id)
     assert whole.settled == win("A", [read_pass("original"), read_pass("swapped")])
-    assert store.tally(begun.run_id).used.passes == 2
+    assert store.verdicts.tally(begun.run_id).used.passes == 2
 
 
 def test_a_batch_with_something_impossible_in_it_is_not_written_at_all(store: Store) -> None:
@@ -71,9 +71,9 @@ def test_a_batch_with_something_impossible_in_it_is_not_written_at_all(store: St
     made = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))
     nobodys = NewVerdict(begun.run_id, 99, begun.judge_id, win("A", []))
     with pytest.raises(StoreError, match=r"^store [^\n]+$"):
-        store.write([made], [nobodys])
+        store.work.write([made], [nobodys])
     assert begun.work()[0].passes == {}
-    assert store.tally(begun.run_id).used.passes == 0
+    assert store.verdicts.tally(begun.run_id).used.passes == 0
 
 
 @settings(
@@ -93,12 +93,12 @@ def test_batches_in_any_order_and_any_number_of_times_come_to_the_same(
     for _ in range(data.draw(st.integers(1, 4))):
         some_passes = data.draw(st.lists(st.sampled_from(passes)))
         some_verdicts = data.draw(st.lists(st.sampled_from(verdicts)))
-        store.write(some_passes, some_verdicts)
-    store.write(data.draw(st.permutations(passes)), data.draw(st.permutations(verdicts)))
-    whole = store.whole_verdicts(begun.run_id)
+        store.work.write(some_passes, some_verdicts)
+    store.work.write(data.draw(st.permutations(passes)), data.draw(st.permutations(verdicts)))
+    whole = store.verdicts.whole_page(begun.run_id)
     assert [w.settled for w in whole] == [new.settled for new in verdicts]
     assert [s.made for w in whole for s in w.passes] == [new.made for new in passes]
-    tally = store.tally(begun.run_id)
+    tally = store.verdicts.tally(begun.run_id)
     assert (tally.wins_a, tally.pending, tally.used.passes) == (4, 0, 8)
 
 
@@ -143,23 +143,23 @@ def test_retiring_failed_passes_keeps_them_aside_and_opens_their_items(store: St
     begun.write(unread, half, failure(half))
     assert begun.work() == []
 
-    assert store.retire(begun.run_id, {"failed"}) == 1
+    assert store.work.retire(begun.run_id, {"failed"}) == 1
     assert [work.number for work in begun.work()] == [2]
     assert begun.work()[0].passes == {}
-    whole = store.item(begun.run_id, "k2")
+    whole = store.verdicts.item(begun.run_id, "k2")
     assert whole is not None
     (judged,) = whole.judged
     assert judged.settled is None
     assert judged.passes == ()
     assert [stored.made for stored in judged.replaced] == [failed_pass("original")]
 
-    assert store.retire(begun.run_id, {"failed", "unread"}) == 1
+    assert store.work.retire(begun.run_id, {"failed", "unread"}) == 1
     assert [work.number for work in begun.work()] == [2, 3]
     kept = begun.work()[1].passes
     assert {key: stored.made for key, stored in kept.items()} == {
         ("original", 1): read_pass("original")
     }
-    assert store.retire(begun.run_id, {"failed", "unread"}) == 0
+    assert store.work.retire(begun.run_id, {"failed", "unread"}) == 0
 
 
 def test_retiring_twice_keeps_both_tries(store: Store) -> None:
@@ -167,12 +167,12 @@ def test_retiring_twice_keeps_both_tries(store: Store) -> None:
     (work,) = begun.work()
     for _ in range(2):
         begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
-        assert store.retire(begun.run_id, {"failed"}) == 1
+        assert store.work.retire(begun.run_id, {"failed"}) == 1
     begun.settle(work)
-    whole = store.item(begun.run_id, "x")
+    whole = store.verdicts.item(begun.run_id, "x")
     assert whole is not None
     assert len(whole.judged[0].replaced) == 2
-    assert store.tally(begun.run_id).wins_a == 1
+    assert store.verdicts.tally(begun.run_id).wins_a == 1
 
 
 def test_retiring_leaves_other_judges_and_other_pairs_alone(store: Store) -> None:
@@ -181,7 +181,7 @@ def test_retiring_leaves_other_judges_and_other_pairs_alone(store: Store) -> Non
     other_pair = begin(store, item("y"), name="other pair", judge="mine")
     for begun in (mine, other_judge, other_pair):
         begun.write(begun.work()[0], [failed_pass("original")], failure([]))
-    assert store.retire(mine.run_id, {"failed"}) == 1
+    assert store.work.retire(mine.run_id, {"failed"}) == 1
     assert len(mine.work()) == 1
     assert other_judge.work() == other_pair.work() == []
 
@@ -191,11 +191,11 @@ def test_a_verdict_of_another_run_that_rests_on_a_retired_pass_goes_too(store: S
     made = [read_pass("original"), unread_pass("swapped")]
     one.write(one.work()[0], made, failure(made))
     shares = begin(store, item("x"), name="shares")
-    store.write([], [NewVerdict(shares.run_id, 1, shares.judge_id, failure(made))])
+    store.work.write([], [NewVerdict(shares.run_id, 1, shares.judge_id, failure(made))])
     first_order_only = begin(store, item("x", swap_positions=False), name="first order only")
     alone = win("A", made[:1])
-    store.write([], [NewVerdict(first_order_only.run_id, 1, one.judge_id, alone)])
-    assert store.retire(one.run_id, {"unread"}) == 1
+    store.work.write([], [NewVerdict(first_order_only.run_id, 1, one.judge_id, alone)])
+    assert store.work.retire(one.run_id, {"unread"}) == 1
     assert len(shares.work()) == 1
     assert first_order_only.work() == []
 
@@ -207,19 +207,19 @@ def test_an_item_in_a_drawn_order_rests_on_that_order_alone(store: Store) -> Non
     drawn = begin(store, drawn_item("x", "swapped"), name="drawn")
     (work,) = drawn.work()
     assert work.pair.orders == ("swapped",)
-    assert work.pair_id == store.run_items(both.run_id)[0].pair_id
+    assert work.pair_id == store.items.all(both.run_id)[0].pair_id
     alone = win("A", made[1:])
-    store.write([], [NewVerdict(drawn.run_id, 1, drawn.judge_id, alone)])
-    (whole,) = store.whole_verdicts(drawn.run_id)
+    store.work.write([], [NewVerdict(drawn.run_id, 1, drawn.judge_id, alone)])
+    (whole,) = store.verdicts.whole_page(drawn.run_id)
     assert whole.settled == alone
     assert whole.row.item.drawn_order == "swapped"
-    assert store.tally(drawn.run_id).used.passes == 1
-    columns = store.outcome_columns(drawn.run_id, drawn.judge_id)
+    assert store.verdicts.tally(drawn.run_id).used.passes == 1
+    columns = store.columns.outcomes(drawn.run_id, drawn.judge_id)
     assert list(columns.both_orders) == [0]
     assert list(columns.drawn_order) == [1]
     # The unread pass in the other order is none of its own.
-    assert store.retire(drawn.run_id, {"unread"}) == 0
-    assert store.retire(both.run_id, {"unread"}) == 1
+    assert store.work.retire(drawn.run_id, {"unread"}) == 0
+    assert store.work.retire(both.run_id, {"unread"}) == 1
     assert drawn.work() == []
     assert len(both.work()) == 1
 
@@ -227,14 +227,16 @@ def test_an_item_in_a_drawn_order_rests_on_that_order_alone(store: Store) -> Non
 def test_another_drawn_order_is_another_item(store: Store) -> None:
     begun = begin(store, drawn_item("x", "swapped"))
     with pytest.raises(DataError, match="changed"):
-        store.add_items(begun.run_id, [drawn_item("x", "original")])
-    assert store.add_items(begun.run_id, [drawn_item("x", "swapped")]) == 0
+        store.items.add(begun.run_id, [drawn_item("x", "original")])
+    assert store.items.add(begun.run_id, [drawn_item("x", "swapped")]) == 0
 
 
 def test_a_failed_pass_says_what_failed_and_what_it_took(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()
-    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, failed_pass("swapped"))], [])
+    store.work.write(
+        [NewPass(work.pair_id, begun.judge_id, begun.run_id, failed_pass("swapped"))], []
+    )
     stored = begun.work()[0].passes["swapped", 1]
     assert isinstance(stored.made, FailedPass)
     assert stored.status == "failed"
@@ -244,6 +246,6 @@ def test_a_failed_pass_says_what_failed_and_what_it_took(store: Store) -> None:
 def test_a_verdict_without_an_outcome_of_its_own_is_invalid(store: Store) -> None:
     begun = begin(store, item("x"))
     begun.write(begun.work()[0], [], failure([]))
-    (row,) = store.verdicts(begun.run_id)
+    (row,) = store.verdicts.page(begun.run_id)
     assert (row.outcome, row.winner, row.confidence) == (Outcome.INVALID, None, None)
     assert (row.error_kind, row.error_message) == ("invalid", "no valid verdict: unread")

@@ -45,8 +45,8 @@ def rows(
 
 def vote(store: Store, run_id: int, said: dict[str, list[Winner | None]], **more: Any) -> None:
     """What each person says of the pairs, from the first on."""
-    items = store.run_items(run_id)
-    store.add_votes(
+    items = store.items.all(run_id)
+    store.votes.add(
         [
             NewVote(item.pair_id, who, verdict, **more)
             for who, verdicts in said.items()

@@ -122,7 +122,7 @@ async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
     }
     at, run = learned
     with open_store(at) as store:
-        keys = store.outcome_columns(find_run(store, run).id, 1).prompt_key
+        keys = store.columns.outcomes(find_run(store, run).id, 1).prompt_key
     right = [is_right(n) for n in numbers]
     fitted = fit_calibration(right, signals, prompts=np.asarray(keys))
     assert fitted == found.calibration.calibration
@@ -130,7 +130,7 @@ async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
     calibration = AppliedCalibration(found.calibration)
     again = await judged(labelled_sums(PAIRS), ScriptedJudge(unsure), at, calibration=calibration)
     with open_store(at) as store:
-        rows = list(store.each_verdict(find_run(store, again.run).id))
+        rows = list(store.verdicts.each(find_run(store, again.run).id))
     assert [row.confidence for row in rows] == pytest.approx(expected.tolist(), abs=1e-12)
     assert {row.confidence_source for row in rows} == {"calibration"}
 
@@ -161,7 +161,7 @@ async def test_compare_and_run_give_the_same_confidence(learned: tuple[Path, str
     calibration = AppliedCalibration(calibrated(learned).calibration)
     run = await judged(sums(30), ScriptedJudge(unsure), at, calibration=calibration)
     with open_store(at) as store:
-        rows = list(store.each_verdict(find_run(store, run.run).id))
+        rows = list(store.verdicts.each(find_run(store, run.run).id))
     for row, fields in zip(rows, sums(30), strict=True):
         pair = make_pair(**fields)
         verdict = await compare(pair, ScriptedJudge(unsure), JudgeConfig(calibration=calibration))
@@ -323,7 +323,7 @@ async def test_a_run_by_another_judge_is_refused_before_the_first_call(tmp_path:
         await judged(sums(3), judge, at, calibration=made(), locale="zh")
     assert judge.calls == []
     with open_store(at) as store:
-        assert store.list_runs() == []
+        assert store.runs.all() == []
 
 
 def test_what_is_no_calibration_is_refused() -> None:
@@ -497,7 +497,7 @@ async def test_abstentions_are_counted_apart(learned: tuple[Path, str]) -> None:
     with open_store(at) as store:
         run = find_run(store, summary.run)
         (found,) = count_abstentions(store, run)
-        rows = list(store.each_whole_verdict(run.id))
+        rows = list(store.verdicts.each_whole(run.id))
     stands = [
         row.row.confidence is not None and row.row.confidence >= guarantee.threshold for row in rows
     ]
@@ -562,9 +562,9 @@ async def test_a_judge_that_states_no_confidence_is_said_to_state_none(tmp_path:
 
 
 def vote_on(store: Store, run: str, number: int, verdict: Any, **how: Any) -> None:
-    items = {item.number: item for item in store.run_items(find_run(store, run).id)}
+    items = {item.number: item for item in store.items.all(find_run(store, run).id)}
     for person in ("ann", "bob"):
-        store.add_votes([NewVote(items[number].pair_id, person, verdict, **how)])
+        store.votes.add([NewVote(items[number].pair_id, person, verdict, **how)])
 
 
 async def test_peoples_votes_are_labels_where_the_data_have_none(tmp_path: Path) -> None:

@@ -103,12 +103,12 @@ async def test_peoples_votes_are_labels_of_a_cascade_too(tmp_path: Path) -> None
     plans = [plan(Named("one", adds_up_here))]
     await cascaded(rows, plans, at)
     with open_store(at) as store:
-        (run,) = store.list_runs()
-        pair_ids = {item.number: item.pair_id for item in store.run_items(run.id)}
+        (run,) = store.runs.all()
+        pair_ids = {item.number: item.pair_id for item in store.items.all(run.id)}
 
         def vote(numbers: range, verdict: Any, **told: Any) -> None:
             for who in ("ann", "bob"):
-                store.add_votes([NewVote(pair_ids[n], who, verdict, **told) for n in numbers])
+                store.votes.add([NewVote(pair_ids[n], who, verdict, **told) for n in numbers])
 
         # The judge is always right: A, and B on every third pair.
         vote(range(1, 13), "A", draw="random")
@@ -148,7 +148,7 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
     assert len(strong.calls) == 2 * first.abstained
     assert (found.kept, found.left) == (PAIRS, 0)
     with open_store(at) as store:
-        rows_kept = store.each_verdict(find_run(store, first.run).id)
+        rows_kept = store.verdicts.each(find_run(store, first.run).id)
         threshold = report.calibration.guarantee.threshold
         right = sum(
             is_right(row.item.number)
@@ -181,7 +181,7 @@ async def test_what_nobody_settles_is_left_for_people_blind(tmp_path: Path) -> N
         labelling = begin_labelling(store, run_id, "ann", only="abstained")
         assert len(labelling.queue) == 4
         labelling.vote(labelling.queue[0], "first")
-        (vote,) = store.each_vote(run_id)
+        (vote,) = store.votes.each(run_id)
         # Known as what it is, and so kept out of calibrations.
         assert (vote.vote.origin, vote.vote.draw) == ("escalation", "chosen")
         # So is one by the file, which people fill in and bring back.
@@ -189,11 +189,11 @@ async def test_what_nobody_settles_is_left_for_people_blind(tmp_path: Path) -> N
         lines = [json.dumps(row | {"who": "bob", "verdict": "A"}) + "\r\n" for row in left]
         filled.write_text("".join(lines), "utf-8")
         import_votes(store, find_run(store, found.stages[0].run).name, filled)
-        origins = {own.vote.who: own.vote.origin for own in store.each_vote(run_id)}
+        origins = {own.vote.who: own.vote.origin for own in store.votes.each(run_id)}
         assert origins == {"ann": "escalation", "bob": "escalation"}
     # And the next stage still had them.
     with open_store(at) as store:
-        items = [row.item for row in store.each_verdict(find_run(store, found.stages[-1].run).id)]
+        items = [row.item for row in store.verdicts.each(find_run(store, found.stages[-1].run).id)]
     assert {(item.label, item.model_a) for item in items} == {("A", "old"), ("B", "old")}
 
 

@@ -150,8 +150,8 @@ def test_each_two_models_have_their_own_correction(store: Store) -> None:
 def test_labels_that_come_from_what_a_cascade_left_are_told(store: Store) -> None:
     run = judged_run(store, "run", {"judge": "AABI" * 25})
     hard = [f"q{place}" for place in range(4, 101, 4)]
-    left = store.create_run(NewRun("run-left-abc", "of the rest", {}, ("run-left",)))
-    store.add_items(left.id, [item(key, row=row) for row, key in enumerate(hard, start=1)])
+    left = store.runs.create(NewRun("run-left-abc", "of the rest", {}, ("run-left",)))
+    store.items.add(left.id, [item(key, row=row) for row, key in enumerate(hard, start=1)])
     everywhere = [f"q{place}" for place in range(1, 101, 3)]
     vote_on(store, run, dict.fromkeys(everywhere, "A"), draw="random")
     # 9 of 34 (q4, q16, …, q100) are of that quarter: as they should be.
@@ -440,12 +440,12 @@ def test_escalated_pairs_are_drawn_like_any_other(store: Store) -> None:
 
 
 def test_rows_of_the_same_texts_are_drawn_once(store: Store) -> None:
-    run = store.create_run(NewRun("run", "fingerprint", {}, ("pairs.jsonl",)))
+    run = store.runs.create(NewRun("run", "fingerprint", {}, ("pairs.jsonl",)))
     items = [item(f"q{place}", row=place, prompt=f"prompt {place % 12}") for place in range(24)]
-    store.add_items(run.id, items)
-    judge = store.add_judge(NewJudge("key", "judge"))
-    store.set_run_judges(run.id, [judge])
-    store.write([], [NewVerdict(run.id, place, judge, win("A", [])) for place in range(1, 25)])
+    store.items.add(run.id, items)
+    judge = store.runs.add_judge(NewJudge("key", "judge"))
+    store.runs.set_judges(run.id, [judge])
+    store.work.write([], [NewVerdict(run.id, place, judge, win("A", [])) for place in range(1, 25)])
     drawn = draw_pairs(store, "run", 100)
     assert (drawn.of, len(drawn.pairs)) == (12, 12)
     vote_on(store, run.id, {own.id: "B" for own in drawn.pairs}, draw="random")

@@ -40,7 +40,7 @@ def numbers(labelling: Labelling) -> list[int]:
 
 
 def stored(store: Store, run_id: int, who: str = "Ann") -> dict[str, str | None]:
-    return {key: vote.verdict for _, key, vote in store.each_vote(run_id) if vote.who == who}
+    return {key: vote.verdict for _, key, vote in store.votes.each(run_id) if vote.who == who}
 
 
 def test_a_choice_is_mapped_back_from_the_shown_sides() -> None:
@@ -59,7 +59,7 @@ def test_a_choice_is_mapped_back_from_the_shown_sides() -> None:
 def test_whatever_is_shown_first_the_vote_is_for_the_response_that_was_chosen(
     store: Store, seed: int, who: str, choices: list[Choice]
 ) -> None:
-    name = f"run {len(store.list_runs())}"
+    name = f"run {len(store.runs.all())}"
     begun = begin(
         store,
         *(
@@ -145,7 +145,7 @@ def test_a_vote_says_how_the_pair_was_drawn_and_shown(store: Store) -> None:
         asked = labelling.next()
         assert asked is not None
         labelling.vote(asked, "first")
-        vote = next(row.vote for row in store.each_vote(begun.run_id) if row.vote.who == who)
+        vote = next(row.vote for row in store.votes.each(begun.run_id) if row.vote.who == who)
         assert (vote.origin, vote.shown_order) == ("terminal", asked.order)
         assert vote.draw == ("random" if only == "random" else "chosen")
 
@@ -158,12 +158,12 @@ def drawn(*pairs: str, **more: Any) -> list[DrawnRow]:
 def test_a_draw_is_asked_from_its_top_and_voted_with_its_chance(store: Store) -> None:
     begun = many(store, 5)
     labelling = begin_drawn(store, begun.run_id, "Ann", rows=drawn("3", "0", "4", "0"), number=2)
-    by_number = {each.number: each.key for each in store.run_items(begun.run_id)}
+    by_number = {each.number: each.key for each in store.items.all(begun.run_id)}
     assert [by_number[number] for number in numbers(labelling)] == ["3", "0"]
     asked = labelling.next()
     assert asked is not None
     labelling.vote(asked, "tie")
-    (vote,) = (each.vote for each in store.each_vote(begun.run_id))
+    (vote,) = (each.vote for each in store.votes.each(begun.run_id))
     assert (vote.verdict, vote.draw, vote.chance) == ("TIE", "weighted", 0.25)
     assert (vote.origin, vote.shown_order) == ("terminal", asked.order)
     again = begin_drawn(store, begun.run_id, "Ann", rows=drawn("3", "0"))
@@ -172,8 +172,8 @@ def test_a_draw_is_asked_from_its_top_and_voted_with_its_chance(store: Store) ->
 
 def test_a_vote_on_a_chosen_pair_is_asked_for_again_by_a_draw(store: Store) -> None:
     begun = many(store, 4)
-    by_key = {each.key: each.pair_id for each in store.run_items(begun.run_id)}
-    store.add_votes(
+    by_key = {each.key: each.pair_id for each in store.items.all(begun.run_id)}
+    store.votes.add(
         [
             NewVote(by_key["0"], "Ann", "A", draw="chosen"),
             NewVote(by_key["1"], "Ann", "A", draw="random"),
@@ -184,7 +184,7 @@ def test_a_vote_on_a_chosen_pair_is_asked_for_again_by_a_draw(store: Store) -> N
     assert labelling.voted == 1
     while (asked := labelling.next()) is not None:
         labelling.vote(asked, "first")
-    votes = {key: vote for _, key, vote in store.each_vote(begun.run_id)}
+    votes = {key: vote for _, key, vote in store.votes.each(begun.run_id)}
     assert {key: vote.draw for key, vote in votes.items()} == {
         "0": "weighted",
         "1": "random",
@@ -201,7 +201,7 @@ def test_what_was_left_for_people_stays_an_escalation(store: Store) -> None:
     asked = labelling.next()
     assert asked is not None
     labelling.vote(asked, "first")
-    (vote,) = (each.vote for each in store.each_vote(begun.run_id))
+    (vote,) = (each.vote for each in store.votes.each(begun.run_id))
     assert (vote.origin, vote.draw, vote.chance) == ("escalation", None, None)
 
 
@@ -212,7 +212,7 @@ def test_a_draw_of_another_run_is_refused(store: Store) -> None:
 
 
 def keys_of(store: Store, run_id: int, who: str, only: PairSelection) -> list[str]:
-    by_number = {each.number: each.key for each in store.run_items(run_id)}
+    by_number = {each.number: each.key for each in store.items.all(run_id)}
     labelling = begin_labelling(store, run_id, who, only=only)
     return sorted(by_number[asked.number] for asked in labelling.queue)
 
@@ -223,9 +223,9 @@ def test_pairs_are_chosen_by_what_judges_and_people_said(store: Store) -> None:
         Row("q9", says("A"), label="B"),
     )
     run_id = make_run(store, "run", rows)
-    by_key = {each.key: each.pair_id for each in store.run_items(run_id)}
+    by_key = {each.key: each.pair_id for each in store.items.all(run_id)}
     # q2: the judge says A, and Bob and Eve that it is B. q3: the judge and Bob say B.
-    store.add_votes(
+    store.votes.add(
         [
             NewVote(by_key["q2"], "Bob", "B"),
             NewVote(by_key["q2"], "Eve", "B"),
@@ -244,8 +244,8 @@ def test_pairs_are_chosen_by_what_judges_and_people_said(store: Store) -> None:
 def test_judges_that_differ_disagree(store: Store) -> None:
     begun = begin(store, item("x"), item("y", row=2))
     begun.judge_all("A")
-    second = begun.store.add_judge(NewJudge("second", "second"))
-    store.set_run_judges(begun.run_id, [begun.judge_id, second])
+    second = begun.store.runs.add_judge(NewJudge("second", "second"))
+    store.runs.set_judges(begun.run_id, [begun.judge_id, second])
     begun_by_second = Begun(store, begun.run_id, second, "run")
     first, other = begun_by_second.work()
     begun_by_second.write(first, made := [read_pass("original", "B")], win("B", made))

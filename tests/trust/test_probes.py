@@ -234,9 +234,9 @@ async def test_pairs_are_found_in_the_store_by_their_ids_and_probes(tmp_path: Pa
     run = report.runs[0].run
     assert run is not None
     with open_store(tmp_path / "store.db") as store:
-        found = store.find_run(run)
+        found = store.runs.find(run)
         assert found is not None
-        item = store.item(found.id, report.probes[0].failing[0].ids[0])
+        item = store.verdicts.item(found.id, report.probes[0].failing[0].ids[0])
     assert item is not None
     assert item.item.tags == ("flattery",)
     assert item.item.label == cases[0].sound

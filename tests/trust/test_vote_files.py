@@ -29,9 +29,9 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def stored(store: Store, name: str = "run") -> list[tuple[str, str, str | None]]:
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
-    return [(key, vote.who, vote.verdict) for _, key, vote in store.each_vote(run.id)]
+    return [(key, vote.who, vote.verdict) for _, key, vote in store.votes.each(run.id)]
 
 
 def write(path: Path, *rows: Any) -> Path:
@@ -124,26 +124,26 @@ _votes = st.lists(
 def test_what_is_exported_comes_back_as_it_was_and_twice_changes_nothing(
     store: Store, tmp_path: Path, votes: list[NewVote], ending: str
 ) -> None:
-    number = len(store.list_runs())
+    number = len(store.runs.all())
     keys = ("=x", "-1", f"'@ {number}")
     first, second = (f"{which} {number}" for which in ("first", "second"))
     begun = begin(store, *(item(f"{key}{first}", row=1) for key in keys), name=first)
-    ids = [each.pair_id for each in store.run_items(begun.run_id)]
-    store.add_votes([_placed(vote, ids) for vote in votes])
+    ids = [each.pair_id for each in store.items.all(begun.run_id)]
+    store.votes.add([_placed(vote, ids) for vote in votes])
     # Other pairs under the same ids.
     again = begin(
         store,
         *(item(f"{key}{first}", row=1, prompt=f"{key} of {second}") for key in keys),
         name=second,
     )
-    before = [(key, _about(vote)) for _, key, vote in store.each_vote(begun.run_id)]
+    before = [(key, _about(vote)) for _, key, vote in store.votes.each(begun.run_id)]
     path = tmp_path / f"votes {number}.{ending}"
     assert export_votes(store, first, path) == len(before)
     for name, new in ((first, 0), (second, len(before)), (second, 0)):
         found = import_votes(store, name, path)
         assert (found.votes, found.new, found.replaced) == (len(before), new, 0)
     for run_id in (begun.run_id, again.run_id):
-        assert [(key, _about(vote)) for _, key, vote in store.each_vote(run_id)] == before
+        assert [(key, _about(vote)) for _, key, vote in store.votes.each(run_id)] == before
 
 
 def _placed(vote: NewVote, ids: list[int]) -> NewVote:
@@ -158,8 +158,8 @@ def test_an_export_opens_in_a_spreadsheet_without_running_anything(
     store: Store, tmp_path: Path
 ) -> None:
     begun = begin(store, item("x"))
-    own = store.run_items(begun.run_id)[0].pair_id
-    store.add_votes([NewVote(own, "=cmd", None, comment='@SUM(A1),"quoted"\nline')])
+    own = store.items.all(begun.run_id)[0].pair_id
+    store.votes.add([NewVote(own, "=cmd", None, comment='@SUM(A1),"quoted"\nline')])
     export_votes(store, "run", tmp_path / "v.csv")
     with (tmp_path / "v.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)

@@ -154,16 +154,16 @@ def doubtful(store: Store) -> int:
 def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -> None:
     with open_store(tmp_path / "evenhand.db") as store:
         run_id = doubtful(store)
-        run = store.run_at(run_id)
+        run = store.runs.at(run_id)
         assert run is not None
         queue = vote_queue(store, run)
         assert (queue.draw, queue.pairs) == ("weighted", 300)
         for who in ("ann", "ben"):
             for _ in range(25):
-                standing = voter_progress(queue, who, store.pair_standings)
+                standing = voter_progress(queue, who, store.votes.standings)
                 assert standing.asked is not None
                 place = standing.asked
-                store.add_votes(
+                store.votes.add(
                     [
                         NewVote(
                             int(queue.pair_ids[place]),
@@ -175,9 +175,9 @@ def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -
                         )
                     ]
                 )
-        columns = store.outcome_columns(run_id, store.run_judges(run_id)[0].id)
+        columns = store.columns.outcomes(run_id, store.runs.judges(run_id)[0].id)
         known = label_queue(store, run_id, columns, seed=0)
-        votes: VoteColumns = store.vote_columns(run_id)
+        votes: VoteColumns = store.votes.columns(run_id)
         rows = known.of_row[np.asarray(votes.number) - 1]
         drawn = known.drawn(rows, np.asarray(votes.chance))
         assert drawn in {end for _, end in rounds(300)}
@@ -188,9 +188,9 @@ def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -
 def test_a_store_counts_votes_on_pairs_as_the_box_does(tmp_path: Path) -> None:
     with open_store(tmp_path / "evenhand.db") as store:
         run_id = judged_run(store, "kitchen", {"judge": "AAAAA"})
-        pair_ids = [own.pair_id for own in store.run_items(run_id)]
+        pair_ids = [own.pair_id for own in store.items.all(run_id)]
         one, two, three, four, _ = pair_ids
-        store.add_votes(
+        store.votes.add(
             [
                 NewVote(one, "ann", "A", origin="page", draw="random"),
                 NewVote(one, "ben", "TIE", both_bad=True, draw="weighted", chance=0.5),
@@ -202,30 +202,30 @@ def test_a_store_counts_votes_on_pairs_as_the_box_does(tmp_path: Path) -> None:
             ]
         )
         votes: dict[int, list[StoredVote]] = {}
-        for own in store.each_vote(run_id):
+        for own in store.votes.each(run_id):
             votes.setdefault(own.vote.pair_id, []).append(own.vote)
         for who in ("ann", "ben", "eve", "nobody"):
             expected = [standing_of(pair_id, votes[pair_id], who) for pair_id in sorted(votes)]
-            assert sorted(store.pair_standings(pair_ids, who)) == expected
+            assert sorted(store.votes.standings(pair_ids, who)) == expected
 
 
 def test_both_bad_comes_back_from_a_file_as_it_was(tmp_path: Path) -> None:
     with open_store(tmp_path / "evenhand.db") as store:
         run_id = judged_run(store, "kitchen", {"judge": "AAA"})
-        pair_ids = [own.pair_id for own in store.run_items(run_id)]
+        pair_ids = [own.pair_id for own in store.items.all(run_id)]
         bad = NewVote(pair_ids[0], "ann", "TIE", both_bad=True)
-        assert store.add_votes([bad, NewVote(pair_ids[1], "ann", "TIE")]) == (2, 0, 0)
-        assert store.add_votes([bad]) == (0, 0, 1)
-        assert list(store.vote_columns(run_id).verdict) == [2, 2]
+        assert store.votes.add([bad, NewVote(pair_ids[1], "ann", "TIE")]) == (2, 0, 0)
+        assert store.votes.add([bad]) == (0, 0, 1)
+        assert list(store.votes.columns(run_id).verdict) == [2, 2]
         for name in ("votes.csv", "votes.jsonl"):
             export_votes(store, "kitchen", tmp_path / name)
             assert "both bad" in (tmp_path / name).read_text()
             again = import_votes(store, "kitchen", tmp_path / name)
             assert (again.new, again.replaced, again.unchanged) == (0, 0, 2)
         # A plain tie is another thing to have said.
-        assert store.add_votes([NewVote(pair_ids[0], "ann", "TIE")]) == (0, 1, 0)
-        assert [vote.both_bad for vote in store.replaced_votes(pair_ids[0], "ann")] == [True]
+        assert store.votes.add([NewVote(pair_ids[0], "ann", "TIE")]) == (0, 1, 0)
+        assert [vote.both_bad for vote in store.votes.replaced(pair_ids[0], "ann")] == [True]
         arena = tmp_path / "arena.csv"
         arena.write_text("pair,who,verdict\nq3,ben,tie (bothbad)\n")
         import_votes(store, "kitchen", arena)
-        assert [own.vote.both_bad for own in store.each_vote(run_id)] == [False, False, True]
+        assert [own.vote.both_bad for own in store.votes.each(run_id)] == [False, False, True]

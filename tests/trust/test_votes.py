@@ -23,8 +23,8 @@ Said = dict[str, Winner | None]
 
 def vote(begun: Begun, *said: Said) -> None:
     """What each person said of each item, in the items' order."""
-    items = begun.store.run_items(begun.run_id)
-    begun.store.add_votes(
+    items = begun.store.items.all(begun.run_id)
+    begun.store.votes.add(
         [
             NewVote(own.pair_id, who, verdict)
             for own, votes in zip(items, said, strict=False)
@@ -55,15 +55,15 @@ def test_labels_are_aligned_to_the_numbers_of_verdicts(store: Store) -> None:
     vote(begun, {"Ann": "A"}, {"Ann": "B"}, {"Ann": "TIE"}, {"Ann": "A"})
     for work in begun.work()[1::2]:  # items 2 and 4
         begun.settle(work)
-    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    columns = store.columns.outcomes(begun.run_id, begun.judge_id)
     labels = majority_labels(item_votes(store, begun.run_id, columns.number), columns.number)
     assert labels.majority.tolist() == [1, 0]
 
 
 def test_votes_with_and_without_escalated_ones(store: Store) -> None:
     begun = begin(store, item("x"), item("y", row=2))
-    first, second = (each.pair_id for each in store.run_items(begun.run_id))
-    store.add_votes(
+    first, second = (each.pair_id for each in store.items.all(begun.run_id))
+    store.votes.add(
         [
             NewVote(first, "Ann", "A", "terminal", "random"),
             NewVote(first, "Bob", "B", "escalation", "chosen"),
@@ -178,8 +178,8 @@ def test_a_summary_of_no_votes_says_what_is_missing(store: Store) -> None:
 
 def test_draws_and_origins_are_counted_by_name(store: Store) -> None:
     begun = begin(store, *(item(str(n), row=n) for n in range(4)))
-    ids = [each.pair_id for each in store.run_items(begun.run_id)]
-    store.add_votes(
+    ids = [each.pair_id for each in store.items.all(begun.run_id)]
+    store.votes.add(
         [
             NewVote(own, "Ann", "A", origin, draw)
             for own, origin, draw in zip(ids, ORIGINS, (*DRAWS, None), strict=True)

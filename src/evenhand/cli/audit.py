@@ -287,7 +287,7 @@ def refuse_unknown_file(address: str | None, run: str) -> None:
         return
     try:
         with open_store(address, create=False) as store:
-            known = store.find_run(run) is not None
+            known = store.runs.find(run) is not None
     except StoreError:
         known = False
     if not known:
@@ -348,7 +348,7 @@ def _any_vote(address: str | None) -> bool:
 
     try:
         with open_store(address, create=False) as store:
-            return any(store.vote_columns(run.id).pair_id for run in store.list_runs())
+            return any(store.votes.columns(run.id).pair_id for run in store.runs.all())
     except StoreError:
         return False
 

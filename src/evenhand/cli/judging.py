@@ -99,7 +99,7 @@ def unread_notes(store: Store, run: str) -> Iterator[Message]:
     from evenhand.report.lookup import find_run
 
     def unread() -> Iterator[tuple[Unread, bool]]:
-        for whole in store.each_whole_verdict(find_run(store, run).id):
+        for whole in store.verdicts.each_whole(find_run(store, run).id):
             if whole.row.outcome == "invalid":
                 for each in whole.passes:
                     reading = getattr(each.made, "reading", None)

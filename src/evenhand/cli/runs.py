@@ -158,7 +158,7 @@ def rename(
 
     with opened_store(store or context.obj.store) as opened:
         find_run(opened, name)
-        opened.rename_run(name, new)
+        opened.runs.rename(name, new)
     session.write_text(f"run {one_line(name)} is now {one_line(new)}")
 
 
@@ -182,14 +182,14 @@ def delete(
 
     with opened_store(store or context.obj.store) as opened:
         run = find_run(opened, name)
-        tally = opened.tally(run.id)
+        tally = opened.verdicts.tally(run.id)
         pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
-        passes = counted(opened.passes_to_go(run.id), "pass", "passes")
+        passes = counted(opened.deletion.passes_to_go(run.id), "pass", "passes")
         goes = (
             f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; passes shared with "
             "other runs are kept"
         )
-        votes = opened.votes_to_go(run.id)
+        votes = opened.deletion.votes_to_go(run.id)
         if votes:
             fate = "deleted too" if with_votes else "kept, with the texts of their pairs"
             goes += f"; its votes ({number(votes)}) are {fate}"
@@ -202,7 +202,7 @@ def delete(
         if not yes and not _confirmed(f"deleting {goes}", "command.delete_unasked", name):
             session.write_text("nothing was deleted")
             return
-        opened.delete_run(name, with_votes=with_votes)
+        opened.deletion.delete(name, with_votes=with_votes)
     session.write_text(f"deleted {goes}")
 
 
@@ -221,7 +221,7 @@ def forget(
     from evenhand.report.lookup import find_run
 
     with opened_store(store or context.obj.store) as opened:
-        gone = opened.texts_to_go(find_run(opened, name).id)
+        gone = opened.deletion.texts_to_go(find_run(opened, name).id)
         goes = (
             f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)} and the "
             "judges' answers; report, gate, rank and audit keep working, but show, pages, "
@@ -233,7 +233,7 @@ def forget(
         if not yes and not _confirmed(f"deleting {goes}", "command.forget_unasked", name):
             session.write_text("nothing was deleted")
             return
-        opened.forget_texts(name)
+        opened.deletion.forget_texts(name)
     session.write_text(f"deleted {goes}")
 
 

@@ -127,11 +127,11 @@ def stands(row: VerdictRow, promise: Promise | None) -> bool:
 
 def unsettled_items(store: Store, run_id: int) -> set[int]:
     """The items that were judged and on which no judge of the run has a verdict that stands."""
-    run = next(each for each in store.list_runs() if each.id == run_id)
-    promises = {judge.id: Promise.of(judge, run) for judge in store.run_judges(run_id)}
+    run = next(each for each in store.runs.all() if each.id == run_id)
+    promises = {judge.id: Promise.of(judge, run) for judge in store.runs.judges(run_id)}
     judged: set[int] = set()
     settled: set[int] = set()
-    for row in store.each_verdict(run_id):
+    for row in store.verdicts.each(run_id):
         judged.add(row.item.number)
         if stands(row, promises.get(row.judge_id)):
             settled.add(row.item.number)
@@ -142,7 +142,7 @@ def count_abstentions(
     store: Store, run: RunRecord, *, level: float = 0.95
 ) -> Iterator[Abstentions]:
     """For each judge of the run whose calibration has a promise to keep."""
-    for judge in store.run_judges(run.id):
+    for judge in store.runs.judges(run.id):
         promise = Promise.of(judge, run)
         if promise is not None:
             yield _counted(store, run, judge, promise, level=level)
@@ -151,11 +151,11 @@ def count_abstentions(
 def _counted(
     store: Store, run: RunRecord, judge: JudgeRecord, promise: Promise, *, level: float
 ) -> Abstentions:
-    columns = store.outcome_columns(run.id, judge.id).asked()
+    columns = store.columns.outcomes(run.id, judge.id).asked()
     prompt_of = dict(zip(columns.number, columns.prompt_key, strict=True))
     rows = [
         row
-        for row in store.each_verdict(run.id, judge_id=judge.id)
+        for row in store.verdicts.each(run.id, judge_id=judge.id)
         # Not ties by rule; and a run that goes on may have got more since.
         if row.item.number in prompt_of
     ]

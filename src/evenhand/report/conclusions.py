@@ -209,11 +209,11 @@ def conclude(
     confidence_level(level)
     run = find_run(store, name)
     # What was pending before the verdicts are read: then what is whole is read whole.
-    tally = store.count_verdicts(run.id)
-    survey = store.survey(run.id)
+    tally = store.verdicts.count(run.id)
+    survey = store.runs.survey(run.id)
     whole = run.intake_done and tally.pending == 0
     wanted = RateOptions(side, ties, level, planned=whole and until_decided(run) is None)
-    judges = store.run_judges(run.id)
+    judges = store.runs.judges(run.id)
     conclusions: list[Conclusion] = []
     allowed = (limits or ConclusionLimits()).checked()
     of_models = Families(families)
@@ -282,7 +282,7 @@ class Concluder:
         self._store = store
         self._judges = tuple({judge.id: judge for _, judge in judged}.values())
         runs = {run.id: run for run, _ in judged}.values()
-        earlier = [store.grown_from(run.id, judge.id) for run, judge in judged]
+        earlier = [store.runs.grown_from(run.id, judge.id) for run, judge in judged]
         self._grown_from = tuple(dict.fromkeys(name for names in earlier for name in names))
         looked = limits.growing or bool(self._grown_from)
         self.wanted = replace(wanted, planned=wanted.planned and not looked)
@@ -410,8 +410,8 @@ class _Reader:
     def conclusions(
         self, *, parts: bool, kin: frozenset[str], families: Families
     ) -> Iterator[Conclusion]:
-        columns = self._store.outcome_columns(self._run.id, self._judge.id)
-        criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
+        columns = self._store.columns.outcomes(self._run.id, self._judge.id)
+        criteria = self._store.columns.criteria(self._run.id, self._judge.id) if parts else ()
         met = list(matchups(columns, criteria, self._survey))
         by_people = RunLabels.of_run(
             self._store, self._run, columns, are_random=self._limits.labels_are_random
@@ -488,7 +488,7 @@ class _Reader:
 
     def _asked(self) -> int | None:
         """Prompts that were asked about, where each prompt has one row."""
-        tally = self._store.count_verdicts(self._run.id, self._judge.id)
+        tally = self._store.verdicts.count(self._run.id, self._judge.id)
         return tally.judged if tally.pairs == self._survey.prompts else None
 
 

@@ -141,11 +141,11 @@ class _Side:
     @classmethod
     def of(cls, store: Store, name: str, judge: str | None) -> _Side:
         run = find_run(store, name)
-        judges = store.run_judges(run.id)
+        judges = store.runs.judges(run.id)
         # One judge is the run's, whatever the other run's is called.
         record = judges[0] if len(judges) == 1 else chosen_judge(judges, run.name, judge)
-        pairs = store.count_items(run.id)
-        return cls(run, record, pairs, store.outcome_columns(run.id, record.id))
+        pairs = store.items.count(run.id)
+        return cls(run, record, pairs, store.columns.outcomes(run.id, record.id))
 
     def described(self) -> DiffedRun:
         judge = self.judge
@@ -242,7 +242,7 @@ def _pending_in_order(matched: Matches, sides: tuple[_Side, _Side]) -> int:
 
 def _looked_before(store: Store, sides: tuple[_Side, _Side]) -> bool:
     """A run looked on its way, or is over data that grew from what another run was over."""
-    earlier = {name for each in sides for name in store.grown_from(each.run.id, each.judge.id)}
+    earlier = {name for each in sides for name in store.runs.grown_from(each.run.id, each.judge.id)}
     stopped = any(until_decided(each.run) is not None for each in sides)
     return stopped or bool(earlier - {each.run.name for each in sides})
 
@@ -355,7 +355,7 @@ def _agreement(
     right, labelled, by_people = [], [], []
     for side, rows in zip(sides, judged.rows, strict=True):
         labels = np.asarray(side.columns.label, dtype=np.int8)[rows].copy()
-        votes = store.voted_labels(side.run.id)
+        votes = store.votes.labels(side.run.id)
         numbers = np.asarray(side.columns.number)[rows]
         voted = np.full(rows.size, NO_WINNER, dtype=np.int8)
         for place in np.flatnonzero(np.isin(numbers, list(votes))):
@@ -516,7 +516,7 @@ def _flipped(
     wholes = [
         {
             whole.row.item.number: whole
-            for whole in store.whole_verdicts_at(
+            for whole in store.verdicts.whole_at(
                 side.run.id, [VerdictPlace(number, side.judge.id) for number in its]
             )
         }

@@ -269,7 +269,7 @@ def export_run(
     else:
         rows = _write(store, run, target, _known(format) or "jsonl")
         beside = None
-    tally = store.count_verdicts(run.id)
+    tally = store.verdicts.count(run.id)
     return Exported(run.name, rows, tally.pending, tally.skipped_rows, beside)
 
 
@@ -328,7 +328,7 @@ def _blocks(
 def models_of(store: Store, run: RunRecord) -> tuple[str, str] | None:
     """The two models, where all pairs are between the same two."""
     models: tuple[str, str] | None = None
-    for row in store.each_verdict(run.id):
+    for row in store.verdicts.each(run.id):
         model_a, model_b = row.item.model_a, row.item.model_b
         if model_a is None or model_b is None or models not in (None, (model_a, model_b)):
             return None

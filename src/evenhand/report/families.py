@@ -58,7 +58,7 @@ def judge_families(
     for only where a contestant has a family."""
     known = {judge.id: families.of(judge.name) for judge in judges}
     if not all(known.values()) and any(map(families.of, models)):
-        served = store.served_models(run.id)
+        served = store.runs.served_models(run.id)
         for judge in judges:
             known[judge.id] = families.of_judge(judge.name, served.get(judge.key, ()))
     return known
@@ -113,7 +113,7 @@ def family_effects(
     if not contested & of_judges:
         return
     known = [judge for judge in judges if kin[judge.id]]
-    table = _Table.of([store.outcome_columns(run.id, judge.id).asked() for judge in known])
+    table = _Table.of([store.columns.outcomes(run.id, judge.id).asked() for judge in known])
     for family in sorted(contested & of_judges):
         reader = _Family(family, known, kin, table, families)
         if reader.own.any():

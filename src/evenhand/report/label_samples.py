@@ -97,7 +97,7 @@ def label_queue(store: Store, run_id: int, columns: OutcomeColumns, *, seed: int
     places: dict[int, int] = {}
     items: list[RunItem] = []
     of_row: list[int] = []
-    for item in store.run_items(run_id):
+    for item in store.items.all(run_id):
         if item.number in judged:
             of_row.append(places.setdefault(item.pair_id, len(items)))
             if of_row[-1] == len(items):
@@ -311,11 +311,11 @@ def _not_of_this_run(
     a run of its own, and an even draw from that is none from all pairs."""
     if not drawn.size:
         return
-    for other in store.list_runs():
+    for other in store.runs.all():
         if other.sources != (f"{run.name}-left",):
             continue
         numbers = np.asarray(columns.number, dtype=np.int64)
-        left = np.isin(numbers, store.shared_items(run.id, other.id)[0])
+        left = np.isin(numbers, store.items.shared(run.id, other.id)[0])
         inside = int(left[drawn].sum())
         # The chance of so many or more; a draw without putting back has a smaller one still.
         if inside and binomial_tail(inside - 1, drawn.size, float(left.mean())) < _HARDLY_BY_CHANCE:

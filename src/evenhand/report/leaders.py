@@ -70,9 +70,9 @@ class _Verdicts:
     ) -> None:
         self._model = model
         self._runs = judged_runs
-        self._surveys = {judged.run.id: store.survey(judged.run.id) for judged in judged_runs}
+        self._surveys = {judged.run.id: store.runs.survey(judged.run.id) for judged in judged_runs}
         self._tallies = {
-            judged.run.id: store.count_verdicts(judged.run.id) for judged in judged_runs
+            judged.run.id: store.verdicts.count(judged.run.id) for judged in judged_runs
         }
         parts: list[OutcomeColumns] = []
         counted: list[Mask] = []
@@ -80,11 +80,11 @@ class _Verdicts:
         waiting: list[Mask] = []
         pairs = [(judged.run, judge) for judged in judged_runs for judge in judged.judges]
         for run, judge in pairs:
-            columns = store.outcome_columns(run.id, judge.id)
+            columns = store.columns.outcomes(run.id, judge.id)
             numbers = np.asarray(columns.number, dtype=np.int64)
             kept = np.ones(numbers.size, dtype=np.bool_)
             if chose_pairs(store, run):
-                kept = np.isin(numbers, list(store.uniform_share(run.id)))
+                kept = np.isin(numbers, list(store.work.uniform_share(run.id)))
             parts.append(columns)
             counted.append(kept)
             waiting.append(np.full(numbers.size, self._waits(run)))

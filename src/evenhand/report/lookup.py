@@ -13,10 +13,10 @@ _NAMED_AT_MOST = 3
 
 
 def find_run(store: Store, name: str) -> RunRecord:
-    run = store.find_run(name)
+    run = store.runs.find(name)
     if run is not None:
         return run
-    names = [run.name for run in store.list_runs()]
+    names = [run.name for run in store.runs.all()]
     if not names:
         raise InputError(Message("report.no_run_at_all", name=name, address=store.address))
     near = nearest(name, names)
@@ -27,7 +27,7 @@ def find_run(store: Store, name: str) -> RunRecord:
 
 def latest_run(store: Store) -> RunRecord:
     """The run that was last worked on."""
-    runs = store.list_runs()
+    runs = store.runs.all()
     if not runs:
         raise InputError(Message("report.store_without_runs", address=store.address))
     return max(runs, key=lambda run: (run.updated_at, run.id))
@@ -55,15 +55,15 @@ def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
     """A pair by its id; by `#ROW`, as rows without an id are called; or by its place in the run."""
     number = name.removeprefix("#")
     for key in (name, f"#{number}"):
-        item = store.item(run.id, key)
+        item = store.verdicts.item(run.id, key)
         if item is not None:
             return item
     if number.isdecimal() and len(number) <= 18:
         placed = _key_at(store, run, int(number))
-        item = None if placed is None else store.item(run.id, placed)
+        item = None if placed is None else store.verdicts.item(run.id, placed)
         if item is not None:
             return item
-    count = store.count_items(run.id)
+    count = store.items.count(run.id)
     pairs = "1 pair" if count == 1 else f"{count} pairs"
     raise InputError(
         Message("report.pair_unknown", name=run.name, name2=name, pairs=pairs, count=count)
@@ -72,11 +72,11 @@ def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
 
 def _key_at(store: Store, run: RunRecord, number: int) -> str | None:
     """The store knows items by their keys; an item is either judged or pending."""
-    for judged in store.verdicts(run.id, after=number - 1, limit=1):
+    for judged in store.verdicts.page(run.id, after=number - 1, limit=1):
         if judged.item.number == number:
             return judged.item.key
-    for judge in store.run_judges(run.id):
-        for waiting in store.pending(run.id, judge.id, after=number - 1, limit=1):
+    for judge in store.runs.judges(run.id):
+        for waiting in store.work.pending(run.id, judge.id, after=number - 1, limit=1):
             if waiting.number == number:
                 return waiting.key
     return None

@@ -74,11 +74,11 @@ class Manifest(Model):
 @of_run
 def manifest_of(store: Store, name: str) -> Manifest:
     run = find_run(store, name)
-    tally = store.count_verdicts(run.id)
+    tally = store.verdicts.count(run.id)
     served = run.summary.get(SERVED_MODELS)
     if served is None:  # it was broken off, or is older than this is noted
-        served = store.served_models(run.id)
-    judges = store.run_judges(run.id)
+        served = store.runs.served_models(run.id)
+    judges = store.runs.judges(run.id)
     planned = run.plan.get("data")
     data: dict[str, Any] = dict(planned) if isinstance(planned, Mapping) else {}
     digests = data.pop("files", None) or ()

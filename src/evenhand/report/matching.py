@@ -46,16 +46,18 @@ class Matches:
 
 def match_items(store: Store, first: int, second: int) -> Matches:
     """The strictest way first, then the next for what is left."""
-    one, two = store.item_columns(first), store.item_columns(second)
+    one, two = store.columns.items(first), store.columns.items(second)
     found = _Matching(len(one.number), len(two.number))
     found.pair_up("content", _array(one.pair_id), _array(two.pair_id))
     exchanged = np.zeros(len(one.number), dtype=np.bool_)
     if not found.whole:
-        digests = store.text_digests(_alike(one, two, found))
+        digests = store.items.text_digests(_alike(one, two, found))
         (given, turned), (theirs_given, theirs_turned) = _text_keys(one, two, digests)
         found.pair_up("texts", given, theirs_given)
         exchanged |= found.pair_up("texts", given, theirs_turned)
-        by_name = found.pair_up("id", _array(store.item_ids(first)), _array(store.item_ids(second)))
+        by_name = found.pair_up(
+            "id", _array(store.columns.item_ids(first)), _array(store.columns.item_ids(second))
+        )
         by_name |= found.pair_up("prompt", _array(one.prompt_key), _array(two.prompt_key))
         partner = found.partner
         # What is there twice has no key of its own, and is no other pair for that.

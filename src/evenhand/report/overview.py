@@ -89,17 +89,17 @@ def overview(store: Store, name: str, *, level: float = 0.95) -> RunOverview:
     run = find_run(store, name)
     return RunOverview(
         run=run.name,
-        judges=tuple(_of_judge(store, run, each, level) for each in store.run_judges(run.id)),
+        judges=tuple(_of_judge(store, run, each, level) for each in store.runs.judges(run.id)),
     )
 
 
 def _of_judge(store: Store, run: RunRecord, judge: JudgeRecord, level: float) -> JudgeOverview:
-    columns = store.outcome_columns(run.id, judge.id)
+    columns = store.columns.outcomes(run.id, judge.id)
     return JudgeOverview(
         judge=judge.name,
         confidence=tuple(confidence_bars(columns)),
         length=tuple(length_bars(columns)),
-        cells=tuple(heat_cells(columns, store.criterion_columns(run.id, judge.id))),
+        cells=tuple(heat_cells(columns, store.columns.criteria(run.id, judge.id))),
         checks=tuple(_checks_of_judge(columns, level)),
     )
 

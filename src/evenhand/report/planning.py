@@ -88,8 +88,8 @@ def cost_by_price(price: Price, *, input_tokens: int, output_tokens: int) -> Cal
 def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     """With a price its tokens are priced anew."""
     run = find_run(store, name)
-    judges = store.run_judges(run.id)
-    tally = store.tally(run.id)
+    judges = store.runs.judges(run.id)
+    tally = store.verdicts.tally(run.id)
     valid = tally.judged - tally.invalid
     if not valid:
         raise InputError(Message("report.no_verdicts_to_plan", name=name))
@@ -97,7 +97,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     twice = 0  # valid, and in both orders where these are not the same in all pairs
     drawn = run.drawn_orders
     for judge in judges:
-        columns = store.outcome_columns(run.id, judge.id)
+        columns = store.columns.outcomes(run.id, judge.id)
         rows = zip(
             *(columns.outcome, columns.first_winner, columns.second_winner, columns.drawn_order),
             strict=True,

@@ -106,7 +106,9 @@ class RankedVerdicts:
 
 def count_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdicts:
     """By one grouped query."""
-    return _of_counts(store.battle_counts(_runs(judged_runs), judge_ids=_judges(judged_runs)))
+    return _of_counts(
+        store.columns.battle_counts(_runs(judged_runs), judge_ids=_judges(judged_runs))
+    )
 
 
 def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdicts:
@@ -115,7 +117,7 @@ def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdi
     others = [judged for judged in judged_runs if judged not in chose]
     parts = [_planned(store, judged.run, judge)[0] for judged in chose for judge in judged.judges]
     if others or not parts:
-        read = store.battle_columns(_runs(others), judge_ids=_judges(others))
+        read = store.columns.battles(_runs(others), judge_ids=_judges(others))
         parts.append(
             RankedVerdicts(
                 read.models,
@@ -132,21 +134,21 @@ def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdi
 
 def chose_pairs(store: Store, run: RunRecord) -> bool:
     """Whether earlier verdicts chose some of its pairs. Where all are judged, none was chosen."""
-    return "rank_adaptive" in run.plan and store.count_verdicts(run.id).pending > 0
+    return "rank_adaptive" in run.plan and store.verdicts.count(run.id).pending > 0
 
 
 def _planned(
     store: Store, run: RunRecord, judge: JudgeRecord
 ) -> tuple[RankedVerdicts, OutcomeColumns]:
     """A judge's verdicts, and which of them were planned, of a run that chose its pairs."""
-    read = store.outcome_columns(run.id, judge.id)
+    read = store.columns.outcomes(run.id, judge.id)
     first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
     flipped = (first != second) & (first >= 0) & (second >= 0)
     flipped |= np.asarray(read.outcome) == INCONSISTENT
     alone = (np.asarray(read.both_orders) == 0) & (np.asarray(read.drawn_order) == 0)
     planned = None
     if chose_pairs(store, run):
-        share = store.uniform_share(run.id)
+        share = store.work.uniform_share(run.id)
         planned = np.fromiter((n in share for n in read.number), dtype=bool, count=len(read.number))
     rows = RankedVerdicts(
         read.models,

@@ -182,7 +182,7 @@ def rank_runs(
     """One or several runs together; every judge's verdict counts, unless one is named."""
     options = options or RankOptions()
     judged_runs = _judged_runs(store, names, judge)
-    pairs = [store.count_items(judged.run.id) for judged in judged_runs]
+    pairs = [store.items.count(judged.run.id) for judged in judged_runs]
     if tag is not None:
         read, total = read_tagged(store, judged_runs, tag)
     else:
@@ -295,7 +295,7 @@ def _refuse(row: BadRow) -> None:
 
 def _judged_runs(store: Store, names: Sequence[str], judge: str | None) -> list[JudgedRun]:
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
-    judged_runs = [JudgedRun(run, tuple(store.run_judges(run.id))) for run in runs]
+    judged_runs = [JudgedRun(run, tuple(store.runs.judges(run.id))) for run in runs]
     if judge is None:
         return judged_runs
     there = list(dict.fromkeys(each.name for judged in judged_runs for each in judged.judges))

@@ -109,9 +109,9 @@ def read_run(store: Store, name: str) -> Iterator[RunRow]:
 
 
 def rows_of(store: Store, run: RunRecord) -> Iterator[RunRow]:
-    judges = {judge.id: judge for judge in store.run_judges(run.id)}
+    judges = {judge.id: judge for judge in store.runs.judges(run.id)}
     after, limit = 0, _FIRST_PAGE
-    while page := store.whole_verdicts(run.id, after=after, limit=limit):
+    while page := store.verdicts.whole_page(run.id, after=after, limit=limit):
         for whole in page:
             yield row_of(whole, run=run, judge=judges[whole.row.judge_id])
         after = page[-1].row.item.number
@@ -316,9 +316,9 @@ def flag_pair(
     item = find_item(store, run, name).item
     flag = None
     if remove:
-        store.remove_flag(run.id, item.number)
+        store.flags.remove(run.id, item.number)
     else:
-        flag = store.set_flag(run.id, item.number, comment=comment)
+        flag = store.flags.set(run.id, item.number, comment=comment)
     return FlaggedPair(
         run=run.name,
         id=item.key,

@@ -46,8 +46,8 @@ def list_runs(store: Store) -> list[RunLine]:
 
 def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
     """The runs, newest first, and what is wrong with those that cannot be read."""
-    lines, damaged = [], store.damaged_runs()
-    for run in sorted(store.list_runs(), key=lambda run: (run.created_at, run.id), reverse=True):
+    lines, damaged = [], store.runs.damaged()
+    for run in sorted(store.runs.all(), key=lambda run: (run.created_at, run.id), reverse=True):
         try:
             lines.append(_line(store, run))
         except StoreBusy:
@@ -60,8 +60,8 @@ def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
 
 
 def _line(store: Store, run: RunRecord) -> RunLine:
-    tally = store.tally(run.id)
-    judges = tuple(judge.name for judge in store.run_judges(run.id))
+    tally = store.verdicts.tally(run.id)
+    judges = tuple(judge.name for judge in store.runs.judges(run.id))
     return RunLine.of_parts(run, tally, run=run.name, judges=judges)
 
 
@@ -173,9 +173,9 @@ class RunReport(Model):
 @of_run
 def report_run(store: Store, name: str) -> RunReport:
     run = find_run(store, name)
-    judges = store.run_judges(run.id)
-    tallies = [store.tally(run.id, judge.id) for judge in judges]
-    whole = store.tally(run.id)
+    judges = store.runs.judges(run.id)
+    tallies = [store.verdicts.tally(run.id, judge.id) for judge in judges]
+    whole = store.verdicts.tally(run.id)
     invalid = sum(tally.invalid for tally in tallies)
     return RunReport.of_parts(
         run,
@@ -184,7 +184,9 @@ def report_run(store: Store, name: str) -> RunReport:
         store=store.address,
         plan=dict(run.plan),
         repeated_rows=run.summary.get("repeatedRows", 0),
-        skipped=tuple(Skipped.of_parts(row) for row in store.skipped(run.id, limit=SHOWN_AT_MOST)),
+        skipped=tuple(
+            Skipped.of_parts(row) for row in store.items.skipped(run.id, limit=SHOWN_AT_MOST)
+        ),
         judges=tuple(
             _judge(judge, tally, run.planned_for(judge, "deciding"))
             for judge, tally in zip(judges, tallies, strict=True)
@@ -214,7 +216,7 @@ def _first_invalid(
         return ()
     names = {judge.id: judge.name for judge in judges}
     invalid: list[Invalid] = []
-    for row in store.each_verdict(run.id):
+    for row in store.verdicts.each(run.id):
         if row.error_kind is not None:
             invalid.append(
                 Invalid(
@@ -250,7 +252,7 @@ class BatchReport(Model):
 def report_batches(store: Store, name: str) -> tuple[BatchReport, ...]:
     """Oldest first."""
     run = find_run(store, name)
-    names = {judge.id: judge.name for judge in store.run_judges(run.id)}
+    names = {judge.id: judge.name for judge in store.runs.judges(run.id)}
     return tuple(
         BatchReport(
             id=batch.provider_id,

@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
 
-# Rows are aligned to item numbers, as those of `store.outcome_columns` are.
+# Rows are aligned to item numbers, as those of `store.columns.outcomes` are.
 
 CLASSES = 3  # A, B, TIE
 _RANDOM, _WEIGHTED, _CHOSEN = (DRAWS.index(each) for each in ("random", "weighted", "chosen"))
@@ -99,7 +99,7 @@ class PeopleLabels:
 
 
 def item_votes(store: Store, run_id: int, numbers: Sequence[int] | NDArray[Any]) -> ItemVotes:
-    return votes_on(store.vote_columns(run_id), numbers)
+    return votes_on(store.votes.columns(run_id), numbers)
 
 
 def votes_on(columns: VoteColumns, numbers: Sequence[int] | NDArray[Any]) -> ItemVotes:

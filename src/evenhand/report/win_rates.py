@@ -362,11 +362,11 @@ class LabelRecord(Model):
         """Of all of them together, in these runs and in all that are at rest."""
         runs = tuple(runs)
         ids = {judge.id for judge in judges}, {run.id for run in runs}
-        right, wrong = store.right_and_wrong(*ids)
+        right, wrong = store.votes.right_and_wrong(*ids)
         ends = wilson_interval(right, right + wrong)
         if ends is None:
             return None
-        names = store.labelled_runs(*ids)
+        names = store.votes.labelled_runs(*ids)
         own = {run.name for run in runs}
         others = () if own & set(names) else names
         return cls(right=right, wrong=wrong, low=ends[0], high=ends[1], other_runs=others)
@@ -426,12 +426,12 @@ class PaddingRecord(Model):
 
     @classmethod
     def of(cls, store: Store, judge: JudgeRecord) -> PaddingRecord | None:
-        for run in store.run_page(limit=_LOOKED_THROUGH):
+        for run in store.runs.page(limit=_LOOKED_THROUGH):
             if "probes" not in run.plan.get("data", {}):
                 continue
-            if judge.id not in [each.id for each in store.run_judges(run.id)]:
+            if judge.id not in [each.id for each in store.runs.judges(run.id)]:
                 continue
-            columns = store.outcome_columns(run.id, judge.id)
+            columns = store.columns.outcomes(run.id, judge.id)
             padded = [bool(set(_PADDING) & set(tags)) for tags in columns.tag_sets]
             rows = np.flatnonzero(np.asarray(padded, dtype=np.bool_)[np.asarray(columns.tags)])
             if rows.size:

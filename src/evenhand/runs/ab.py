@@ -411,10 +411,10 @@ async def run_ab(
                 await generation.run(run.id, remaining, report=observer.generating)
                 if again:
                     # What failed and is answered now becomes a pair; the others are skipped anew.
-                    await asyncio.to_thread(store.reopen_intake, run.id)
+                    await asyncio.to_thread(store.items.reopen, run.id)
     except BaseException:
         if created and not began:
-            await asyncio.to_thread(store.delete_run, run.name)
+            await asyncio.to_thread(store.deletion.delete, run.name)
         raise
     made = await asyncio.to_thread(generation.summary)
     judged: RunSummary | None = None
@@ -428,7 +428,7 @@ async def run_ab(
         judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)
         judged = await judge_pairs(pairs, judges, judging, store=store, stop=stop, observer=watcher)
     else:
-        await asyncio.to_thread(store.update_run, run.id, state="stopped", stopped_by=stop.by)
+        await asyncio.to_thread(store.runs.update, run.id, state="stopped", stopped_by=stop.by)
     return AbSummary(
         name=run.name,
         store=store.address,
@@ -481,7 +481,7 @@ def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) ->
         return options
     generated = store.answers.spent(run.id, artefacts=False)
     prepared = store.answers.spent(run.id, artefacts=True)
-    judged = store.tally(run.id).made
+    judged = store.verdicts.tally(run.id).made
     calls, cost = options.max_calls, options.max_cost
     if calls is not None:
         calls -= generated.requests + max(run.calls, judged.requests + prepared.requests)

@@ -176,14 +176,15 @@ def close_run(
     """What the store holds now becomes the run's summary, and its state. It reads the store and
     writes to it, and so is called off the event loop."""
     findings, account = stop_rule.result(), stop_rule.account()
-    recorded = store.find_run(run.name)
+    recorded = store.runs.find(run.name)
     of_run = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
     of_run.append(account)
-    tally = store.tally(run.id)
+    tally = store.verdicts.tally(run.id)
     judges = [
         # One judge's tally is the run's: counting a million passes takes seconds.
         _judge_summary(
-            run_judge, tally if len(run_judges) == 1 else store.tally(run.id, run_judge.judge_id)
+            run_judge,
+            tally if len(run_judges) == 1 else store.verdicts.tally(run.id, run_judge.judge_id),
         )
         for run_judge in run_judges
     ]
@@ -218,8 +219,8 @@ def close_run(
     )
     recorded_summary = dict(recorded.summary) if recorded else {}
     if budget.calls or summary.reused_passes or SERVED_MODELS not in recorded_summary:
-        recorded_summary[SERVED_MODELS] = store.served_models(run.id)
-    store.update_run(
+        recorded_summary[SERVED_MODELS] = store.runs.served_models(run.id)
+    store.runs.update(
         run.id,
         state="finished" if summary.finished else "stopped",
         summary=recorded_summary,
@@ -294,7 +295,7 @@ async def judge_pairs(
     except BaseException as error:
         # Rows that were hours on their way stay, where only the way was cut.
         if created and not engine.began and not isinstance(error, DataUnreachable):
-            await asyncio.to_thread(store.delete_run, run.name)
+            await asyncio.to_thread(store.deletion.delete, run.name)
         raise
 
 
@@ -367,7 +368,7 @@ class _Engine:
         """Whether all rows are in the store now."""
         store, run = self._store, self._run
         whole = run.intake_done or await self._read_rows(sources)
-        models = await asyncio.to_thread(store.first_models, run.id)
+        models = await asyncio.to_thread(store.runs.first_models, run.id)
         if models is not None and (meaning := sources.meaning(*models)):
             self._notes.append(meaning)
         if not whole:
@@ -387,7 +388,7 @@ class _Engine:
             report=self._observer.reading,
         )
         if whole:
-            await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
+            await asyncio.to_thread(store.runs.update, run.id, intake_done=True, state="judging")
         return whole
 
     async def judge(self) -> None:
@@ -398,7 +399,7 @@ class _Engine:
     async def _prepare(self) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
-        await asyncio.to_thread(store.note_environment, run.id, environment())
+        await asyncio.to_thread(store.runs.note_environment, run.id, environment())
         prices = [apply_price(plan, self._options) for plan in self._judges]
         self._notes += [each.note for each in prices if each.note]
         for its in prices:
@@ -406,12 +407,12 @@ class _Engine:
                 self._budget.cap_unpriced(self._options.calls_unpriced)
                 self._observer.announce(its.note or "")
         if self._options.retry:
-            await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
-            await asyncio.to_thread(store.update_run, run.id, state="stopped")
+            await asyncio.to_thread(store.work.retire, run.id, set(self._options.retry))
+            await asyncio.to_thread(store.runs.update, run.id, state="stopped")
         salt = run.plan.get("fresh")
         records = [plan.record(salt=salt) for plan in self._judges]
-        ids = [store.add_judge(record) for record in records]
-        store.set_run_judges(run.id, ids)
+        ids = [store.runs.add_judge(record) for record in records]
+        store.runs.set_judges(run.id, ids)
         self._stop_rule = self._chosen_rule(ids[0])
         met = await asyncio.to_thread(self._stop_rule.begin)
         self._run_judges = tuple(
@@ -442,7 +443,7 @@ class _Engine:
             self._observer.approve(estimated.capped(self._options.max_cost))
 
     def _count(self, plan: JudgePlan, judge_id: int) -> JudgeCounts:
-        tally = self._store.tally(self._run.id, judge_id)
+        tally = self._store.verdicts.tally(self._run.id, judge_id)
         return JudgeCounts(plan.judge.name, tally.pairs, **tally.outcomes)
 
     def _chosen_rule(self, judge_id: int) -> StopRule:
@@ -466,12 +467,12 @@ class _Engine:
     def _estimate(self, prices: Sequence[AppliedPrice]) -> Estimate:
         whole = NOTHING
         for run_judge, its_prices in zip(self._run_judges, prices, strict=True):
-            work = self._store.pending(
+            work = self._store.work.pending(
                 self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
             )
             counts = None
             if run_judge.config.prepares(run_judge.judge.traits):
-                counted = self._store.count_pending_texts(self._run.id, run_judge.judge_id)
+                counted = self._store.work.count_pending_texts(self._run.id, run_judge.judge_id)
                 counts = ArtefactCounts(*counted)
             its = estimate(
                 self._stop_rule.most_pairs(run_judge.count.pending),
@@ -494,7 +495,7 @@ class _Engine:
         context = RunContext(self._store, self._options, self._budget, self._stop, self._observer)
         executor = choose_executor(context, self._run, self._judges)
         await asyncio.to_thread(
-            self._store.update_run, self._run.id, state="judging", stopped_by=None
+            self._store.runs.update, self._run.id, state="judging", stopped_by=None
         )
         reporter = ProgressReporter(
             self._run, self._run_judges, self._budget, self._stop, total=self._most

@@ -345,7 +345,9 @@ class JudgeQueue:
 
     def _again(self, work: WorkItem) -> WorkItem:
         """The same item, with what is stored of it by now."""
-        items = self._store.pending(self._run_id, self._judge_id, after=work.number - 1, limit=1)
+        items = self._store.work.pending(
+            self._run_id, self._judge_id, after=work.number - 1, limit=1
+        )
         return items[0]
 
     async def _settled(self, work: WorkItem) -> None:

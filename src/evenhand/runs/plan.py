@@ -241,11 +241,11 @@ def find_or_create(
             return begun, False
         plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
-        existing = store.run_of_fingerprint(plan.fingerprint)
+        existing = store.runs.of_fingerprint(plan.fingerprint)
         if existing is not None and not existing.texts_forgotten:
             return existing, False
     else:
-        existing = store.find_run(options.name)
+        existing = store.runs.find(options.name)
         if existing is not None:
             if not is_run_of(existing, data, judges, options):
                 _refuse(existing, plan)
@@ -254,7 +254,7 @@ def find_or_create(
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
-    return store.begin_run(new, job)
+    return store.runs.begin(new, job)
 
 
 def refuse_other(
@@ -287,7 +287,7 @@ def _fresh_one(
 ) -> RunRecord | None:
     """A fresh run that was broken off goes on; a finished one is touched only to try again."""
     name = options.name
-    for run in store.list_runs():
+    for run in store.runs.all():
         named = name is None or run.name == name or run.name.startswith(f"{name}-")
         wanted = run.state != "finished" or bool(options.retry)
         if named and wanted and run.plan.get("fresh") and is_run_of(run, data, judges, options):
@@ -307,7 +307,7 @@ def _refuse(existing: RunRecord, plan: RunPlan) -> NoReturn:
 
 def _free_name(store: Store, wanted: str) -> str:
     name, number = wanted, 1
-    while store.find_run(name) is not None:
+    while store.runs.find(name) is not None:
         number += 1
         name = f"{wanted}-{number}"
     return name

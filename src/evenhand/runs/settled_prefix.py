@@ -32,12 +32,12 @@ class SettledPrefix:
     def of(
         cls, store: Store, run_id: int, judge_id: int, *, alpha: float, seed: int
     ) -> SettledPrefix:
-        prompts = store.survey(run_id).prompts
+        prompts = store.runs.survey(run_id).prompts
         plan = SequentialPlan(planned=prompts, alpha=alpha, seed=seed)
         return cls(store, run_id, judge_id, SequentialTest(plan))
 
     def look(self) -> SequentialDecision:
-        columns = self._store.settled_prefix(self._run_id, self._judge_id, after=self._place)
+        columns = self._store.work.settled_prefix(self._run_id, self._judge_id, after=self._place)
         for place, score in _scores(columns):
             self._place = place
             self.test.add(score)
@@ -71,7 +71,7 @@ class SettledPrefix:
         return self.test.final() if self._whole else self.test.look()
 
     def account(self) -> str:
-        tally = self._store.tally(self._run_id, self._judge_id)
+        tally = self._store.verdicts.tally(self._run_id, self._judge_id)
         # Where each prompt has one row, what was asked is known; else the prompts of the prefix.
         one_each = tally.pairs == self.test.plan.planned
         return self.describe(self.conclusion(), asked=tally.judged if one_each else None)

@@ -243,7 +243,7 @@ def take_in(
     on_common = isinstance(sources, ModelOutputs) and sources.prompts == "common"
     unpaired: Counter[tuple[str, str, Side]] = Counter()
     unpaired_rows = 0
-    taken = _Taken.of(store.run_at(run_id)) if isinstance(sources, PairFiles) else _Taken()
+    taken = _Taken.of(store.runs.at(run_id)) if isinstance(sources, PairFiles) else _Taken()
     for count, (file, batch) in enumerate(_batches(sources, taken), start=1):
         if stop.by is not None:
             return False
@@ -259,15 +259,15 @@ def take_in(
                 Message("runs.message_bad", message=bad[0].message, bad=_remedy(bad[0]))
             )
         items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
-        store.add_items(run_id, items)
+        store.items.add(run_id, items)
         if bad:
-            store.add_skipped(run_id, [_skipped(row) for row in bad])
+            store.items.add_skipped(run_id, [_skipped(row) for row in bad])
         taken = taken.and_then(file, batch, records=len(items))
         report(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
             noted = _tag_columns(store, run_id)
-            store.update_run(run_id, summary={**noted, _TAKEN_IN: asdict(taken)})
-    stored = store.count_items(run_id)
+            store.runs.update(run_id, summary={**noted, _TAKEN_IN: asdict(taken)})
+    stored = store.items.count(run_id)
     if stored == 0:
         raise DataError(Message("runs.nothing_to_judge", names=", ".join(sources.names)))
     repeated = taken.records - stored
@@ -278,13 +278,13 @@ def take_in(
         # Joined outputs are read whole each time, so that each is counted once.
         summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
         summary[UNPAIRED_ROWS] = unpaired_rows
-    store.update_run(run_id, summary=summary)
+    store.runs.update(run_id, summary=summary)
     return True
 
 
 def _tag_columns(store: Store, run_id: int) -> dict[str, Any]:
     """What the items that came in have noted in the summary."""
-    run = store.run_at(run_id)
+    run = store.runs.at(run_id)
     known = None if run is None else run.summary.get(TAG_COLUMNS)
     return {} if known is None else {TAG_COLUMNS: known}
 

@@ -123,11 +123,11 @@ class DecisionRule:
     def begin(self) -> StoppedBy | None:
         from evenhand.runs.settled_prefix import SettledPrefix
 
-        survey = self._store.survey(self._run_id)
+        survey = self._store.runs.survey(self._run_id)
         if len(survey.models) > 1:
             first, second = (f"{a} against {b}" for a, b, _ in survey.models[:2])
             raise InputError(Message("runs.decided_two_models_only", first=first, second=second))
-        self._store.fill_queue(self._run_id, seed=self._wanted.seed)
+        self._store.work.fill_queue(self._run_id, seed=self._wanted.seed)
         self._prefix = SettledPrefix.of(
             self._store,
             self._run_id,
@@ -197,13 +197,15 @@ class RankingRule:
         self._near_its_end = False  # the last choice found nothing more to ask
 
     def begin(self) -> StoppedBy | None:
-        models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
+        models = {
+            name for a, b, _ in self._store.runs.survey(self._run_id).models for name in (a, b)
+        }
         if None in models or len(models) < 2:
             raise InputError(Message("runs.adaptive_needs_models"))
         seed = self._wanted.seed
-        self._store.fill_queue(self._run_id, seed=seed, by_models=True)
-        budget = min(self._wanted.budget, self._store.count_items(self._run_id))
-        self._store.draw_uniform_share(
+        self._store.work.fill_queue(self._run_id, seed=seed, by_models=True)
+        budget = min(self._wanted.budget, self._store.items.count(self._run_id))
+        self._store.work.draw_uniform_share(
             self._run_id, self._judge_id, number=uniform_pairs(budget), seed=seed
         )
         contests = self._contests()
@@ -287,7 +289,7 @@ class RankingRule:
 
     def _queued(self, contest: int, *, limit: int) -> list[Queued]:
         after = self._after.get(contest, QUEUE_START)
-        return self._store.queued(
+        return self._store.work.queued(
             self._run_id, self._judge_id, contest=contest, after=after, limit=limit
         )
 
@@ -305,9 +307,9 @@ class RankingRule:
     def _contests(self) -> list[Contest]:
         """Items stay what they are, so that they are counted once; verdicts are few beside them."""
         if not self._league:
-            self._league = self._store.contests(self._run_id, self._judge_id)
+            self._league = self._store.work.contests(self._run_id, self._judge_id)
             return self._league
-        counts = self._store.battle_counts([self._run_id], judge_ids=[self._judge_id])
+        counts = self._store.columns.battle_counts([self._run_id], judge_ids=[self._judge_id])
         return _recounted(self._league, counts)
 
     def _chosen(self, contests: list[Contest], *, batch: int) -> PairChoice:

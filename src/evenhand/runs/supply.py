@@ -65,7 +65,7 @@ class InOrder(_Ahead):
     _after = 0
 
     def _fetch(self) -> list[WorkItem]:
-        fetched = self._store.pending(
+        fetched = self._store.work.pending(
             self._run_id, self._judge_id, after=self._after, limit=_FETCHED_AT_ONCE
         )
         if fetched:
@@ -100,7 +100,7 @@ class InRandomOrder(_Ahead):
         return min(most, beyond)
 
     def _fetch(self) -> list[WorkItem]:
-        fetched = self._store.queued(
+        fetched = self._store.work.queued(
             self._run_id, self._judge_id, after=self._after, limit=_FETCHED_AT_ONCE
         )
         if fetched:

@@ -107,7 +107,7 @@ class Writer:
         verdicts, self._verdicts = self._verdicts, []
         waiting, self._stored = self._stored, {}
         try:
-            await loop.run_in_executor(self._thread, self._store.write, passes, verdicts)
+            await loop.run_in_executor(self._thread, self._store.work.write, passes, verdicts)
         except Exception as error:  # whatever it is, nothing more can be stored
             self.error = error if isinstance(error, EvenhandError) else _unexpected(error)
             self._broken(self.error)

@@ -59,7 +59,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         async with Service.opened(config, settings, observer=policy.metrics) as service:
             policy.metrics.follow(service.admission)
             app.state.service = service
-            policy.has_ended = service.store.session_has_ended
+            policy.has_ended = service.store.requests.session_has_ended
             async with mcp.serving(service):
                 yield
 

@@ -107,19 +107,19 @@ class _Subject(Generic[_T]):
         ids = [run.id for run in self._runs]
         self.key = FigureKey.of(ids[0], figure.name, {**figure.parameters, "runs": ids})
         self.at_rest = is_at_rest(self._runs[0])
-        items = sum(map(store.count_items, ids))
+        items = sum(map(store.items.count, ids))
         self.small = items <= _SMALL
         self.apart = items > LARGE and not figure.light and can_start()
 
     def find(self) -> tuple[str, StoredFigure | None]:
         """The stamp of the runs as they are now, and what is kept, at whatever stamp."""
         store = self._store
-        now = [store.run_at(run.id) or run for run in self._runs]
+        now = [store.runs.at(run.id) or run for run in self._runs]
         parts = [__version__, *(stamp_of(store, run) for run in now)]
         if self.figure.depends_on in ("votes", "labels"):
             parts.append(store.figures.votes_stamp())
         if self.figure.depends_on == "labels":
-            parts += [store.judges_runs_stamp(run.id) for run in now]
+            parts += [store.runs.judges_stamp(run.id) for run in now]
         return "; ".join(parts), store.figures.find(self.key)
 
     def parsed(self, stored: StoredFigure) -> _T | None:

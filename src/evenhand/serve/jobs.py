@@ -174,7 +174,7 @@ def resumed(store: Store, job: JobRecord) -> dict[str, Any]:
     calls, cost = (job.progress.get(name) for name in ("calls", "cost_usd"))
     if calls is not None and cost is not None:
         return {**job.options, "resumed_at": asdict(RunSpend(calls, cost))}
-    run = store.run_at(job.run_id)
+    run = store.runs.at(job.run_id)
     spent = RunSpend() if run is None else Spendings.of(store, run).known
     return {**job.options, "resumed_at": asdict(spent)}
 
@@ -190,7 +190,7 @@ class Spendings:
 
     @classmethod
     def of(cls, store: Store, run: RunRecord) -> Spendings:
-        tally = store.tally(run.id)
+        tally = store.verdicts.tally(run.id)
         written = store.answers.spent(run.id)
         generated = store.answers.spent(run.id, artefacts=False)
         beside = written.requests - generated.requests
@@ -275,7 +275,7 @@ class RunJob(Observer):
         options = self._capped(asked)
         if isinstance(options, str):
             await asyncio.to_thread(
-                self._store.update_run, self._run.id, state="stopped", stopped_by=options
+                self._store.runs.update, self._run.id, state="stopped", stopped_by=options
             )
             await self._let_go_as("stop", self._before)
             return None
@@ -443,7 +443,7 @@ class RunJob(Observer):
             error.message = Message("serve.judge_server", message=error.message, judges=judges)
         body = error_body(error).model_dump(mode="json", context=WHOLE)
         await self._let_go_as("stop", self._before or None, body)
-        await asyncio.to_thread(self._store.update_run, self._run.id, state="stopped")
+        await asyncio.to_thread(self._store.runs.update, self._run.id, state="stopped")
         return "failed"
 
     async def _let_go_as(
@@ -617,7 +617,7 @@ class Jobs:
         self._observer.run_ended(state)
 
     def _read(self, run_id: int) -> tuple[RunRecord | None, JobRecord | None]:
-        return self._store.run_at(run_id), self._store.jobs.find(run_id)
+        return self._store.runs.at(run_id), self._store.jobs.find(run_id)
 
     def _tidy(self) -> None:
         """Runs whose rows stopped coming in when a process died: nobody was told of them."""
@@ -625,5 +625,5 @@ class Jobs:
             with contextlib.suppress(StoreBusy), self._store.hold(left.run_id):
                 job = self._store.jobs.find(left.run_id)
                 if job is not None and job.wanted == "intake":
-                    self._store.delete_held(left.run_id)
-        self._store.forget_old_requests()
+                    self._store.deletion.delete_held(left.run_id)
+        self._store.requests.forget_old()

@@ -322,9 +322,9 @@ class RunTotals(Model):
 
 def _totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     run = runs[0]
-    counted = store.count_kinds(run.id)
-    pairs = store.count_items(run.id)
-    recorded = store.run_judges(run.id)
+    counted = store.table.count_kinds(run.id)
+    pairs = store.items.count(run.id)
+    recorded = store.runs.judges(run.id)
     names = client_names(store, run, recorded)
     judges = []
     for judge in recorded:

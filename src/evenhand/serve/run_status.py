@@ -33,11 +33,11 @@ def is_number(text: str) -> bool:
 
 def needed_run(store: Store, wanted: str) -> RunRecord:
     """By its id, or by its name. Digits are an id where there is such a run, and else a name."""
-    run = store.run_at(int(wanted)) if is_number(wanted) else None
-    run = run or store.find_run(wanted)
+    run = store.runs.at(int(wanted)) if is_number(wanted) else None
+    run = run or store.runs.find(wanted)
     if run is not None:
         return run
-    names = [each.name for each in store.run_page(limit=1000)]
+    names = [each.name for each in store.runs.page(limit=1000)]
     near = nearest(wanted, names)
     if near:
         raise NotFound(Message("serve.run_unknown_near", wanted=wanted[:80], near=near[0]))
@@ -49,7 +49,7 @@ def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -
     for run in runs if judge is not None else ():
         job = store.jobs.find(run.id)
         if job is not None and judge in job.judges:
-            return store.run_judges(run.id)[job.judges.index(judge)].name
+            return store.runs.judges(run.id)[job.judges.index(judge)].name
     return judge
 
 
@@ -64,7 +64,7 @@ def stamp_of(store: Store, run: RunRecord) -> str:
     """Changes with the run's verdicts; of one that goes on, they are counted."""
     if is_at_rest(run):
         return f"{run.state} {run.updated_at.timestamp()}"
-    return f"{run.state} {store.count_verdicts(run.id).judged}"
+    return f"{run.state} {store.verdicts.count(run.id).judged}"
 
 
 # Whoever judges a run tells of it once a second; silent for so long, it is taken for dead.
@@ -81,7 +81,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     state = state_of(run, job)
     if job is not None and state in ("stopped", "failed") and run.stopped_by is None:
         # Its end came between the two: the run was read before it, and the job after it.
-        run = store.run_at(run.id) or run
+        run = store.runs.at(run.id) or run
     progress = _reported(run, job) or count_outcomes(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
     done = sum(progress[name] for name in _COUNTS)
@@ -189,7 +189,7 @@ def count_outcomes(store: Store, run: RunRecord) -> Mapping[str, Any]:
         if cached is not None and cached.stamp == stamp and cached.body is not None:
             kept: dict[str, Any] = orjson.loads(cached.body)
             return kept
-    tally = store.count_verdicts(run.id)
+    tally = store.verdicts.count(run.id)
     counted = {
         "pairs": tally.pairs,
         "skipped_rows": tally.skipped_rows,

@@ -188,7 +188,7 @@ class RunIntake:
 
     def _refuse_name(self, sources: BoundedSources) -> None:
         name = self._options.name
-        existing = self._store.find_run(name) if name is not None else None
+        existing = self._store.runs.find(name) if name is not None else None
         if existing is not None and not is_run_of(
             existing, sources.describe(), self._plans, self._options
         ):
@@ -213,7 +213,7 @@ class RunIntake:
         the run along: nobody was ever told of it."""
         store = self._store
         with store.hold(run.id):
-            now = store.run_at(run.id)
+            now = store.runs.at(run.id)
             if now is None or self._is_whole(now):
                 return now
             store.jobs.add(run.id, self._job)
@@ -221,10 +221,10 @@ class RunIntake:
                 fill(now)
             except BaseException:
                 with contextlib.suppress(StoreError):
-                    store.delete_held(run.id)
+                    store.deletion.delete_held(run.id)
                 raise
             store.jobs.want(run.id, "run", only_from=("intake",))
-            return store.run_at(run.id)
+            return store.runs.at(run.id)
 
     def _fill(self, run: RunRecord, sources: BoundedSources) -> None:
         store = self._store
@@ -240,17 +240,17 @@ class RunIntake:
         if not whole:
             raise _broken_off()
         salt = run.plan.get("fresh")
-        store.set_run_judges(
-            run.id, [store.add_judge(plan.record(salt=salt)) for plan in self._plans]
+        store.runs.set_judges(
+            run.id, [store.runs.add_judge(plan.record(salt=salt)) for plan in self._plans]
         )
-        store.update_run(run.id, intake_done=True, state="judging")
+        store.runs.update(run.id, intake_done=True, state="judging")
 
     def _keep_prompts(
         self, run: RunRecord, *, prompts: JobPrompts, skipped: Sequence[BadRow]
     ) -> None:
         rows = [SkippedRow(row.source, row.row, row.reason, row.turn) for row in skipped]
         if rows:
-            self._store.add_skipped(run.id, rows)
+            self._store.items.add_skipped(run.id, rows)
         self._store.jobs.keep_prompts(run.id, prompts)
 
     def _rest(self) -> None:
@@ -278,7 +278,7 @@ class StoredRuns:
         before = _id_of(after)
         statuses: list[RunStatus] = []
         # One more than is wanted, so that the last page knows that it is the last.
-        while records := self._store.run_page(before=before, limit=limit + 1):
+        while records := self._store.runs.page(before=before, limit=limit + 1):
             jobs = self._store.jobs.of_runs([run.id for run in records])
             for run in records:
                 if state is None or state_of(run, jobs.get(run.id)) == state:
@@ -294,7 +294,7 @@ class StoredRuns:
     def by_state(self) -> dict[str, int]:
         counted: Counter[str] = Counter()
         before: int | None = None
-        while records := self._store.run_page(before=before, limit=_COUNTED_AT_ONCE):
+        while records := self._store.runs.page(before=before, limit=_COUNTED_AT_ONCE):
             jobs = self._store.jobs.of_runs([run.id for run in records])
             counted.update(state_of(run, jobs.get(run.id)) for run in records)
             before = records[-1].id
@@ -320,7 +320,7 @@ class StoredRuns:
         if store.jobs.want(run.id, "stop", only_from=("run",)):
             job = store.jobs.find(run.id)
             if job is not None and not job.is_judged(within_s=SILENT_S):
-                store.update_run(run.id, state="stopped", stopped_by="interrupt")
+                store.runs.update(run.id, state="stopped", stopped_by="interrupt")
         return self.status(str(run.id))
 
     def resume(self, run_id: str) -> RunStatus:

@@ -344,7 +344,7 @@ class Service:
             problems.append("no judge is configured")
         try:
             async with asyncio.timeout(_STORE_ANSWERS_WITHIN_S):
-                await asyncio.to_thread(self.store.run_page, limit=1)
+                await asyncio.to_thread(self.store.runs.page, limit=1)
         except (EvenhandError, TimeoutError):
             problems.append("the store does not answer")
         return Readiness(ready=not problems, problems=tuple(problems))

@@ -169,11 +169,11 @@ def word_index(run_id: str) -> Figure[WordIndex]:
 
 def _index_words(store: Store, runs: Sequence[RunRecord]) -> WordIndex:
     run_id = runs[0].id
-    pairs = store.count_items(run_id)
+    pairs = store.items.count(run_id)
     # Until nothing is left: a run that is deleted meanwhile may take words along.
-    while (reached := store.add_words(run_id)) is not None:
+    while (reached := store.words.add(run_id)) is not None:
         while reached is not None:
-            reached = store.add_words(run_id, after=reached)
+            reached = store.words.add(run_id, after=reached)
     return WordIndex(pairs=pairs)
 
 
@@ -195,7 +195,7 @@ class VerdictBrowser:
         if indexed is None:
             return False
         run = await asyncio.to_thread(needed_run, self._store, run_id)
-        return indexed.pairs >= await asyncio.to_thread(self._store.count_items, run.id)
+        return indexed.pairs >= await asyncio.to_thread(self._store.items.count, run.id)
 
     async def need_words(self, run_id: str, filters: VerdictFilters) -> None:
         """ServerBusy where the filters need words that are not indexed yet: a part of what meets
@@ -209,7 +209,7 @@ class VerdictBrowser:
         after, before = _read_cursor(cursor, query.sort)
         run, judges, names = self._run(run_id)
         wanted = verdict_filter(query, judges, names)
-        page = self._store.browse(
+        page = self._store.table.browse(
             run.id,
             wanted,
             sort=query.sort,
@@ -228,7 +228,7 @@ class VerdictBrowser:
             names=names,
             next=_cursor("a", page.next),
             previous=_cursor("b", page.previous),
-            count=self._store.count_rows(run.id, wanted),
+            count=self._store.table.count(run.id, wanted),
             searching=searching,
         )
 
@@ -251,7 +251,7 @@ class VerdictBrowser:
                 (whole.row.item.number, whole.row.judge_id): reason_of(
                     whole, language, hide[whole.row.judge_id]
                 )
-                for whole in self._store.whole_verdicts_at(run.id, short)
+                for whole in self._store.verdicts.whole_at(run.id, short)
             }
 
         return await asyncio.to_thread(read)
@@ -261,7 +261,7 @@ class VerdictBrowser:
         run, wanted = self._asked(run_id, query)
         after: TablePlace | None = None
         while True:
-            page = self._store.browse(
+            page = self._store.table.browse(
                 run.id,
                 wanted,
                 sort=query.sort,
@@ -279,7 +279,7 @@ class VerdictBrowser:
 
         def read() -> Neighbours:
             run, wanted = self._asked(run_id, query)
-            return self._store.neighbours(
+            return self._store.table.neighbours(
                 run.id, wanted, number, sort=query.sort, descending=query.descending
             )
 
@@ -292,7 +292,7 @@ class VerdictBrowser:
 
         def read() -> str | None:
             run, wanted = self._asked(run_id, query)
-            start = self._store.page_start(
+            start = self._store.table.page_start(
                 run.id,
                 wanted,
                 number,
@@ -311,7 +311,7 @@ class VerdictBrowser:
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
         run = needed_run(self._store, run_id)
-        judges = self._store.run_judges(run.id)
+        judges = self._store.runs.judges(run.id)
         return run, judges, client_names(self._store, run, judges)
 
 
@@ -415,14 +415,14 @@ def read_page(
     limit: int,
     full: bool,
 ) -> VerdictPage:
-    judges = store.run_judges(run.id)
+    judges = store.runs.judges(run.id)
     names = client_names(store, run, judges)
     wanted = verdict_filter(filters, judges, names)
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)
-    page = store.browse(run.id, wanted, after=after, limit=limit)
-    rows = store.verdicts_at(run.id, [VerdictPlace(*row.place[1:]) for row in page.rows])
+    page = store.table.browse(run.id, wanted, after=after, limit=limit)
+    rows = store.verdicts.at(run.id, [VerdictPlace(*row.place[1:]) for row in page.rows])
     place = page.next
     if not full:
         hide = {judge.id: AddressRedactor.of_record(judge.settings) for judge in judges}
@@ -452,7 +452,7 @@ def _whole_rows(
     size = 1
     start = 0
     while start < len(places):
-        for each in store.whole_verdicts_at(run.id, places[start : start + size]):
+        for each in store.verdicts.whole_at(run.id, places[start : start + size]):
             row = row_of(each, run=run, judge=judges[each.row.judge_id])
             row = row.model_copy(update={"judge": names[each.row.judge_id]})
             whole.append(_without_address(row, hide[each.row.judge_id]))

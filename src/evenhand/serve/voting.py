@@ -92,7 +92,7 @@ class Voting:
                 shown_order=order,
                 comment=comment,
             )
-            self._store.add_votes([vote])
+            self._store.votes.add([vote])
 
         await _to_the_end(write)
 
@@ -104,7 +104,7 @@ class Voting:
         if place is None:
             raise _no_such(run, number)
         pair_id = int(queue.pair_ids[place])
-        return await _to_the_end(lambda: self._store.withdraw_vote(pair_id, who))
+        return await _to_the_end(lambda: self._store.votes.withdraw(pair_id, who))
 
     async def _queue(self, run_id: str) -> tuple[RunRecord, asyncio.Task[VoteQueue]]:
         """Made once for as long as the run stays as it is: of a million pairs it takes seconds."""
@@ -125,10 +125,10 @@ class Voting:
         refuse_forgotten_texts(run)
         if run.state == "finished":
             return run, f"finished {run.updated_at.timestamp()}"
-        return run, f"goes on {self._store.count_items(run.id)}"
+        return run, f"goes on {self._store.items.count(run.id)}"
 
     def _ask(self, run: RunRecord, queue: VoteQueue, who: str, number: int | None) -> VoteQuestion:
-        standing = voter_progress(queue, who, self._store.pair_standings)
+        standing = voter_progress(queue, who, self._store.votes.standings)
         place = standing.asked
         if number is not None:
             wanted = queue.place_of(number)
@@ -148,7 +148,7 @@ class Voting:
         """A pair that the rounds have reached: a vote on any other was not drawn, but picked."""
         place = queue.place_of(number)
         if place is None or not _is_open(
-            place, voter_progress(queue, who, self._store.pair_standings)
+            place, voter_progress(queue, who, self._store.votes.standings)
         ):
             raise _no_such(run, number)
         return place, self._pair(run, number)
@@ -161,7 +161,7 @@ class Voting:
         return pair.model_copy(update=turned)
 
     def _pair(self, run: RunRecord, number: int) -> Pair:
-        pair = self._store.pair_at(run.id, number)
+        pair = self._store.items.pair(run.id, number)
         if pair is None:
             raise NotFound(Message("serve.run_deleted"))
         return pair

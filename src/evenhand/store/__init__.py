@@ -5,7 +5,7 @@
 `records` (values in and out), `rows` (values as rows), `explanation` (stored answers read again);
 `runs`, `intake`, `work`, `batches`, `jobs`; `verdicts`, `votes`, and `columns` for statistics;
 `full_text`, `verdict_filter` and `verdict_table` for tables on pages;
-`figures`, `requests`; `deletion`. `store` joins them.
+`figures`, `requests`; `deletion`. `store` has each of these subjects as an attribute.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ generated twice. The key of an artefact begins with its kind and a hyphen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
@@ -15,11 +14,10 @@ from evenhand.contract import Pair
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.messages import from_text, to_text
+from evenhand.store.database import Subject
 from evenhand.store.records import JudgeRecord
 from evenhand.store.rows import in_slices, insert_for
 from evenhand.store.schema import answers
-
-_Opened = Callable[[], AbstractContextManager[Connection]]
 
 
 class NewAnswer(NamedTuple):
@@ -40,12 +38,8 @@ class AnswerSpending(NamedTuple):
 NOTHING_SPENT = AnswerSpending(0, 0, 0, 0.0)
 
 
-class AnswerStore:
-    """Every call is a transaction of its own."""
-
-    def __init__(self, reading: _Opened, writing: _Opened) -> None:
-        self._reading = reading
-        self._writing = writing
+class AnswerStore(Subject):
+    """What models wrote, by their keys."""
 
     def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
         """Those that are there."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -25,11 +24,11 @@ from sqlalchemy import (
     update,
 )
 
+from evenhand.store.database import Subject
 from evenhand.store.rows import insert_new
 from evenhand.store.schema import batch_requests, batches
 
 BatchPhase = Literal["intended", "open", "done"]
-_Opened = Callable[[], AbstractContextManager[Connection]]
 _REQUEST_COLUMNS = (
     *("batch_id", "place", "run_id", "judge_id", "pair_id"),
     *("shown_order", "sample", "turn", "form"),
@@ -100,12 +99,8 @@ class PassAsked(NamedTuple):
     sample: int
 
 
-class BatchStore:
-    """The batches of one store; every call is a transaction of its own."""
-
-    def __init__(self, reading: _Opened, writing: _Opened) -> None:
-        self._reading = reading
-        self._writing = writing
+class BatchStore(Subject):
+    """The batches of one store."""
 
     def intend(self, new: NewBatch, asked: Sequence[RequestAsked]) -> BatchRecord:
         """Write down what is about to be sent; the requests have the places 1, 2, …"""

@@ -32,7 +32,7 @@ from evenhand.contract import Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.records import (
     BattleColumns,
     BattleCount,
@@ -175,7 +175,7 @@ _ITEM_IDS = (
 )
 
 
-class ColumnStore(Database):
+class ColumnStore(Subject):
     """Verdicts as columns, for statistics."""
 
     def battle_counts(
@@ -200,7 +200,7 @@ class ColumnStore(Database):
             # The engines sort texts by different rules, and nothing last or first.
             return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
 
-    def battle_columns(
+    def battles(
         self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
     ) -> BattleColumns:
         """The same verdict by verdict, with their prompts."""
@@ -225,7 +225,7 @@ class ColumnStore(Database):
                     columns.one_order.extend(rest[1])
             return replace(columns, models=models.table)
 
-    def item_columns(self, run_id: int) -> ItemColumns:
+    def items(self, run_id: int) -> ItemColumns:
         with self._reading() as connection:
             models = Coded()
             columns = ItemColumns(())
@@ -248,7 +248,7 @@ class ColumnStore(Database):
                 numbers.extend(map(_id_digest, keys, full_keys, prompts))
         return numbers
 
-    def outcome_columns(self, run_id: int, judge_id: int) -> OutcomeColumns:
+    def outcomes(self, run_id: int, judge_id: int) -> OutcomeColumns:
         with self._reading() as connection:
             models, tag_sets = Coded(), Coded()
             columns = OutcomeColumns((), ())
@@ -274,7 +274,7 @@ class ColumnStore(Database):
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
 
-    def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
+    def criteria(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
             by_name: dict[str, CriterionColumns] = {}
@@ -296,7 +296,7 @@ class ColumnStore(Database):
                         columns.outcome.extend(outcome)
             return tuple(by_name.values())
 
-    def pass_columns(self, run_id: int, judge_id: int) -> PassColumns:
+    def passes(self, run_id: int, judge_id: int) -> PassColumns:
         """Every stored pass on the run's pairs, samples apart."""
         with self._reading() as connection:
             columns = PassColumns()

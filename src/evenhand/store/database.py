@@ -11,7 +11,7 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine
 
-from evenhand.store import postgres
+from evenhand.store import postgres, sqlite
 from evenhand.store.address import FileAddress, ServerAddress
 from evenhand.store.faults import plain_errors, rows_read
 from evenhand.store.locks import (
@@ -23,7 +23,7 @@ from evenhand.store.locks import (
 
 
 class Database:
-    """Reads and writes, each in a transaction of its own, with faults told in one line."""
+    """Transactions, with faults told in one line."""
 
     def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
         self._where = where
@@ -66,7 +66,7 @@ class Database:
             yield
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
         with (
             self.plain_errors(),
             rows_read(self.address),
@@ -75,9 +75,25 @@ class Database:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[Connection]:
         with self.plain_errors(), self._writes.begin() as connection:
             yield connection
+
+    def note_growth(self, tables: str, rows: int) -> None:
+        if self._growth:
+            self._growth.note(tables, rows)
+
+    def shrink_log(self) -> None:
+        """After a large deletion."""
+        if isinstance(self._where, FileAddress):
+            with self.plain_errors():
+                sqlite.shrink_log(self._writes)
+
+    def wipe_free_space(self) -> None:
+        """After texts were deleted that nobody may find again."""
+        if isinstance(self._where, FileAddress):
+            with self.plain_errors():
+                sqlite.wipe_free_space(self._writes)
 
     @contextmanager
     def hold(self, run_id: int) -> Iterator[None]:
@@ -105,3 +121,11 @@ class Database:
             return False
         with self.plain_errors():
             return is_attended_at_server(self._reads, run_id)
+
+
+class Subject:
+    """What a store does about one subject; every call is a transaction of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._reading, self._writing = database.reading, database.writing

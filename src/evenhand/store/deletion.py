@@ -23,10 +23,8 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Pair
-from evenhand.store import sqlite
-from evenhand.store.address import FileAddress
 from evenhand.store.answers import keys_before, prepares
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.figures import drop_joint_figures
 from evenhand.store.full_text import forget_words
 from evenhand.store.rows import OF_ITEM, in_slices, pair_of
@@ -61,7 +59,7 @@ _BESIDE_ITEMS = (
 )
 
 
-class DeletionStore(Database):
+class DeletionStore(Subject):
     """A run goes, whole or its texts alone."""
 
     def passes_to_go(self, run_id: int) -> int:
@@ -80,21 +78,19 @@ class DeletionStore(Database):
             )
             return connection.execute(query).scalar_one()
 
-    def delete_run(self, name: str, *, with_votes: bool = False) -> None:
+    def delete(self, name: str, *, with_votes: bool = False) -> None:
         """Forget a run; what other runs use of it stays, and so do people's votes with their pairs,
         unless they are to go too."""
         with self._reading() as connection:
             run = needed_run(connection, name)
-        with self.hold(run.id):
+        with self._database.hold(run.id):
             self.delete_held(run.id, with_votes=with_votes)
 
     def delete_held(self, run_id: int, *, with_votes: bool = False) -> None:
         """The same of a run that the caller holds."""
         with self._writing() as connection:
             delete_run(connection, run_id, with_votes=with_votes)
-        if isinstance(self._where, FileAddress):
-            with self.plain_errors():
-                sqlite.shrink_log(self._writes)
+        self._database.shrink_log()
 
     def texts_to_go(self, run_id: int) -> ForgottenTexts:
         with self._reading() as connection:
@@ -105,12 +101,10 @@ class DeletionStore(Database):
         """Drop a run's prompts, responses and answers, while its figures stay."""
         with self._reading() as connection:
             run = needed_run(connection, name)
-        with self.hold(run.id):
+        with self._database.hold(run.id):
             with self._writing() as connection:
                 gone = forget_texts(connection, run.id)
-            if isinstance(self._where, FileAddress):
-                with self.plain_errors():
-                    sqlite.wipe_free_space(self._writes)
+            self._database.wipe_free_space()
         return gone
 
 

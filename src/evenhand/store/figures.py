@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
+from evenhand.store.database import Subject
 from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import figures, replaced_votes, votes
 
@@ -20,7 +19,6 @@ MOST_OF_A_RUN = 200
 # Whoever computes a figure for longer than this is taken for dead.
 COMPUTED_WITHIN_S = 60.0
 _FIGURE = figures.c
-_Opened = Callable[[], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,8 @@ class StoredFigure:
     body: bytes | None
 
 
-class FigureStore:
-    """The figures of one store; every call is a transaction of its own."""
-
-    def __init__(self, reading: _Opened, writing: _Opened) -> None:
-        self._reading = reading
-        self._writing = writing
+class FigureStore(Subject):
+    """The figures of one store."""
 
     def find(self, key: FigureKey) -> StoredFigure | None:
         with self._reading() as connection:

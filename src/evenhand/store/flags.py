@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, delete, select
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.records import LONGEST_COMMENT, PairFlag
 from evenhand.store.rows import in_slices, insert_for, moment
 from evenhand.store.schema import items, pair_flags
@@ -18,10 +18,10 @@ from evenhand.store.schema import items, pair_flags
 _FLAG = pair_flags.c
 
 
-class FlagStore(Database):
+class FlagStore(Subject):
     """What people flagged."""
 
-    def set_flag(self, run_id: int, number: int, *, comment: str | None = None) -> PairFlag:
+    def set(self, run_id: int, number: int, *, comment: str | None = None) -> PairFlag:
         """In the place of an earlier one; InputError where the run has no such pair."""
         comment = _checked(comment)
         now = time.time()
@@ -38,7 +38,7 @@ class FlagStore(Database):
             )
         return PairFlag(moment(now), comment)
 
-    def remove_flag(self, run_id: int, number: int) -> bool:
+    def remove(self, run_id: int, number: int) -> bool:
         """Whether there was one."""
         with self._writing() as connection:
             its_own = _FLAG.run_id == run_id, _FLAG.number == number

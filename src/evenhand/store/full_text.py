@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.rows import in_slices
 from evenhand.store.schema import figures, items, pairs, search_docs
 
@@ -61,10 +61,10 @@ class Word:
     joined: bool  # to the one before it, as letters of an unspaced script are
 
 
-class WordStore(Database):
+class WordStore(Subject):
     """The words of pairs."""
 
-    def add_words(self, run_id: int, *, after: int = 0, limit: int = 200) -> int | None:
+    def add(self, run_id: int, *, after: int = 0, limit: int = 200) -> int | None:
         """Index the next items after this number whose words are not; the last of them, None where
         there are none left."""
         with self._writing() as connection:
@@ -88,8 +88,7 @@ class WordStore(Database):
                 pair_ids.add(pair_id)
             for some in in_slices(sorted(pair_ids)):
                 _add_pairs(connection, some)
-        if self._growth:
-            self._growth.note("search_docs", len(pair_ids))
+        self._database.note_growth("search_docs", len(pair_ids))
         return last
 
 

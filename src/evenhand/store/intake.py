@@ -17,7 +17,7 @@ from evenhand.contract.pair import drawn_order
 from evenhand.data.records import Tag
 from evenhand.errors import DataError
 from evenhand.messages import Message, from_text, to_text
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.deletion import FORGOTTEN
 from evenhand.store.records import TAG_COLUMNS, NewItem, RunItem, SkippedRow
 from evenhand.store.rows import (
@@ -45,18 +45,17 @@ _VERSION = b"pair 1;"
 _TOPICS_MAX = 1_000
 
 
-class IntakeStore(Database):
+class IntakeStore(Subject):
     """Rows come in as items, or are counted as skipped."""
 
-    def add_items(self, run_id: int, items: Sequence[NewItem]) -> int:
+    def add(self, run_id: int, items: Sequence[NewItem]) -> int:
         """How many were new. The same again changes nothing; other content is a DataError."""
         with self._writing() as connection:
             added = _add_items(connection, run_id, items)
-        if self._growth:
-            self._growth.note("pairs, items", added)
+        self._database.note_growth("pairs, items", added)
         return added
 
-    def count_items(self, run_id: int) -> int:
+    def count(self, run_id: int) -> int:
         with self._reading() as connection:
             return count_items(connection, run_id)
 
@@ -73,7 +72,7 @@ class IntakeStore(Database):
             ]
             insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
 
-    def reopen_intake(self, run_id: int) -> None:
+    def reopen(self, run_id: int) -> None:
         """The rows are read anew: some that were skipped may be pairs by now."""
         with self._writing() as connection:
             connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
@@ -90,7 +89,7 @@ class IntakeStore(Database):
             rows = connection.execute(query).mappings()
             return [SkippedRow(row["source"], row["row"], from_text(row["reason"])) for row in rows]
 
-    def run_items(self, run_id: int) -> list[RunItem]:
+    def all(self, run_id: int) -> list[RunItem]:
         """Every item by number, without its texts."""
         column = items.c
         query = (
@@ -130,7 +129,7 @@ class IntakeStore(Database):
                     digests[pair_id] = _digest(prompt, a, b), _digest(prompt, b, a)
         return digests
 
-    def pair_at(self, run_id: int, number: int) -> Pair | None:
+    def pair(self, run_id: int, number: int) -> Pair | None:
         with self._reading() as connection:
             query = (
                 select(*OF_ITEM, pairs)
@@ -140,7 +139,7 @@ class IntakeStore(Database):
             row = connection.execute(query).mappings().first()
             return None if row is None else pair_of(row)
 
-    def shared_items(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
+    def shared(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
         """The numbers, in both runs, of the items whose pairs have the same content, by
         the first."""
         # Not a join: SQLite reads all of one run for each item of the other, to have them in order.
@@ -156,7 +155,7 @@ class IntakeStore(Database):
             }
         return list(shared), list(shared.values())
 
-    def item_keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
+    def keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
         """The ids of some items, by their numbers."""
         with self._reading() as connection:
             query = select(items.c.number, items.c.key, items.c.full_key).where(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from evenhand.errors import Conflict
 from evenhand.messages import Message
+from evenhand.store.database import Subject
 from evenhand.store.faults import of_row
 from evenhand.store.rows import insert_where_new, moment, to_json
 from evenhand.store.schema import job_prompts, jobs
@@ -21,7 +21,6 @@ from evenhand.store.schema import job_prompts, jobs
 # intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;
 # done: every pair has its verdict, or no more are needed.
 Wanted = Literal["intake", "run", "stop", "done"]
-_Opened = Callable[[], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,8 @@ class JobPrompts:
     sides: Mapping[str, Any]
 
 
-class JobStore:
-    """The jobs of one store; every call is a transaction of its own."""
-
-    def __init__(self, reading: _Opened, writing: _Opened) -> None:
-        self._reading = reading
-        self._writing = writing
+class JobStore(Subject):
+    """The jobs of one store."""
 
     def add(self, run_id: int, job: NewJob, *, wanted: Wanted = "intake") -> bool:
         """Whether the run had none."""

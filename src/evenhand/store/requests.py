@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import orjson
 from sqlalchemy import ColumnElement, and_, delete, exists, select, update
 
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import ended_sessions, idempotency, shorten
 
@@ -50,12 +50,10 @@ class StoredRequest:
     answer: StoredResponse | None
 
 
-class RequestStore(Database):
+class RequestStore(Subject):
     """Answers to keep, and sessions that ended."""
 
-    def begin_request(
-        self, request: KeyedRequest, *, leased_s: float = LEASED_S
-    ) -> StoredRequest | None:
+    def begin(self, request: KeyedRequest, *, leased_s: float = LEASED_S) -> StoredRequest | None:
         """None: nobody has asked this yet, and the caller is to answer it."""
         with self._writing() as connection:
             now = time.time()
@@ -93,7 +91,7 @@ class RequestStore(Database):
                 row["path"], row["digest"], row["begun_at"], row["leased_until"], answer
             )
 
-    def finish_request(self, request: KeyedRequest, answer: StoredResponse) -> bool:
+    def finish(self, request: KeyedRequest, answer: StoredResponse) -> bool:
         """Keep the answer; False where the caller had lost the request to another."""
         with self._writing() as connection:
             values = {
@@ -105,12 +103,12 @@ class RequestStore(Database):
                 connection.execute(update(idempotency).where(_own(request)).values(values)).rowcount
             )
 
-    def forget_request(self, request: KeyedRequest) -> None:
+    def forget(self, request: KeyedRequest) -> None:
         """No answer that is worth keeping: the key may be tried again at once."""
         with self._writing() as connection:
             connection.execute(delete(idempotency).where(_own(request)))
 
-    def forget_old_requests(self) -> int:
+    def forget_old(self) -> int:
         with self._writing() as connection:
             outdated = idempotency.c.begun_at < time.time() - RETAINED_S
             return connection.execute(delete(idempotency).where(outdated)).rowcount

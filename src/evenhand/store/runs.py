@@ -14,8 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from evenhand.errors import InputError, StoreError
 from evenhand.messages import Message
 from evenhand.store import postgres
-from evenhand.store.address import ServerAddress
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.faults import of_row
 from evenhand.store.jobs import NewJob, add_job
 from evenhand.store.records import (
@@ -52,18 +51,18 @@ _JUDGE_COLUMNS = (
 )
 
 
-class RunStore(Database):
+class RunStore(Subject):
     """Runs and their judges."""
 
-    def create_run(self, run: NewRun) -> RunRecord:
+    def create(self, run: NewRun) -> RunRecord:
         with self._writing() as connection:
             return create_run(connection, run)
 
-    def begin_run(self, run: NewRun, job: NewJob | None = None) -> tuple[RunRecord, bool]:
+    def begin(self, run: NewRun, job: NewJob | None = None) -> tuple[RunRecord, bool]:
         """The run, and whether it was made now: another process may have made the same a moment
         ago. A server's comes with its job, both or neither."""
         with self._writing() as connection:
-            if isinstance(self._where, ServerAddress):
+            if connection.dialect.name == "postgresql":
                 postgres.take_turn(connection)
             if job is None:
                 existing = find_run(connection, run.name)
@@ -77,11 +76,11 @@ class RunStore(Database):
                 add_job(connection, created.id, job, wanted="intake")
             return created, True
 
-    def run_at(self, run_id: int) -> RunRecord | None:
+    def at(self, run_id: int) -> RunRecord | None:
         with self._reading() as connection:
             return run_at(connection, run_id)
 
-    def run_page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
+    def page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
         """Newest first, from the one before this id on; without those that cannot be read."""
         with self._reading() as connection:
             newest = select(runs.c.id).order_by(runs.c.id.desc())
@@ -93,26 +92,26 @@ class RunStore(Database):
                     return sound[::-1]
                 before = ids[-1]  # none of them can be read
 
-    def find_run(self, name: str) -> RunRecord | None:
+    def find(self, name: str) -> RunRecord | None:
         with self._reading() as connection:
             return find_run(connection, name)
 
-    def run_of_fingerprint(self, fingerprint: str) -> RunRecord | None:
+    def of_fingerprint(self, fingerprint: str) -> RunRecord | None:
         """The newest of them."""
         with self._reading() as connection:
             return run_of_fingerprint(connection, fingerprint)
 
-    def list_runs(self) -> list[RunRecord]:
+    def all(self) -> list[RunRecord]:
         """Oldest first; without those that cannot be read."""
         with self._reading() as connection:
             return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
 
-    def damaged_runs(self) -> list[StoreError]:
+    def damaged(self) -> list[StoreError]:
         """What is wrong with each run that cannot be read."""
         with self._reading() as connection:
             return [run for run in _each_run(connection) if isinstance(run, StoreError)]
 
-    def update_run(
+    def update(
         self,
         run_id: int,
         *,
@@ -139,7 +138,7 @@ class RunStore(Database):
         with self._writing() as connection:
             update_run(connection, run_id, changes)
 
-    def rename_run(self, name: str, new: str) -> None:
+    def rename(self, name: str, new: str) -> None:
         with self._writing() as connection:
             run = needed_run(connection, name)
             if new != name:
@@ -163,7 +162,7 @@ class RunStore(Database):
                 connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one()
             )
 
-    def set_run_judges(self, run_id: int, judge_ids: Sequence[int]) -> None:
+    def set_judges(self, run_id: int, judge_ids: Sequence[int]) -> None:
         with self._writing() as connection:
             connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
             wanted = enumerate(dict.fromkeys(judge_ids))
@@ -171,7 +170,7 @@ class RunStore(Database):
             if rows:
                 connection.execute(insert(run_judges), rows)
 
-    def judges_runs_stamp(self, run_id: int | None = None) -> str:
+    def judges_stamp(self, run_id: int | None = None) -> str:
         """Changes when a run of one of this run's judges comes to rest: its labels speak of them
         here too. Without a run, when any does."""
         query = select(func.count(), func.max(runs.c.updated_at)).where(runs.c.state.in_(AT_REST))
@@ -183,7 +182,7 @@ class RunStore(Database):
             count, newest = connection.execute(query).one()
         return f"{count} {newest}"
 
-    def run_judges(self, run_id: int) -> list[JudgeRecord]:
+    def judges(self, run_id: int) -> list[JudgeRecord]:
         with self._reading() as connection:
             return judges_of_run(connection, run_id)
 

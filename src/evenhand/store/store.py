@@ -1,6 +1,4 @@
-"""The store as other rooms see it: every read and write, each in a transaction of its own, over
-SQLite or PostgreSQL.
-"""
+"""The store as other rooms see it, by subject, over SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from evenhand.store.address import FileAddress, ServerAddress, read_address
 from evenhand.store.answers import AnswerStore
 from evenhand.store.batches import BatchStore
 from evenhand.store.columns import ColumnStore
+from evenhand.store.database import Database
 from evenhand.store.deletion import DeletionStore
 from evenhand.store.figures import FigureStore
 from evenhand.store.flags import FlagStore
@@ -51,24 +50,23 @@ def open_store(
     return store
 
 
-class Store(
-    RunStore,
-    DeletionStore,
-    IntakeStore,
-    WorkStore,
-    VerdictStore,
-    ColumnStore,
-    VoteStore,
-    FlagStore,
-    WordStore,
-    TableStore,
-    RequestStore,
-):
+class Store(Database):
     """Safe to use from several threads. Writes come from one at a time; others wait."""
 
     def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
         super().__init__(where, reads, writes)
-        self.answers = AnswerStore(self._reading, self._writing)
-        self.jobs = JobStore(self._reading, self._writing)
-        self.batches = BatchStore(self._reading, self._writing)
-        self.figures = FigureStore(self._reading, self._writing)
+        self.runs = RunStore(self)
+        self.items = IntakeStore(self)
+        self.work = WorkStore(self)
+        self.answers = AnswerStore(self)
+        self.batches = BatchStore(self)
+        self.jobs = JobStore(self)
+        self.verdicts = VerdictStore(self)
+        self.columns = ColumnStore(self)
+        self.votes = VoteStore(self)
+        self.flags = FlagStore(self)
+        self.words = WordStore(self)
+        self.table = TableStore(self)
+        self.figures = FigureStore(self)
+        self.requests = RequestStore(self)
+        self.deletion = DeletionStore(self)

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INVALID
 from evenhand.store.columns import TIE_BY_RULE, criteria_codes, of_its_item
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import PairFlag
 from evenhand.store.rows import in_slices, read_criteria
@@ -156,7 +156,7 @@ _KINDS: dict[str, ColumnElement[bool]] = {
 }
 
 
-class TableStore(Database):
+class TableStore(Subject):
     """Verdicts filtered, sorted and searched, a page at a time."""
 
     def browse(
@@ -185,7 +185,7 @@ class TableStore(Database):
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
             return TablePage(rows, reached, came_from)
 
-    def count_rows(self, run_id: int, wanted: VerdictFilter) -> int:
+    def count(self, run_id: int, wanted: VerdictFilter) -> int:
         """How many verdicts a table has."""
         with self._reading() as connection:
             return _Table(connection, run_id, wanted).count()
@@ -240,9 +240,7 @@ class TableStore(Database):
             start = at // limit * limit
             return table.walk(None, limit=1, offset=start - 1)[0] if start > 0 else None
 
-    def verdict_marks(
-        self, run_id: int, numbers: Sequence[int]
-    ) -> dict[tuple[int, int], VerdictMarks]:
+    def marks(self, run_id: int, numbers: Sequence[int]) -> dict[tuple[int, int], VerdictMarks]:
         """Of these items' verdicts, by number and judge."""
         marks = {}
         with self._reading() as connection:

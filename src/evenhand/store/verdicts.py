@@ -23,7 +23,7 @@ from sqlalchemy import (
 from evenhand.contract import Failure, Pair
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store.answers import find_answers, keys_before, prepares, written_before
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import (
     ItemWhole,
@@ -187,7 +187,7 @@ class VerdictPlace(NamedTuple):
     judge_id: int
 
 
-class VerdictStore(Database):
+class VerdictStore(Subject):
     """Verdicts and items read back; runs tallied."""
 
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
@@ -205,21 +205,21 @@ class VerdictStore(Database):
                 made=_added([*own, *(row for row in replaced if row["run_id"] == run_id)]),
             )
 
-    def count_verdicts(self, run_id: int, judge_id: int | None = None) -> Tally:
+    def count(self, run_id: int, judge_id: int | None = None) -> Tally:
         """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
         with self._reading() as connection:
             return _verdicts(connection, run_id, _judges_of(run_id, judge_id))
 
-    def verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
+    def at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
         with self._reading() as connection:
             return rows_at(connection, run_id, places)
 
-    def whole_verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
+    def whole_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
         """These very verdicts, with everything behind them."""
         with self._reading() as connection:
             return whole_of(connection, run_id, _at(run_id, places), {*places})
 
-    def verdicts(
+    def page(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
     ) -> list[VerdictRow]:
         """A page after item number `after`, by number, then judge; an empty one is the end."""
@@ -227,7 +227,7 @@ class VerdictStore(Database):
             rows = _page(connection, LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
             return [verdict_row(row) for row in rows]
 
-    def whole_verdicts(
+    def whole_page(
         self, run_id: int, *, after: int = 0, limit: int = 100, judge_id: int | None = None
     ) -> list[WholeVerdict]:
         """The same, each with its pair, its passes and its prose."""
@@ -235,19 +235,17 @@ class VerdictStore(Database):
             rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
             return _whole(connection, run_id, rows)
 
-    def each_verdict(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
+    def each(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
         """All of them, a page in memory at a time."""
 
         def page(after: int) -> list[VerdictRow]:
-            return self.verdicts(run_id, after=after, judge_id=judge_id)
+            return self.page(run_id, after=after, judge_id=judge_id)
 
         return _each(page, lambda row: row.item.number)
 
-    def each_whole_verdict(
-        self, run_id: int, *, judge_id: int | None = None
-    ) -> Iterator[WholeVerdict]:
+    def each_whole(self, run_id: int, *, judge_id: int | None = None) -> Iterator[WholeVerdict]:
         def page(after: int) -> list[WholeVerdict]:
-            return self.whole_verdicts(run_id, after=after, judge_id=judge_id)
+            return self.whole_page(run_id, after=after, judge_id=judge_id)
 
         return _each(page, lambda whole: whole.row.item.number)
 
@@ -255,7 +253,7 @@ class VerdictStore(Database):
         """Every text that was written before this judge's verdicts, whichever run had it written;
         one that pairs share, once."""
         keys: set[str] = set()
-        for whole in self.each_whole_verdict(run_id, judge_id=judge.id):
+        for whole in self.each_whole(run_id, judge_id=judge.id):
             keys.update(keys_before(whole.pair, judge))
         with self._reading() as connection:
             return list(find_answers(connection, sorted(keys)).values())

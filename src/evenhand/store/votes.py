@@ -30,7 +30,7 @@ from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store.columns import WINNERS, Coded, of_its_item
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.records import (
     DRAWS,
     LONGEST_NAME,
@@ -56,18 +56,16 @@ _VERDICT_CODES: dict[str | None, int] = {**WINNERS, _BOTH_BAD: WINNERS["TIE"]}
 _Key = tuple[int, str]
 
 
-class VoteStore(Database):
+class VoteStore(Subject):
     """What people said of pairs."""
 
-    def voted_labels(
-        self, run_id: int, numbers: Collection[int] | None = None
-    ) -> dict[int, Winner]:
+    def labels(self, run_id: int, numbers: Collection[int] | None = None) -> dict[int, Winner]:
         """Of those of these items, or of all, that have no label of the data: what most people
         say."""
         with self._reading() as connection:
             return voted_labels(connection, run_id, numbers)
 
-    def add_votes(self, new: Sequence[NewVote]) -> AddedVotes:
+    def add(self, new: Sequence[NewVote]) -> AddedVotes:
         """All of them or none. A later vote of a person on a pair replaces the earlier, which is
         kept aside; one that says nothing new changes nothing."""
         # To the microsecond, which a datetime holds: an exported vote is then the same again.
@@ -92,11 +90,10 @@ class VoteStore(Database):
             if replaced:
                 connection.execute(insert(replaced_votes), replaced)
             _write(connection, list(written.values()))
-        if self._growth:
-            self._growth.note("votes", fresh)
+        self._database.note_growth("votes", fresh)
         return AddedVotes(fresh, len(replaced), unchanged)
 
-    def withdraw_vote(self, pair_id: int, who: str) -> bool:
+    def withdraw(self, pair_id: int, who: str) -> bool:
         """Set a vote aside as if it had been replaced; whether there was one."""
         with self._writing() as connection:
             its_own = and_(votes.c.pair_id == pair_id, votes.c.who == who)
@@ -107,7 +104,7 @@ class VoteStore(Database):
             connection.execute(delete(votes).where(its_own))
             return True
 
-    def replaced_votes(self, pair_id: int, who: str) -> list[StoredVote]:
+    def replaced(self, pair_id: int, who: str) -> list[StoredVote]:
         """What a person said of a pair before, oldest first."""
         with self._reading() as connection:
             query = (
@@ -117,7 +114,7 @@ class VoteStore(Database):
             )
             return [_stored(row) for row in connection.execute(query).mappings()]
 
-    def pair_standings(self, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
+    def standings(self, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
         """Of those that anybody has voted on, in whichever run, as one person is to know it."""
         with self._reading() as connection:
             vote = votes.c
@@ -202,7 +199,7 @@ class VoteStore(Database):
             right, wrong = connection.execute(query).one()
         return int(right or 0), int(wrong or 0)
 
-    def vote_columns(self, run_id: int) -> VoteColumns:
+    def columns(self, run_id: int) -> VoteColumns:
         with self._reading() as connection:
             people = Coded()
             columns = VoteColumns(())
@@ -224,7 +221,7 @@ class VoteStore(Database):
             # The names came through SafeText, so that they are not escaped any more.
             return replace(columns, people=tuple(name for name in people if name is not None))
 
-    def votes(
+    def page(
         self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
     ) -> list[ItemVote]:
         """A page after a place (item number, who); an empty one is the end. A vote on a pair that
@@ -233,7 +230,7 @@ class VoteStore(Database):
         later = and_(items.c.number >= number, (items.c.number > number) | (votes.c.who > who))
         return self._item_votes(run_id, later, limit)
 
-    def votes_on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
+    def on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
         """Those on one item, by who."""
         return self._item_votes(run_id, items.c.number == number, limit)
 
@@ -251,15 +248,15 @@ class VoteStore(Database):
                 for row in connection.execute(query).mappings()
             ]
 
-    def each_vote(self, run_id: int) -> Iterator[ItemVote]:
+    def each(self, run_id: int) -> Iterator[ItemVote]:
         """All of them, each once, under the first item of the run that has its pair."""
         firsts: dict[int, int] = {}
-        rows = self.votes(run_id)
+        rows = self.page(run_id)
         while rows:
             for row in rows:
                 if firsts.setdefault(row.vote.pair_id, row.number) == row.number:
                     yield row
-            rows = self.votes(run_id, after=(rows[-1].number, rows[-1].vote.who))
+            rows = self.page(run_id, after=(rows[-1].number, rows[-1].vote.who))
 
 
 def check_vote(vote: NewVote) -> None:

@@ -41,7 +41,7 @@ from evenhand.messages import Message
 from evenhand.store.answers import NewAnswer, add_answers
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
-from evenhand.store.database import Database
+from evenhand.store.database import Subject
 from evenhand.store.records import (
     QUEUE_START,
     Contest,
@@ -128,7 +128,7 @@ _PASSES_OF_PENDING = (
 _LAST_OF_ALL = 2**62
 
 
-class WorkStore(Database):
+class WorkStore(Subject):
     """Pending pairs go out; passes and verdicts come in."""
 
     def pending(
@@ -224,8 +224,7 @@ class WorkStore(Database):
             if answers:
                 add_answers(connection, answers)
             forget(connection, settled)
-        if self._growth:
-            self._growth.note("passes, verdicts", len(pass_rows))
+        self._database.note_growth("passes, verdicts", len(pass_rows))
 
     def retire(self, run_id: int, statuses: Collection[Literal["failed", "unread"]]) -> int:
         """Set such passes of the run aside, and undo the verdicts that rest on them."""
@@ -287,8 +286,7 @@ class WorkStore(Database):
                     for number, key, *models in page
                 ]
                 insert_new(connection, queue, _COLUMNS, sorted(rows))
-        if self._growth:
-            self._growth.note("queue", filled)
+        self._database.note_growth("queue", filled)
 
     def queued(
         self,

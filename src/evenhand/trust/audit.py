@@ -240,14 +240,14 @@ def audit_run(
 ) -> Audit:
     """The audit of a run whose pairs have labels, or votes; `judge` where it has several."""
     run = find_run(store, name)
-    record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    judged = store.outcome_columns(run.id, record.id)
+    record = chosen_judge(store.runs.judges(run.id), run.name, judge)
+    judged = store.columns.outcomes(run.id, record.id)
     columns = judged.asked()
     by_rule = len(judged.number) - len(columns.number)
     if by_rule and not columns.number:
         raise InputError(Message("trust.all_identical", name=run.name, n=by_rule))
     labels = audit_labels(store, run, columns)
-    passes = RunPasses(columns, store.pass_columns(run.id, record.id))
+    passes = RunPasses(columns, store.columns.passes(run.id, record.id))
     labelled = labels.winners != NO_WINNER
     unjudged, missing = passes.missing(labelled)
     labels.winners[unjudged] = NO_WINNER
@@ -259,7 +259,7 @@ def audit_run(
     balanced = agreement_of_both_sides(known, known.verdicts, level=level)
     people = people_baseline(labels.votes, rows, level=level)
     place = measure_position_bias(rows.first, rows.second, rows.prompts, level=level)
-    tally = store.tally(run.id, record.id)
+    tally = store.verdicts.tally(run.id, record.id)
     return Audit(
         run=run.name,
         store=store.address,
@@ -356,7 +356,7 @@ def _disagreements(
     store: Store, run_id: int, known: AuditRows, *, at_most: int
 ) -> Iterator[Disagreement]:
     places = np.flatnonzero(known.verdicts != known.labels)[:at_most]
-    keys = store.item_keys(run_id, [int(known.numbers[place]) for place in places])
+    keys = store.items.keys(run_id, [int(known.numbers[place]) for place in places])
     for place in places:
         verdict = int(known.verdicts[place])
         yield Disagreement.model_validate(
@@ -405,9 +405,9 @@ def _between(
 ) -> JudgeAgreement:
     """On the pairs of equal content; people's labels have no part in it."""
     run = find_run(store, against)
-    record = chosen_judge(store.run_judges(run.id), run.name, None)
-    other = AuditRows.of(store.outcome_columns(run.id, record.id).asked())
-    ours, theirs = store.shared_items(run_id, run.id)
+    record = chosen_judge(store.runs.judges(run.id), run.name, None)
+    other = AuditRows.of(store.columns.outcomes(run.id, record.id).asked())
+    ours, theirs = store.items.shared(run_id, run.id)
     mine = np.searchsorted(rows.numbers, ours)
     yours = np.searchsorted(other.numbers, theirs)
     judged = (mine < rows.numbers.size) & (yours < other.numbers.size)

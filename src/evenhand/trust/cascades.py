@@ -111,9 +111,9 @@ def next_stage(
 def left_over(store: Store, run: str) -> Iterator[WholeVerdict]:
     """The pairs on which the run's judge has no verdict that stands."""
     record = find_run(store, run)
-    (judge,) = store.run_judges(record.id)
+    (judge,) = store.runs.judges(record.id)
     promise = Promise.of(judge, record)
-    for whole in store.each_whole_verdict(record.id, judge_id=judge.id):
+    for whole in store.verdicts.each_whole(record.id, judge_id=judge.id):
         if not stands(whole.row, promise):
             yield whole
 
@@ -259,14 +259,14 @@ def _notes(stages: list[CascadeStage], *, finished: bool, capped: bool) -> Itera
 
 def _stage_verdicts(store: Store, name: str) -> _StageVerdicts:
     run = find_run(store, name)
-    (judge,) = store.run_judges(run.id)
+    (judge,) = store.runs.judges(run.id)
     promise = Promise.of(judge, run)
-    columns = store.outcome_columns(run.id, judge.id)
+    columns = store.columns.outcomes(run.id, judge.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     judged = set(columns.number)
     rows = [
         row
-        for row in store.each_verdict(run.id, judge_id=judge.id)
+        for row in store.verdicts.each(run.id, judge_id=judge.id)
         if row.item.number in judged  # a run that goes on may have got more since
     ]
     labels = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=True).winners
@@ -286,9 +286,9 @@ def _stage(
     store: Store, summary: RunSummary, verdicts: _StageVerdicts, *, level: float
 ) -> CascadeStage:
     run = find_run(store, summary.run)
-    (judge,) = store.run_judges(run.id)
+    (judge,) = store.runs.judges(run.id)
     promise = Promise.of(judge, run)
-    used = store.tally(run.id, judge.id).used
+    used = store.verdicts.tally(run.id, judge.id).used
     kept = int(verdicts.stands.sum())
     inconsistent = verdicts.outcomes.count(Outcome.INCONSISTENT)
     invalid = verdicts.outcomes.count(Outcome.INVALID)

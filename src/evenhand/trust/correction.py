@@ -90,7 +90,7 @@ def correct_run(
         left_out=sample.left_out,
         corrections=tuple(
             _correction(matchup, sample, side=side, level=level)
-            for matchup in matchups(columns, (), store.survey(run.id))
+            for matchup in matchups(columns, (), store.runs.survey(run.id))
             if matchup.rows.size
         ),
         notes=(*sample.notes, *_notes(run, by.pending)),

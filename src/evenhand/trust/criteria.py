@@ -100,7 +100,7 @@ def suggestion(
     notes: list[str] = list(data.notes)
     if store is not None and run is not None:
         suggested = tuple(choose_criteria(store, run, criteria, level=level))
-        pending = store.tally(find_run(store, run).id).pending
+        pending = store.verdicts.tally(find_run(store, run).id).pending
         if pending:
             notes.append(Message("trust.run_not_finished", n=pending))
         notes += _notes(suggested)
@@ -121,8 +121,8 @@ def suggestion(
 
 def stored_criteria(store: Store, run: str) -> tuple[Criterion, ...] | None:
     """Those that an earlier command had suggested and began to try."""
-    found = store.find_run(run)
-    if found is None or not store.count_items(found.id):
+    found = store.runs.find(run)
+    if found is None or not store.items.count(found.id):
         return None
     return find_item(store, found, "1").pair.criteria
 
@@ -133,9 +133,9 @@ def choose_criteria(
     """By the run's labels: kept where the choosing half shows better agreement than a coin's and no
     less than the longer answer's."""
     run = find_run(store, name)
-    judge = chosen_judge(store.run_judges(run.id), run.name, None)
-    rows = _Rows(store.outcome_columns(run.id, judge.id).asked())
-    by_name = {each.criterion: each for each in store.criterion_columns(run.id, judge.id)}
+    judge = chosen_judge(store.runs.judges(run.id), run.name, None)
+    rows = _Rows(store.columns.outcomes(run.id, judge.id).asked())
+    by_name = {each.criterion: each for each in store.columns.criteria(run.id, judge.id)}
     for criterion in criteria:
         codes = np.full(rows.numbers.size, -1, dtype=np.int8)
         own = by_name.get(criterion.name)

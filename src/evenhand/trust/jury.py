@@ -300,7 +300,7 @@ def evaluate_jury(
             side=side,
             ties=ties,
             level=level,
-            rates=tuple(_rates(panel, outcomes, store.survey(panel.run.id), wanted)),
+            rates=tuple(_rates(panel, outcomes, store.runs.survey(panel.run.id), wanted)),
             labels=checked.labels,
             accuracy=checked.rules if checked.labels else (),
             accuracy_reason=checked.reason,

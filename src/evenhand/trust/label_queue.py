@@ -76,7 +76,7 @@ def vote_queue(store: Store, run: RunRecord, *, seed: int = 0) -> VoteQueue:
         except InputError:
             pass  # nothing was judged, or the judges cannot be taken together
     firsts: dict[int, RunItem] = {}
-    for item in store.run_items(run.id):
+    for item in store.items.all(run.id):
         firsts.setdefault(item.pair_id, item)
     ordered = sorted(
         firsts.values(), key=lambda item: (order_key(item.key, seed=seed), item.number)
@@ -85,7 +85,7 @@ def vote_queue(store: Store, run: RunRecord, *, seed: int = 0) -> VoteQueue:
 
 
 def _by_doubt(store: Store, run: RunRecord, *, seed: int) -> VoteQueue:
-    jury = PLURALITY if len(store.run_judges(run.id)) > 1 else None
+    jury = PLURALITY if len(store.runs.judges(run.id)) > 1 else None
     columns = predictions_of(store, run.name, jury=jury).columns
     queue = label_queue(store, run.id, columns, seed=seed)
     order = queue.draw.queue[:_KEPT]

@@ -71,8 +71,8 @@ def labelled_verdicts(
     each with all its rows, as many as fit.
     """
     run = find_run(store, name)
-    record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    columns = store.outcome_columns(run.id, record.id)
+    record = chosen_judge(store.runs.judges(run.id), run.name, judge)
+    columns = store.columns.outcomes(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     outcomes = np.asarray(columns.outcome, dtype=np.int8)
     fair = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=evenly)
@@ -171,9 +171,9 @@ def _whole(
     store: Store, run_id: int, judge_id: int, numbers: NDArray[np.int64]
 ) -> Iterator[WholeVerdict]:
     """Looked up where they are few of the run's, or else all of them read through."""
-    if numbers.size * _LOOKED_UP_OF > store.count_items(run_id):
-        yield from store.each_whole_verdict(run_id, judge_id=judge_id)
+    if numbers.size * _LOOKED_UP_OF > store.items.count(run_id):
+        yield from store.verdicts.each_whole(run_id, judge_id=judge_id)
         return
     places = [VerdictPlace(int(number), judge_id) for number in numbers]
     for start in range(0, len(places), _AT_ONCE):
-        yield from store.whole_verdicts_at(run_id, places[start : start + _AT_ONCE])
+        yield from store.verdicts.whole_at(run_id, places[start : start + _AT_ONCE])

@@ -73,14 +73,14 @@ class Labelling:
     ) -> None:
         """`voted` are the pairs that need not be asked: all that the person has voted on, unless
         they are told."""
-        run = store.run_at(run_id)
+        run = store.runs.at(run_id)
         if run is not None:
             refuse_forgotten_texts(run)
         self._store = store
         self._run_id = run_id
         self._who = who
         if voted is None:
-            voted = _voted(store.vote_columns(run_id), who)
+            voted = _voted(store.votes.columns(run_id), who)
         self._voted = set(voted)
         self._at = 0
         self.queue = queue
@@ -98,7 +98,7 @@ class Labelling:
 
     def pair(self, asked: QueuedPair) -> Pair:
         """With its responses as they are to be shown."""
-        pair = self._store.pair_at(self._run_id, asked.number)
+        pair = self._store.items.pair(self._run_id, asked.number)
         if pair is None:
             raise InputError(Message("trust.run_deleted_votes_kept"))
         if asked.order == "original":
@@ -116,7 +116,7 @@ class Labelling:
             chance=asked.chance,
             shown_order=asked.order,
         )
-        self._store.add_votes([vote])
+        self._store.votes.add([vote])
         self._voted.add(asked.pair_id)
 
     def undo(self) -> bool:
@@ -124,7 +124,7 @@ class Labelling:
         for place in range(self._at - 1, -1, -1):
             asked = self.queue[place]
             if asked.pair_id in self._voted:
-                self._store.withdraw_vote(asked.pair_id, self._who)
+                self._store.votes.withdraw(asked.pair_id, self._who)
                 self._voted.discard(asked.pair_id)
                 self._at = place
                 return True
@@ -144,7 +144,7 @@ def begin_labelling(
     person's own votes change nothing about which pairs these are."""
     firsts: dict[int, RunItem] = {}
     of_pair: dict[int, int] = {}
-    for item in store.run_items(run_id):
+    for item in store.items.all(run_id):
         firsts.setdefault(item.pair_id, item)
         of_pair[item.number] = item.pair_id
     wanted = _chosen(store, run_id, who, firsts, of_pair, only=only)
@@ -177,7 +177,7 @@ def begin_drawn(
     """The first `number` pairs of a draw from the top, which is the order that its chances hold
     for. A vote that the person gave before counts as given only if it came by a fair draw too:
     one on a chosen pair is asked for again, and is then one of this draw."""
-    by_key = {item.key: item for item in store.run_items(run_id)}
+    by_key = {item.key: item for item in store.items.all(run_id)}
     queue: dict[int, QueuedPair] = {}
     for row in rows:
         item = by_key.get(row.pair)
@@ -193,7 +193,7 @@ def begin_drawn(
         )
         queue.setdefault(item.pair_id, asked)
     wanted = tuple(queue.values())[:number]
-    columns = store.vote_columns(run_id)
+    columns = store.votes.columns(run_id)
     voted = _voted(columns, who)
     if any(asked.draw not in (None, "chosen") for asked in wanted):
         voted &= _fairly_drawn(columns, who)
@@ -227,7 +227,7 @@ def _chosen(
 ) -> Iterable[int]:
     if only == "random":
         return firsts
-    others = _others_say(store.vote_columns(run_id), who)
+    others = _others_say(store.votes.columns(run_id), who)
     if only == "unlabelled":
         return [
             pair_id
@@ -240,8 +240,8 @@ def _chosen(
         unsettled = {of_pair[number] for number in unsettled_items(store, run_id)}
         return [pair_id for pair_id in firsts if pair_id in unsettled]
     verdicts: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
-    for judge in store.run_judges(run_id):
-        columns = store.outcome_columns(run_id, judge.id).asked()
+    for judge in store.runs.judges(run_id):
+        columns = store.columns.outcomes(run_id, judge.id).asked()
         for number, outcome in zip(columns.number, columns.outcome, strict=True):
             verdicts[of_pair[number]].add(outcome)
     if only == "inconsistent":

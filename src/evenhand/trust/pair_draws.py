@@ -111,7 +111,7 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
         if ending == ".csv":
             stream.write(csv_line(_COLUMNS))
         for own in drawn.pairs:
-            pair = store.pair_at(run.id, own.number)
+            pair = store.items.pair(run.id, own.number)
             if pair is None:
                 raise InputError(Message("trust.run_deleted_nothing_written", name=run.name))
             row = _row(own, drawn, pair)

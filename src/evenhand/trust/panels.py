@@ -139,17 +139,17 @@ def read_panel(
     columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
-    known, every = Families(families), store.run_items(runs[0].id)
+    known, every = Families(families), store.items.all(runs[0].id)
     models = list(dict.fromkeys(name for item in every for name in (item.model_a, item.model_b)))
     for run in runs:
-        tally = store.tally(run.id)
+        tally = store.verdicts.tally(run.id)
         planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
         if tally.pending:
             verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
             notes.append(f"run {run.name} has not finished: {verdicts} pending")
         if run.drawn_orders is not None:
             notes.append(Message("trust.panel_drawn_orders", run=run.name))
-        for record in store.run_judges(run.id):
+        for record in store.runs.judges(run.id):
             if any(column.record.id == record.id for column in columns):
                 notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
                 continue
@@ -222,12 +222,12 @@ def juror_of(record: JudgeRecord) -> Juror:
 def _juror_verdicts(
     store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord, kin: frozenset[str]
 ) -> _JurorVerdicts:
-    columns = store.outcome_columns(run.id, record.id)
+    columns = store.columns.outcomes(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     rows: NDArray[Any] = np.arange(numbers.size)
     shared = numbers
     if run.id != first.id:
-        ours, theirs = store.shared_items(first.id, run.id)
+        ours, theirs = store.items.shared(first.id, run.id)
         if not ours:
             raise InputError(Message("trust.runs_share_no_pair", name=first.name, name2=run.name))
         place = np.searchsorted(numbers, theirs)
@@ -258,7 +258,7 @@ def _abstained(
     promise = Promise.of(record, run)
     if promise is None:
         return np.zeros(numbers.size, dtype=np.bool_)
-    verdicts = store.each_verdict(run.id, judge_id=record.id)
+    verdicts = store.verdicts.each(run.id, judge_id=record.id)
     kept = [row.item.number for row in verdicts if stands(row, promise)]
     abstained: Mask = (outcomes <= TIE) & ~np.isin(numbers, kept)
     return abstained
@@ -491,8 +491,8 @@ def predictions_of(
         if judge is not None:
             raise InputError(Message("trust.judge_and_jury", judge=judge, jury=jury))
         return _of_jury(store, run, jury)
-    record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    columns = store.outcome_columns(run.id, record.id)
+    record = chosen_judge(store.runs.judges(run.id), run.name, judge)
+    columns = store.columns.outcomes(run.id, record.id)
     if not columns.number:
         raise InputError(Message("trust.nothing_judged_for_jury", name=run.name))
     return Predictions(
@@ -501,7 +501,7 @@ def predictions_of(
         prompt_version=record.prompt_version,
         locale=record.locale,
         columns=columns,
-        pending=store.tally(run.id, record.id).pending,
+        pending=store.verdicts.tally(run.id, record.id).pending,
     )
 
 
@@ -522,7 +522,7 @@ def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
         prompt_version=None,
         locale=None,
         columns=_jury_columns(voted),
-        pending=store.tally(run.id).pending,
+        pending=store.verdicts.tally(run.id).pending,
     )
 
 

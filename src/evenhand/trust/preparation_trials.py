@@ -140,17 +140,17 @@ def compare_choices(store: Store, runs: Sequence[TriedRun], *, level: float) -> 
 
 def _chosen(store: Store, tried: TriedRun) -> JudgeRecord:
     run = find_run(store, tried.run)
-    return chosen_judge(store.run_judges(run.id), run.name, None)
+    return chosen_judge(store.runs.judges(run.id), run.name, None)
 
 
 def _rows(store: Store, name: str, judge: JudgeRecord) -> tuple[AuditRows, NDArray[np.int64]]:
     """The labelled pairs that were judged, and the numbers of all labelled ones: what a recording
     lacks says nothing of what was prepared."""
     run = find_run(store, name)
-    columns = store.outcome_columns(run.id, judge.id).asked()
+    columns = store.columns.outcomes(run.id, judge.id).asked()
     labels = audit_labels(store, run, columns).winners
     labelled = AuditRows.of(columns, labels).labelled
-    passes = RunPasses(columns, store.pass_columns(run.id, judge.id))
+    passes = RunPasses(columns, store.columns.passes(run.id, judge.id))
     labels[passes.missing(labelled)[0]] = NO_WINNER
     rows = AuditRows.of(columns, labels)
     return rows.only(rows.labelled), rows.numbers[labelled]
@@ -178,18 +178,18 @@ def _share(part: NDArray[np.bool_], rows: AuditRows, level: float) -> EstimatedS
 def _taken(store: Store, tried: TriedRun, judge: JudgeRecord) -> dict[str, Any]:
     """A replayed answer is a call too, though no request was made for it."""
     run = find_run(store, tried.run)
-    used = store.tally(run.id, judge.id).used
+    used = store.verdicts.tally(run.id, judge.id).used
     calls, cost, texts = max(used.requests, used.passes), None, list[str]()
     if not used.unpriced_passes:
         cost = used.cost_usd or 0.0
     if judge.settings.get("prepare"):
-        written = store.artefacts_behind(run.id, judge)
+        written = store.verdicts.artefacts_behind(run.id, judge)
         texts = [each.outcome for each in written]
         calls += sum(max(1, each.requests) for each in written)
         costs = [each.cost_usd for each in written]
         known = [amount for amount in costs if amount is not None]
         cost = None if cost is None or len(known) < len(costs) else cost + sum(known)
-    pairs = max(1, store.tally(run.id, judge.id).judged)
+    pairs = max(1, store.verdicts.tally(run.id, judge.id).judged)
     return {
         "calls_a_pair": calls / pairs,
         "cost_a_pair_usd": None if cost is None else cost / pairs,

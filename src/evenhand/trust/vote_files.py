@@ -35,7 +35,7 @@ def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool
         raise InputError(Message("trust.vote_file_kind_unknown", name=path.name))
     table = plain_name.endswith(".csv")
     with atomic_file(path, overwrite=overwrite) as stream:
-        votes = store.each_vote(run.id)
+        votes = store.votes.each(run.id)
         if not path.name.lower().endswith(".gz"):
             return _write(votes, stream, table=table)
         with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as packed:
@@ -44,7 +44,7 @@ def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool
 
 def write_votes(store: Store, name: str, stream: BinaryIO) -> int:
     """The same as JSON lines into an open stream, which stays open."""
-    return _write(store.each_vote(find_run(store, name).id), stream, table=False)
+    return _write(store.votes.each(find_run(store, name).id), stream, table=False)
 
 
 def _write(votes: Iterator[ItemVote], stream: BinaryIO | gzip.GzipFile, *, table: bool) -> int:
@@ -122,7 +122,7 @@ def import_votes(
     if reading.unescape is str:
         # As an export writes texts for spreadsheets; without it "=ann" would come back as another.
         reading = replace(reading, unescape=unescape)
-    items = {item.key: item for item in store.run_items(run.id)}
+    items = {item.key: item for item in store.items.all(run.id)}
     known: list[tuple[RunItem, VoteRow]] = []
     unknown: dict[str, int] = {}
     bad: list[BadRow] = []
@@ -143,7 +143,7 @@ def import_votes(
             unknown[row.pair] = unknown.get(row.pair, 0) + 1
     if not known:
         raise DataError(_nothing(source.name, run.name, items, unknown, bad))
-    added = store.add_votes([_new_vote(item, row) for item, row in known])
+    added = store.votes.add([_new_vote(item, row) for item, row in known])
     return ImportedVotes(
         run=run.name,
         source=source.name,

@@ -78,7 +78,7 @@ def sum_up_votes(summary: VotesSummary) -> Message:
 def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int = 0) -> VotesSummary:
     run = find_run(store, name)
     firsts: dict[int, int] = {}
-    for item in store.run_items(run.id):
+    for item in store.items.all(run.id):
         firsts.setdefault(item.pair_id, item.number)
     numbers = np.array(sorted(firsts.values()), dtype=np.int64)
     votes = item_votes(store, run.id, numbers)

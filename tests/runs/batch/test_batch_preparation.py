@@ -57,7 +57,7 @@ def kinds_of(prompts: Any) -> dict[str | None, int]:
 def open_rows(at: Path) -> int:
     with open_store(at) as store:
         run = only_run(store)
-        (judge,) = store.run_judges(run.id)
+        (judge,) = store.runs.judges(run.id)
         return store.batches.count_came(run.id, judge.id)
 
 

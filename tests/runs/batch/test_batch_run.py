@@ -61,7 +61,7 @@ async def test_every_pair_is_judged_in_both_orders_at_half_the_price(
     with open_store(at) as store:
         run = only_run(store)
         assert store.batches.unfinished(run.id) == []
-        (judge,) = store.run_judges(run.id)
+        (judge,) = store.runs.judges(run.id)
         assert store.batches.count_came(run.id, judge.id) == 0
 
 
@@ -394,7 +394,7 @@ async def test_a_judge_without_batches_is_refused_before_anything_is_stored(at: 
         with pytest.raises(InputError, match="has several servers, but a batch goes to one"):
             await by_batch(provider, sums(2), at, judge=fleet)
     with open_store(at) as store:
-        assert store.list_runs() == []
+        assert store.runs.all() == []
 
 
 def open_judge_of_two(provider: Provider) -> Any:

@@ -45,7 +45,7 @@ def test_a_batch_that_nobody_saw_arrive_is_told_apart(
     asyncio.run(by_batch(start(), sums(2), at, name="sums"))
     with open_store(at) as store:
         run = only_run(store)
-        (judge,) = store.run_judges(run.id)
+        (judge,) = store.runs.judges(run.id)
         for nonce in ("eh1", "eh2"):
             new = NewBatch(run.id, judge.id, nonce, first_number=1, last_number=2)
             batch = store.batches.intend(new, [])

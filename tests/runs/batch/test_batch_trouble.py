@@ -78,7 +78,7 @@ async def test_what_an_earlier_command_sent_is_none_of_this_ones_calls(
     await asyncio.to_thread(provider.wait_for, lambda: provider.looks > 0)
     stop.ask("interrupt")
     await running
-    with open_store(at) as store, store._writing() as connection:
+    with open_store(at) as store, store.writing() as connection:
         lost = update(batches).values(state="intended", provider_id=None)
         connection.execute(lost)
     provider.hold = False

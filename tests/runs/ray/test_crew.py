@@ -291,10 +291,10 @@ async def test_mirrored_pairs_get_mirrored_verdicts(
     with open_store(fresh_database) as store:
         outcomes = {}
         for name in ("rows", "mirrored"):
-            run = store.find_run(name)
+            run = store.runs.find(name)
             assert run is not None
             outcomes[name] = {
-                row.item.key: (row.outcome, row.winner) for row in store.each_verdict(run.id)
+                row.item.key: (row.outcome, row.winner) for row in store.verdicts.each(run.id)
             }
     assert len(outcomes["rows"]) == 30
     assert {o for o, _ in outcomes["rows"].values()} == {"win", "inconsistent"}
@@ -411,7 +411,7 @@ async def test_what_is_prepared_is_written_once_for_all_workers(
     assert any(each.calls and not each.passes for each in told)
     assert max(each.in_flight for each in told) <= 6
     with open_store(fresh_database) as store:
-        (run,) = store.list_runs()
+        (run,) = store.runs.all()
         assert store.answers.spent(run.id, artefacts=True).requests == 42
 
 

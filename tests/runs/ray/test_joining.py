@@ -117,9 +117,9 @@ async def test_a_run_ends_with_the_reason_and_goes_on_later(
             options=RunOptions(store=fresh_database, executor="ray", ray_address=address),
         )
     with open_store(fresh_database) as store:
-        (run,) = store.list_runs()
+        (run,) = store.runs.all()
         assert (run.state, run.stopped_by) == ("stopped", "cluster")
-        assert store.tally(run.id).pending == 3
+        assert store.verdicts.tally(run.id).pending == 3
 
 
 class Beginning(Observer):

@@ -136,10 +136,10 @@ def found(row: VerdictRow) -> tuple[Any, ...]:
 
 
 def verdicts(store: Store, name: str) -> dict[tuple[str, str], tuple[Any, ...]]:
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
-    names = {judge.id: judge.name for judge in store.run_judges(run.id)}
-    rows = store.each_verdict(run.id)
+    names = {judge.id: judge.name for judge in store.runs.judges(run.id)}
+    rows = store.verdicts.each(run.id)
     return {(names[row.judge_id], row.item.key): found(row) for row in rows}
 
 
@@ -292,7 +292,7 @@ async def test_a_later_stage_that_cannot_be_judged_so_is_refused_before_the_firs
         with pytest.raises(InputError, match=told):
             await run_cascade(sources, plans, RunOptions(**WAYS[way]), store=store)
         sources.close()
-        assert store.list_runs() == []
+        assert store.runs.all() == []
         assert provider.requests == []
         for each in plans:
             await each.judge.close()

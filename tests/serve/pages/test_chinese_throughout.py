@@ -150,12 +150,12 @@ def fill(store: Store) -> dict[str, int]:
     """A rich run, one that stopped once it was decided, one without models, and one going on."""
     skipped = [SkippedRow("数据.jsonl", 9, Message("pair.field_missing", where="responseA"))]
     rich = make_run(store, "富", rows_of(LETTERS), judges=("甲", "乙"), skipped=skipped)
-    store.update_run(rich, state="finished")
+    store.runs.update(rich, state="finished")
     plain = [
         replace(row, model_a=None, model_b=None, label=None, tags=()) for row in rows_of("ABB")
     ]
     bare = make_run(store, "简", plain, judges=("甲",))
-    store.update_run(bare, state="finished")
+    store.runs.update(bare, state="finished")
     decided = make_run(
         store,
         "定",
@@ -163,13 +163,13 @@ def fill(store: Store) -> dict[str, int]:
         judges=("甲",),
         plan={"until_decided": {"alpha": 0.05, "seed": 0}},
     )
-    store.update_run(decided, state="finished", stopped_by="decided")
+    store.runs.update(decided, state="finished", stopped_by="decided")
     half = [*rows_of("ABBA"), replace(rows_of("A" * 5)[4], judged=False)]
     going = make_run(store, "半", half, judges=("甲",))
-    store.update_run(going, state="stopped", stopped_by="cancel")
-    pairs = [each.pair_id for each in store.run_items(rich)][:12]
-    store.add_votes([NewVote(pair, who, "A") for pair in pairs for who in ("王伟", "李娜")])
-    store.add_votes([NewVote(pairs[0], "张三", "TIE", both_bad=True, comment="都差")])
+    store.runs.update(going, state="stopped", stopped_by="cancel")
+    pairs = [each.pair_id for each in store.items.all(rich)][:12]
+    store.votes.add([NewVote(pair, who, "A") for pair in pairs for who in ("王伟", "李娜")])
+    store.votes.add([NewVote(pairs[0], "张三", "TIE", both_bad=True, comment="都差")])
     return {"rich": rich, "bare": bare, "decided": decided, "going": going}
 
 

@@ -436,8 +436,8 @@ def test_several_processes_pack_the_same_pairs(
 def test_what_people_voted_is_there_without_their_names(tmp_path: Path) -> None:
     with open_store(tmp_path / "own.db") as own:
         finished_run(own, "voted", rows_of("AB"))
-        (first, _) = [item.pair_id for item in own.run_items(1)]
-        own.add_votes([NewVote(first, "Ann Example", "B", comment="It adds up.")])
+        (first, _) = [item.pair_id for item in own.items.all(1)]
+        own.votes.add([NewVote(first, "Ann Example", "B", comment="It adds up.")])
         read = written(own, "voted", tmp_path / "a.html")
     assert "It adds up." in shown_in(read.pairs[0]).text
     assert "Human votes" not in shown_in(read.pairs[1]).text

@@ -113,7 +113,7 @@ class BatchSettler:
         written.settled += [page.settled(made.key) for made in page.made]
         if written.passes or written.verdicts or answers:
             await asyncio.to_thread(
-                self._store.write,
+                self._store.work.write,
                 written.passes,
                 written.verdicts,
                 answers=answers,
@@ -303,7 +303,7 @@ class BatchQueue:
         self._builder = BatchBuilder(context.limits)
         while not context.is_stopped:
             works = await asyncio.to_thread(
-                context.store.pending,
+                context.store.work.pending,
                 context.run_id,
                 context.run_judge.judge_id,
                 after=after,

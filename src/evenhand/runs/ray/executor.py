@@ -257,7 +257,7 @@ class RayExecutor:
 
     def _spent(self, run_id: int) -> dict[str, float]:
         """By all commands of the run, as far as it is known: on passes and on what is prepared."""
-        made = self._store.tally(run_id).made
+        made = self._store.verdicts.tally(run_id).made
         prepared = self._store.answers.spent(run_id, artefacts=True)
         return {
             name: (getattr(made, name) or 0) + (getattr(prepared, name) or 0) for name in _SPENT
@@ -268,7 +268,7 @@ class RayExecutor:
     ) -> None:
         """What a lost worker stored and did not live to tell is in the store."""
         for run_judge in run_judges:
-            tally = await asyncio.to_thread(self._store.tally, run_id, run_judge.judge_id)
+            tally = await asyncio.to_thread(self._store.verdicts.tally, run_id, run_judge.judge_id)
             for name, count in tally.outcomes.items():
                 setattr(run_judge.count, name, count)
         spent, budget = await asyncio.to_thread(self._spent, run_id), self._context.budget

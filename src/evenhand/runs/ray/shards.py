@@ -68,7 +68,7 @@ class ShardQueue:
         if self._cut_to_the_end:
             return None
         size = min(_LARGEST, max(_SMALLEST, self._pending() // (_PARTS * self._workers)))
-        span = self._store.pending_span(
+        span = self._store.work.pending_span(
             self._run_id, self._judge_id, after=self._after, limit=size, firsts=self._firsts
         )
         if span is None:
@@ -151,7 +151,7 @@ class ShardSupply:
         return over
 
     def _is_pending(self, shard: Shard) -> bool:
-        left = self._store.pending_span(
+        left = self._store.work.pending_span(
             self._run_id,
             self._judge_id,
             after=shard.first - 1,
@@ -162,7 +162,7 @@ class ShardSupply:
         return left is not None
 
     def _pending(self, shard: Shard) -> list[WorkItem]:
-        return self._store.pending(
+        return self._store.work.pending(
             self._run_id,
             self._judge_id,
             after=self._after,

@@ -131,7 +131,7 @@ async def once(
         digest=_digest(request, content),
         owner=secrets.token_hex(16),
     )
-    before = await asyncio.to_thread(store.begin_request, keyed)
+    before = await asyncio.to_thread(store.requests.begin, keyed)
     if before is not None:
         return _replayed(before, keyed)
     try:
@@ -140,12 +140,12 @@ async def once(
         except EvenhandError as error:  # a refusal is an answer like any other
             response = problem_response(error)
         if response.status_code < 500 and response.status_code != 429:
-            await asyncio.to_thread(store.finish_request, keyed, _kept(response))
+            await asyncio.to_thread(store.requests.finish, keyed, _kept(response))
             return response
     except BaseException:
-        await asyncio.shield(asyncio.to_thread(store.forget_request, keyed))
+        await asyncio.shield(asyncio.to_thread(store.requests.forget, keyed))
         raise
-    await asyncio.to_thread(store.forget_request, keyed)
+    await asyncio.to_thread(store.requests.forget, keyed)
     return response
 
 

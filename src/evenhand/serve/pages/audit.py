@@ -98,7 +98,7 @@ async def _disagreements(
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:
     """Of the same judge; and first this run, where it is one itself."""
-    own = service.store.run_at(int(run_id))
+    own = service.store.runs.at(int(run_id))
     runs = probe_runs_of(service.store, judge)[:_MOST_PROBE_RUNS] if judge else []
     if own is not None and probe_language(own) and own.id not in {each.id for each in runs}:
         runs.insert(0, own)

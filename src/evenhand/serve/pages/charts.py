@@ -48,7 +48,7 @@ Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
 
 async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:
     """By the names that the run's verdicts have."""
-    judges = await asyncio.to_thread(service.store.run_judges, int(run_id))
+    judges = await asyncio.to_thread(service.store.runs.judges, int(run_id))
     return tuple(dict.fromkeys(each.name for each in judges))
 
 
@@ -61,7 +61,7 @@ def page_audit(run_id: str, judge: str | None, against: str | None = None) -> Fi
 
 async def page_probes(service: Service, run_id: str) -> Figure[StoredProbes]:
     def beside() -> list[RunRecord]:
-        run = service.store.run_at(int(run_id))
+        run = service.store.runs.at(int(run_id))
         return [] if run is None else probe_runs_beside(service.store, run)
 
     return reports.probes(run_id, await asyncio.to_thread(beside))

@@ -178,14 +178,14 @@ def _disagreements(
     store: Store, run: RunRecord, audit: Audit, language: Language
 ) -> tuple[list[dict[str, Any]], dict[tuple[int, int], str]]:
     """The first pairs whose label the judge did not come to, with the judge's reason for each."""
-    judge = next(each for each in store.run_judges(run.id) if each.name == audit.judge)
+    judge = next(each for each in store.runs.judges(run.id) if each.name == audit.judge)
     hide = AddressRedactor.of_record(judge.settings)
     rows: list[dict[str, Any]] = []
     reasons = {}
     for each in audit.disagreements[:DISAGREEMENTS]:
-        item = store.item(run.id, each.id)
+        item = store.verdicts.item(run.id, each.id)
         place = VerdictPlace(0 if item is None else item.item.number, judge.id)
-        for whole in store.whole_verdicts_at(run.id, [place]):
+        for whole in store.verdicts.whole_at(run.id, [place]):
             row: dict[str, Any] = {"number": place.number, "judge_id": judge.id}
             row |= {"label": each.label, "winner": each.verdict, "outcome": each.outcome}
             rows.append(row | {"prompt": whole.pair.prompt[:PROMPT_CHARACTERS]})

@@ -97,8 +97,8 @@ def select_pairs(store: Store, run: RunRecord, *, at_most: int) -> PairSelection
     contests: set[tuple[str | None, str | None]] = set()
     tags: Counter[str] = Counter()
     labelled = False
-    for judge in store.run_judges(run.id):
-        columns = store.outcome_columns(run.id, judge.id)
+    for judge in store.runs.judges(run.id):
+        columns = store.columns.outcomes(run.id, judge.id)
         for number, a, b in zip(columns.number, columns.length_a, columns.length_b, strict=True):
             judged[int(number)] = int(a) + int(b)
         names = (*columns.models, None)  # none is -1
@@ -199,7 +199,7 @@ class PairReader:
         self._store = store
         self._run = run
         self._text_limit = text_limit
-        self._judges = {judge.id: judge for judge in store.run_judges(run.id)}
+        self._judges = {judge.id: judge for judge in store.runs.judges(run.id)}
         self._hide = {
             each.id: AddressRedactor.of_record(each.settings) for each in self._judges.values()
         }
@@ -227,13 +227,13 @@ class PairReader:
     def read(self, numbers: Sequence[int]) -> Iterator[ReportPair]:
         for start in range(0, len(numbers), _READ_AT_ONCE):
             some = numbers[start : start + _READ_AT_ONCE]
-            marks = self._store.verdict_marks(self._run.id, some)
-            voted = self._store.voted_labels(self._run.id, some)
+            marks = self._store.table.marks(self._run.id, some)
+            voted = self._store.votes.labels(self._run.id, some)
             wanted = [
                 VerdictPlace(number, judge_id) for number in some for judge_id in self._judges
             ]
             by_number: dict[int, list[WholeVerdict]] = {}
-            for whole in self._store.whole_verdicts_at(self._run.id, wanted):
+            for whole in self._store.verdicts.whole_at(self._run.id, wanted):
                 by_number.setdefault(whole.row.item.number, []).append(whole)
             for number, found in sorted(by_number.items()):
                 found.sort(key=lambda each: self._place_of[each.row.judge_id])
@@ -243,7 +243,7 @@ class PairReader:
     def _votes(self) -> Mapping[int, list[ItemVote]]:
         """By pair, without the names of those who voted: a report goes to anybody."""
         by_number: dict[int, list[ItemVote]] = {}
-        for each in self._store.each_vote(self._run.id):
+        for each in self._store.votes.each(self._run.id):
             comment = None if each.vote.comment is None else self._cut(each.vote.comment)
             vote = replace(each.vote, who="", comment=comment)
             by_number.setdefault(each.number, []).append(each._replace(vote=vote))

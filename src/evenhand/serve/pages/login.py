@@ -55,7 +55,7 @@ async def log_out(visit: Visit) -> Filled | Response:
     session = visit.session
     if session is not None:
         await asyncio.to_thread(
-            visit.service.store.end_session, session.id, ends_at=float(session.ends_at)
+            visit.service.store.requests.end_session, session.id, ends_at=float(session.ends_at)
         )
     response = _sent_to(LOGIN)
     response.delete_cookie(

@@ -183,7 +183,7 @@ async def judge_again(visit: Visit) -> Filled | Response:
     form = await visit.form()
     judge = form.get("judge")
     run, number = await asyncio.to_thread(_place, visit)
-    pair = await asyncio.to_thread(visit.service.store.pair_at, run.id, number)
+    pair = await asyncio.to_thread(visit.service.store.items.pair, run.id, number)
     if pair is None:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     again: Verdict | None = None
@@ -203,7 +203,7 @@ async def flag(visit: Visit) -> Filled | Response:
     form = await visit.form()
     run, number = await asyncio.to_thread(_place, visit)
     remove = form.get("act") == "remove"
-    key = await asyncio.to_thread(lambda: visit.service.store.item_keys(run.id, [number]))
+    key = await asyncio.to_thread(lambda: visit.service.store.items.keys(run.id, [number]))
     if number not in key:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     comment = None if remove else form.get("comment")
@@ -219,7 +219,7 @@ async def find_pair(visit: Visit) -> Filled | Response:
     def find() -> tuple[RunRecord, int | None]:
         store = visit.service.store
         run = needed_run(store, visit.run_id)
-        item = store.item(run.id, wanted)
+        item = store.verdicts.item(run.id, wanted)
         return run, item.item.number if item else None
 
     run, number = await asyncio.to_thread(find)
@@ -322,11 +322,11 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
 def _read(
     store: Store, run: RunRecord, number: int, *, raw: bool
 ) -> tuple[ShownPair, list[tuple[tuple[ShownMessage, ...], str]]]:
-    key = store.item_keys(run.id, [number]).get(number)
-    whole = None if key is None else store.item(run.id, key)
+    key = store.items.keys(run.id, [number]).get(number)
+    whole = None if key is None else store.verdicts.item(run.id, key)
     if whole is None:
         raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
-    votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
+    votes = store.votes.on_item(run.id, number, limit=_MOST_VOTES)
     report = whole_pair(run, whole, families=own_families())
     shown = show_pair_texts(report, votes, rendered=not raw)
     return shown, _sent(store, run, whole)
@@ -391,7 +391,7 @@ def _file(service: Service, run: RunRecord, query: TableQuery, ending: Ending) -
 
 def _comparator_file(store: Store, run: RunRecord, rows: Iterator[RunRow]) -> Iterator[bytes]:
     """It names the two models, where all pairs are between the same two in the same places."""
-    met = store.models_met(run.id, most=2)
+    met = store.table.models_met(run.id, most=2)
     model_a, model_b = met[0] if len(met) == 1 else (None, None)
     names = None if model_a is None or model_b is None else (model_a, model_b)
     yield from comparator_blocks(rows, names=names, run=run.name)
@@ -400,14 +400,14 @@ def _comparator_file(store: Store, run: RunRecord, rows: Iterator[RunRow]) -> It
 def _whole_rows(service: Service, run: RunRecord, query: TableQuery) -> Iterator[RunRow]:
     """In the table's order, which is not that of the store."""
     store = service.store
-    judges = store.run_judges(run.id)
+    judges = store.runs.judges(run.id)
     names = client_names(store, run, judges)
     recorded = {judge.id: judge for judge in judges}
     table = service.verdict_browser.each(str(run.id), query)
     while batch := [VerdictPlace(row.number, row.judge_id) for row in islice(table, _ROWS)]:
         values = {
             VerdictPlace(whole.row.item.number, whole.row.judge_id): whole
-            for whole in store.whole_verdicts_at(run.id, batch)
+            for whole in store.verdicts.whole_at(run.id, batch)
         }
         for place in batch:
             if place in values:  # somebody may have had it judged anew meanwhile

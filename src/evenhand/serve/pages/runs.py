@@ -191,7 +191,7 @@ def _in_short(conclusion: Conclusion, say: Wording) -> Markup:
 def _labels_stamp(service: Service) -> str:
     """Labels and votes on any run speak of its judges in others too."""
     store = service.store
-    return f"{store.figures.votes_stamp()} {store.judges_runs_stamp()}"
+    return f"{store.figures.votes_stamp()} {store.runs.judges_stamp()}"
 
 
 async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem:

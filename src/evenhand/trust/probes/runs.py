@@ -70,7 +70,7 @@ def probe_runs_of(store: Store, judge: str) -> list[RunRecord]:
     """Of a judge by its name, the newest first."""
     return [
         run
-        for run in store.run_page(limit=_LOOKED_THROUGH)
+        for run in store.runs.page(limit=_LOOKED_THROUGH)
         if probe_language(run) is not None and run.plan.get("judge_names") == [judge]
     ]
 
@@ -92,11 +92,11 @@ def read_probes(store: Store, run: RunRecord, *, beside: Sequence[RunRecord] = (
     language = probe_language(run)
     if language is None:
         raise InputError(Message("trust.run_without_probes", name=run.name))
-    judge = store.run_judges(run.id)[0].name
+    judge = store.runs.judges(run.id)[0].name
     runs = {language: run}
     for each in beside:
         runs.setdefault(probe_language(each) or language, each)
-    keys = {each: [item.key for item in store.run_items(own.id)] for each, own in runs.items()}
+    keys = {each: [item.key for item in store.items.all(own.id)] for each, own in runs.items()}
     cases = {each: _cases(own, each, keys[each], both=len(runs) > 1) for each, own in runs.items()}
     rows = {row.id: row for own in runs.values() for row in rows_of(store, own)}
     asked = [case for each in LANGUAGES for case in cases.get(each, ())]
