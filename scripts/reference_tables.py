@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
+from evenhand.formats import FORMATS
 from evenhand.options import GeneratingOptions, JudgingOptions, Row, RunningOptions
 from evenhand.serve.fields import SIDES, client_rows
 
@@ -107,7 +108,17 @@ def _meaning(row: Row, text: str) -> str:
     return f"{text} [More]({row.option.more})" if row.option.more else text
 
 
+def formats_table() -> str:
+    """What files of data may be."""
+    lines = [
+        (each.label, ", ".join(f"`{ending}`" for ending in each.endings), each.row, each.number)
+        for each in FORMATS
+    ]
+    return _table(("format", "endings", "a row is", "row number"), lines)
+
+
 TABLES = {
+    "data.md": {"formats": formats_table},
     "settings.md": {"options": options_table, "sides": sides_table},
     "http.md": {"compare options": compare_table, "run options": run_table},
 }

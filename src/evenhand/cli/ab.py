@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NoReturn
 
 import typer
 
+from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
@@ -43,7 +44,7 @@ PromptsFile = Annotated[
     str,
     typer.Argument(
         metavar="PROMPTS",
-        help="A file of prompts: JSON Lines, JSON, CSV (optionally gzipped) or Parquet, with "
+        help=f"A file of prompts: {formats.listed()}, optionally gzipped, with "
         "a prompt column or conversations in messages; - for standard input.",
     ),
 ]

@@ -326,7 +326,7 @@ def vote_lists_note(data: Source, run: str) -> str | None:
     from itertools import islice
 
     from evenhand.data.columns import Columns
-    from evenhand.data.formats import open_table
+    from evenhand.data.tables import open_table
     from evenhand.data.votes import VOTE_FIELDS
 
     known = Columns({"votes": VOTE_FIELDS["votes"]}, {})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
@@ -48,8 +49,7 @@ BattlesFile = Annotated[
         "--battles",
         metavar="FILE",
         help="A file of battles instead of runs: model_a, model_b and winner (or preference), "
-        "optionally prompt, weight and tags; CSV, JSON lines, JSON or Parquet; - for standard "
-        "input.",
+        f"optionally prompt, weight and tags; {formats.listed()}; - for standard input.",
     ),
 ]
 OneJudge = Annotated[

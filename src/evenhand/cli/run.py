@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
@@ -30,8 +31,8 @@ PairFilesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PAIRS]...",
-        help="Files of pairs: JSON Lines, JSON, CSV (optionally gzipped), Parquet; URLs such "
-        "as s3://bucket/folder/*.parquet; - for standard input.",
+        help=f"Files of pairs: {formats.listed()}, optionally gzipped; URLs such as "
+        "s3://bucket/folder/*.parquet; - for standard input.",
         show_default=False,
     ),
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
@@ -76,7 +77,7 @@ def import_file(
         str,
         typer.Argument(
             metavar="FILE",
-            help=("CSV, JSON Lines or JSON, optionally gzipped; - for standard input."),
+            help=f"{formats.listed()}, optionally gzipped; - for standard input.",
         ),
     ],
     who: Annotated[

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.data.columns import Columns, FieldValues, read_label, read_tags, sendable
-from evenhand.data.formats import open_tables
 from evenhand.data.records import BadRow, Table, kind_of
 from evenhand.data.source import Source, source_of
+from evenhand.data.tables import open_tables
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 

@@ -8,8 +8,15 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
-from evenhand.data.records import RawRows, Table, shortened
-from evenhand.data.source import Source, beginning, count_empty, opened, reading_faults
+from evenhand.data.records import RawRows, Table, Wanted, shortened
+from evenhand.data.source import (
+    Source,
+    beginning,
+    count_empty,
+    first_byte,
+    opened,
+    reading_faults,
+)
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -18,7 +25,14 @@ _READ_AHEAD = 1 << 14  # what may have been read of a row before it began
 _DELIMITERS = ",\t;"
 
 
-def open_csv(source: Source) -> Table:
+def fits(start: bytes, *, named: bool | None) -> bool:
+    if named is not None or first_byte(start) in (b"", b"{", b"["):
+        return named is True
+    line = start.partition(b"\n")[0]
+    return b"\0" not in line and any(mark.encode() in line for mark in _DELIMITERS)
+
+
+def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
     start = beginning(source, size=_HEADER_MAX).decode("utf-8-sig", errors="replace")
     first_line = (start.lstrip("\r\n").splitlines() or [""])[0]
     delimiter = max(_DELIMITERS, key=first_line.count)

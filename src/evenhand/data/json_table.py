@@ -1,145 +1,35 @@
-"""JSON as rows: JSON lines, a list of objects, an object that holds such a list, or one object;
+"""A JSON document as rows: a list of objects, an object that holds such a list, or one object;
 streamed, so that a broken row is one bad row.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, BinaryIO
 
 import orjson
 
-from evenhand.contract.json_text import (
-    RepeatedKey,
-    TooManyValues,
-    refuse_many_values,
-    refuse_repeated_key,
-)
+from evenhand.data import json_lines
+from evenhand.data.json_lines import read_object
 from evenhand.data.llm_comparator import model_names, plain_example
-from evenhand.data.options import ReadLimits
-from evenhand.data.records import RawRows, Table, kind_of
+from evenhand.data.records import RawRows, Table, Wanted
 from evenhand.data.source import (
     Source,
     after_row,
     beginning,
     count_empty,
+    first_byte,
     opened,
     reading_faults,
 )
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
-_BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 18
-_LOOKED_THROUGH = 1000  # rows at the beginning, of which each is searched for a key twice
-
-
-def open_json_lines(source: Source) -> Table:
-    return Table(_rows(source))
-
-
-def _rows(source: Source) -> RawRows:
-    seen = [0]
-    blank = bad = 0
-    limits = source.limits
-    longest, every, loads = limits.row_bytes, limits.keys_every, orjson.loads
-    plain = limits.values  # a line of this length cannot hold too many
-    with opened(source) as file, reading_faults(source, after=seen):
-        for number, line in enumerate(iter(partial(file.readline, longest + 1), b""), 1):
-            if len(line) > plain or number <= _LOOKED_THROUGH or not number % every:
-                if number == 1 and line.startswith(_BOM):
-                    line = line[3:]
-                if not line.strip():
-                    blank = count_empty(blank, number, source)
-                    continue
-                row = _read_line(line, file, limits)
-            else:
-                # Most lines, for which this loop is the whole work.
-                try:
-                    row = loads(line)
-                except orjson.JSONDecodeError as error:
-                    if not line.strip():
-                        blank = count_empty(blank, number, source)
-                        continue
-                    row = _second_reading(line, error, what="line")
-                else:
-                    if type(row) is not dict:
-                        row = _no_object(row)
-            if type(row) is not dict:
-                bad = count_empty(bad, number, source, "data.rows_no_objects")
-            seen[0] = number
-            yield number, row
-
-
-def _read_line(line: bytes, file: BinaryIO, limits: ReadLimits) -> dict[str, Any] | str:
-    if len(line) > limits.row_bytes and not line.endswith(b"\n"):
-        _pass_over_line(file)
-        return limits.row_too_long
-    return read_object(line, what="line", limits=limits)
-
-
-def _pass_over_line(file: BinaryIO) -> None:
-    while (block := file.readline(_BLOCK)) and not block.endswith(b"\n"):
-        pass
-
-
-def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any] | str:
-    """An object's members, or the reason why the text is no object."""
-    try:
-        refuse_many_values(text, limits.values)
-        row = orjson.loads(text)
-        if type(row) is not dict:
-            return _no_object(row)
-        refuse_repeated_key(text, row)
-    except orjson.JSONDecodeError as error:
-        return _second_reading(text, error, what=what)
-    except (RepeatedKey, TooManyValues) as error:
-        return _said(error)
-    return row
-
-
-_NOT_UTF8 = {"line": "data.line_not_utf8", "element": "data.element_not_utf8"}
-_NOT_JSON = {"line": "data.line_not_json", "element": "data.element_not_json"}
-
-
-def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
-    """Python's own parser also takes the NaN that Python's own writer leaves in files."""
-    try:
-        row = json.loads(text.decode())
-    except UnicodeDecodeError as error:
-        return Message(_NOT_UTF8[what], byte=error.start + 1)
-    except (ValueError, RecursionError):
-        if what == "line" and not text.endswith(b"\n"):
-            return Message("data.line_cut")
-        return Message(_NOT_JSON[what], fact=_fact(refused))
-    if not isinstance(row, dict):
-        return _no_object(row)
-    try:
-        refuse_repeated_key(text, row)
-    except RepeatedKey as error:
-        return _said(error)
-    return row
-
-
-def _said(error: RepeatedKey | TooManyValues) -> Message:
-    message: Message = error.args[0]
-    return message
-
-
-def _fact(error: ValueError) -> str:
-    message = str(error).split(": line ")[0]
-    return f"{message}, character {error.pos + 1}" if hasattr(error, "pos") else message
-
-
-def _no_object(row: object) -> str:
-    return Message("data.row_no_object", kind=kind_of(row))
-
 
 # A parser would end at the first value it does not take, and the streaming ones look at a long
 # string anew with each block. Here a value is found by its brackets and quotes alone, in time
@@ -272,7 +162,16 @@ class _Layout:
     models: tuple[str, str] | None = None
 
 
-def open_json(source: Source) -> Table | None:
+def fits(start: bytes, *, named: bool | None) -> bool:
+    first = first_byte(start)
+    return first == b"[" or (first == b"{" and named is not False)
+
+
+def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
+    return _document(source) or json_lines.open_table(source, wanted=wanted, after=after)
+
+
+def _document(source: Source) -> Table | None:
     """None where it is no single document: then it is JSON lines under another name."""
     with _faults(source, [0]), opened(source) as file:
         scan = JsonScan(file, longest=source.limits.row_bytes)

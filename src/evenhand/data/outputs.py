@@ -21,11 +21,11 @@ from evenhand.data.answers import (
     scratch,
 )
 from evenhand.data.columns import OUTPUT_FIELDS, Columns, FieldValues
-from evenhand.data.formats import open_tables
 from evenhand.data.options import ReadOptions
 from evenhand.data.pairs import make_pair
 from evenhand.data.records import BadRow, Record, Side, Table, Unpaired, Wanted, shortened
 from evenhand.data.source import Source, source_of
+from evenhand.data.tables import open_tables
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 

@@ -25,11 +25,11 @@ from evenhand.data.columns import (
     text_of_cluster,
     text_of_id,
 )
-from evenhand.data.formats import open_table
 from evenhand.data.frames import ArrowStream, frame_rows, is_frame
 from evenhand.data.options import ReadOptions
 from evenhand.data.records import BadRow, Record, shortened
 from evenhand.data.source import Source, source_of
+from evenhand.data.tables import open_table
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 

@@ -13,7 +13,13 @@ from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, Wanted, shortened
-from evenhand.data.source import REMOTE_READ_AHEAD, Source, UnpackedBudget, after_row
+from evenhand.data.source import (
+    REMOTE_READ_AHEAD,
+    Source,
+    UnpackedBudget,
+    after_row,
+    is_gzipped,
+)
 from evenhand.errors import DataError, MissingExtra
 from evenhand.messages import Message
 
@@ -235,16 +241,20 @@ class _Thrift:
                 raise Broken("its headers have a number of more than 64 bits")
 
 
-__all__ = ["MAGIC", "open_parquet"]
-
 # Rows are texts of unknown length: few enough of them that a batch of long ones still fits.
 _BATCH_ROWS = 64
 _READ_AHEAD = 1 << 16
 _SMALL_BATCH = 1 << 20  # bytes, that become Python's values all at once
 
 
-def open_parquet(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
+def fits(start: bytes, *, named: bool | None) -> bool:
+    return start.startswith(MAGIC) or named is True
+
+
+def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
     """`after`: rows that are passed over, whole row groups without reading them."""
+    if is_gzipped(source):
+        raise DataError(Message("data.parquet_in_gzip", name=source.name))
     try:
         pyarrow = import_module("pyarrow")
         import_module("pyarrow.parquet")

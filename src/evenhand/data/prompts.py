@@ -16,9 +16,9 @@ from evenhand.data.columns import (
     text_of_cluster,
     text_of_id,
 )
-from evenhand.data.formats import open_tables
 from evenhand.data.records import BadRow, kind_of
 from evenhand.data.source import Source
+from evenhand.data.tables import open_tables
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 

@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
-from evenhand.data.source import DATA_ENDINGS, REMOTE_READ_AHEAD, Source
+from evenhand.data.source import REMOTE_READ_AHEAD, Source
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
+from evenhand.formats import endings
 from evenhand.messages import Message
 
 _ENVIRONMENT = {
@@ -324,7 +325,7 @@ def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
                 "data.file_not_found",
                 how=how,
                 name=url.name,
-                data_endings=", ".join(DATA_ENDINGS),
+                data_endings=", ".join(endings()),
             )
         )
     return Source(Path(url.key), url.name, parts=parts)
@@ -341,7 +342,7 @@ def _chosen(url: _Url, keys: list[str]) -> list[str]:
         key
         for key in keys
         if not any(step.startswith(("_", ".")) for step in key[len(base) :].split("/"))
-        and PurePosixPath(key.lower().removesuffix(".gz")).suffix in DATA_ENDINGS
+        and PurePosixPath(key.lower().removesuffix(".gz")).suffix in endings()
     )
 
 

@@ -21,18 +21,15 @@ from typing import IO, Any, BinaryIO, Protocol
 
 from evenhand.data.options import ReadLimits, default_limits
 from evenhand.errors import DataError, TooLarge
+from evenhand.formats import endings
 from evenhand.messages import Message
 
 GZIP_MAGIC = b"\x1f\x8b"
-DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
 # Every read of a remote file is a request of some 30 ms: few large ones are faster than many small.
 REMOTE_READ_AHEAD = 1 << 22
 _EMPTY, _EMPTY_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
 _BLOCK = 1 << 18
 _AT_ONCE = 16  # questions to a store, which takes its time for each
-_DATA_ENDING = re.compile(
-    rf"(?:{'|'.join(map(re.escape, DATA_ENDINGS))})?(?:\.gz)?$", re.IGNORECASE
-)
 
 
 class Content(Protocol):
@@ -70,7 +67,9 @@ class Source:
         if not self.parts:
             return Path(self.name.removesuffix(".gz")).stem or self.name
         steps = self.name.partition("://")[2].split("/")
-        stems = (_DATA_ENDING.sub("", step).replace("*", "").strip("-_.") for step in steps[::-1])
+        known = "|".join(map(re.escape, endings()))
+        data_ending = re.compile(rf"(?:{known})?(?:\.gz)?$", re.IGNORECASE)
+        stems = (data_ending.sub("", step).replace("*", "").strip("-_.") for step in steps[::-1])
         return next((step for step in stems if step), self.name)
 
     @property
@@ -157,6 +156,11 @@ def beginning(source: Source, *, size: int) -> bytes:
             return file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             return b""
+
+
+def first_byte(start: bytes) -> bytes:
+    """The first that is no space; empty where there is none."""
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
 def is_gzipped(source: Source) -> bool:

@@ -26,9 +26,9 @@ from evenhand.data.columns import (
     spelling_of,
     text_of_id,
 )
-from evenhand.data.formats import open_tables
 from evenhand.data.records import BadRow, kind_of, shortened
 from evenhand.data.source import Source, source_of
+from evenhand.data.tables import open_tables
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
 

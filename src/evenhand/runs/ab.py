@@ -15,9 +15,9 @@ from evenhand.contract import ErrorBody, Pair
 from evenhand.contract.model import Model
 from evenhand.data import BadRow, ReadOptions, Record, Records, Source, file_digest, open_source
 from evenhand.data.answers import AnswerRows
-from evenhand.data.formats import open_tables
 from evenhand.data.pairs import make_pair
 from evenhand.data.prompts import PromptRow, read_prompts
+from evenhand.data.tables import open_tables
 from evenhand.errors import CapReached, DataError, InputError, JudgeError, JudgeRejected
 from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel

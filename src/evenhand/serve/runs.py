@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.data import BadRow, Source
-from evenhand.data.formats import open_table
+from evenhand.data.tables import open_table
 from evenhand.errors import (
     Conflict,
     InputError,

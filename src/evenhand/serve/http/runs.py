@@ -15,6 +15,7 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from evenhand import formats
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, WrongMediaType
 from evenhand.messages import FOR_CLIENTS, Message
@@ -168,7 +169,7 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-_FORMATS = "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz"
+_FORMATS = f"{formats.listed()}, by the name's ending; or .gz"
 # FastAPI would read them whole, and knows one kind of body for each endpoint.
 _BODIES: dict[str, Any] = {
     "application/x-ndjson": {

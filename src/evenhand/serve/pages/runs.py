@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
+from evenhand import formats
 from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
@@ -273,6 +274,8 @@ async def _new_page(
         "judges": fields.all("judges"),
         "preview": preview,
         "problem": problem,
+        "formats": ", ".join(formats.labels()),
+        "endings": ",".join((*formats.endings(), ".gz")),
         "files": [] if upload is None else [each.name for each in upload.files],
     }
     return Filled("new.html", values, status=200 if problem is None else problem.status)
