@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evenhand.contract import ConfidenceSource, Locale, Outcome, Winner
-from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Settled, Store
+from evenhand.data.records import Record
+from evenhand.store import NewJudge, NewRun, NewVerdict, NewVote, Settled, Store
 from store_values import decided, failure, item, win
 
 # A, B and T win or tie; I is inconsistent, X invalid, and . not judged yet.
@@ -81,7 +82,7 @@ def _item(
     label: str,
     prompts: Sequence[str] | None,
     models: Sequence[tuple[str | None, str | None]] | None,
-) -> NewItem:
+) -> Record:
     model_a, model_b = (None, None) if models is None else models[place]
     own = {} if prompts is None else {"prompt": prompts[place], "response_a": f"one of {key}"}
     return item(

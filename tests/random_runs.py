@@ -9,17 +9,10 @@ from typing import Literal
 
 from evenhand.contract import Order, Outcome, Winner
 from evenhand.contract.pair import DrawnOrderPair
+from evenhand.data.records import BadRow, Record
 from evenhand.judging.decision import CriterionDecision
 from evenhand.report.conclusions import ConclusionLimits
-from evenhand.store import (
-    NewItem,
-    NewJudge,
-    NewRun,
-    NewVerdict,
-    Settled,
-    SkippedRow,
-    Store,
-)
+from evenhand.store import NewJudge, NewRun, NewVerdict, Settled, Store
 from scripted import make_pair
 from store_values import decided, failure
 
@@ -124,7 +117,7 @@ def random_run(store: Store, seed: int) -> RandomRun:
         longer = 0.5
         calls = _close_calls(draw, judge, size)
     run = RandomRun(f"run {seed}", limits, prompts_repeat=repeats > 1, averaged=judge.averages)
-    items: list[NewItem] = []
+    items: list[Record] = []
     verdicts: list[Settled | None] = []
     labels = 0
     for place in range(size):
@@ -195,7 +188,7 @@ def _write(
     store: Store,
     name: str,
     judge_id: int,
-    items: list[NewItem],
+    items: list[Record],
     verdicts: list[Settled | None],
     skipped: int,
 ) -> None:
@@ -204,7 +197,7 @@ def _write(
     store.items.add(run.id, items)
     if skipped:
         rows = [
-            SkippedRow("pairs.jsonl", 1000 + row, "the line is truncated") for row in range(skipped)
+            BadRow("pairs.jsonl", 1000 + row, "the line is truncated") for row in range(skipped)
         ]
         store.items.add_skipped(run.id, rows)
     made = [
@@ -227,7 +220,7 @@ def _item(
     label: Winner | None,
     tags: tuple[str, ...],
     order: Order | None,
-) -> NewItem:
+) -> Record:
     texts = [
         f"{side} of {key} {'word ' * length}" for side, length in zip("ab", lengths, strict=True)
     ]
@@ -235,7 +228,7 @@ def _item(
     if order is not None:
         fields = dict(pair) | {"swap_positions": False, "drawn_order": order}
         pair = DrawnOrderPair.model_construct(**fields)
-    return NewItem(
+    return Record(
         key,
         pair,
         "pairs.jsonl",

@@ -26,10 +26,10 @@ from evenhand.contract import (
     criterion_key,
 )
 from evenhand.contract.pair import DrawnOrderPair
+from evenhand.data.records import Record
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
 from evenhand.store import (
     FailedPass,
-    NewItem,
     NewJudge,
     NewPass,
     NewRun,
@@ -70,7 +70,7 @@ class Begun:
         )
 
 
-def begin(store: Store, *items: NewItem, name: str = "run", judge: str = "judge-key") -> Begun:
+def begin(store: Store, *items: Record, name: str = "run", judge: str = "judge-key") -> Begun:
     run = store.runs.create(NewRun(name, "fingerprint", {"samples": 1}, ("pairs.jsonl",)))
     judge_id = store.runs.add_judge(NewJudge(judge, f"name of {judge}"))
     store.runs.set_judges(run.id, [judge_id])
@@ -79,21 +79,21 @@ def begin(store: Store, *items: NewItem, name: str = "run", judge: str = "judge-
     return Begun(store, run.id, judge_id, name)
 
 
-def item(key: str, *, row: int = 1, source: str = "pairs.jsonl", **values: Any) -> NewItem:
+def item(key: str, *, row: int = 1, source: str = "pairs.jsonl", **values: Any) -> Record:
     """An item whose texts depend on its key, unless they are given."""
     of_item = {name: values.pop(name) for name in ITEM_FIELDS if name in values}
     pair = make_pair(**({"prompt": f"prompt of {key}", "id": key} | values))
-    return NewItem(key, pair, source, row, **of_item)
+    return Record(key, pair, source, row, **of_item)
 
 
-def drawn_item(key: str, order: Order) -> NewItem:
+def drawn_item(key: str, order: Order) -> Record:
     """The same item, asked in one order that was drawn at random."""
     usual = item(key)
     fields = dict(usual.pair) | {"swap_positions": False, "drawn_order": order}
     return replace(usual, pair=DrawnOrderPair.model_construct(**fields))
 
 
-ITEM_FIELDS = ("label", "model_a", "model_b", "tags", "salt")
+ITEM_FIELDS = ("label", "model_a", "model_b", "tags")
 
 
 def read_pass(order: Order, winner: Winner = "A", *, sample: int = 1, **usage: Any) -> PassResult:

@@ -11,23 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.contract import ErrorBody, Order, Usage, Winner
+from evenhand.data.records import BadRow, Record
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
-from evenhand.store import (
-    FailedPass,
-    NewItem,
-    NewJudge,
-    NewPass,
-    NewRun,
-    NewVerdict,
-    SkippedRow,
-    Store,
-    open_store,
-)
+from evenhand.store import FailedPass, NewJudge, NewPass, NewRun, NewVerdict, Store, open_store
 from scripted import Answer, ScriptedJudge, answer_json, make_pair
 
 ONCE = JudgeConfig(repairs=0, retry=RetryPolicy(attempts=1))
@@ -102,7 +93,7 @@ def make_run(
     rows: Sequence[Row],
     *,
     judges: Sequence[str] = ("scripted",),
-    skipped: Sequence[SkippedRow] = (),
+    skipped: Sequence[BadRow] = (),
     source: str = "pairs.jsonl",
     plan: dict[str, Any] | None = None,
     config: JudgeConfig = ONCE,
@@ -164,10 +155,10 @@ class _Keeper:
         self.made.append(NewPass(*self._ids, failed))
 
 
-def item_of(row: Row, number: int, source: str) -> NewItem:
+def item_of(row: Row, number: int, source: str) -> Record:
     dull = {"prompt": f"Question {row.key}?", "response_a": "one", "response_b": "two"}
     pair = make_pair(**(dull | (row.pair or {})), id=row.key)
-    return NewItem(
+    return Record(
         row.key,
         pair,
         source,
@@ -191,6 +182,6 @@ ROWS = (
     Row("q8", says("A"), judged=False),
 )
 SKIPPED = (
-    SkippedRow("pairs.jsonl", 10, Message("pair.field_missing", where="responseA")),
-    SkippedRow("pairs.jsonl", 12, "the line is cut; write the file anew"),
+    BadRow("pairs.jsonl", 10, Message("pair.field_missing", where="responseA")),
+    BadRow("pairs.jsonl", 12, "the line is cut; write the file anew"),
 )

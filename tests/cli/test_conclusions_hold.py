@@ -12,7 +12,8 @@ import pytest
 
 from command_line import Command, judged_by
 from evenhand.contract import Winner
-from evenhand.store import SkippedRow, Store
+from evenhand.data.records import BadRow
+from evenhand.store import Store
 from run_data import write_lines
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, token_logprob
@@ -231,7 +232,7 @@ def test_limits_on_missing_pairs_leave_a_gate_undecided(command: Command, store:
 
 
 def test_skipped_rows_count_against_the_claim(command: Command, store: Store) -> None:
-    skipped = [SkippedRow("pairs.jsonl", n, "no response B") for n in range(500, 590)]
+    skipped = [BadRow("pairs.jsonl", n, "no response B") for n in range(500, 590)]
     make_run(store, "tenth", rows("B" * 10), skipped=skipped)
     ran = gate(command, "tenth")
     assert ran.code == 6

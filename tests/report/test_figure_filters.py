@@ -12,11 +12,12 @@ import pytest
 
 from evenhand.contract import Order, Outcome, Winner
 from evenhand.contract.pair import DrawnOrderPair
+from evenhand.data.records import Record
 from evenhand.judges import JudgeCall
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.stats.estimates import EstimatedShare
-from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, Store
+from evenhand.store import NewJudge, NewRun, NewVerdict, Store
 from evenhand.store.verdict_filter import VerdictFilter
 from evenhand.trust.audit import Audit, audit_run
 from scripted import answer_json
@@ -49,7 +50,7 @@ def says(said: str) -> Any:
     return answer
 
 
-def rows() -> Iterator[tuple[Row, NewItem]]:
+def rows() -> Iterator[tuple[Row, Record]]:
     orders: tuple[Order | None, ...] = (None, None, "original", "swapped")
     for place in range(4 * len(SAID) * 3):
         said, shown = SAID[place % len(SAID)], orders[place // len(SAID) % 4]

@@ -3,8 +3,9 @@ from __future__ import annotations
 from datetime import UTC
 
 from evenhand.contract import Usage
+from evenhand.data.records import BadRow
 from evenhand.report.run import JudgeReport, list_runs, report_run
-from evenhand.store import SkippedRow, Store
+from evenhand.store import Store
 from stored_runs import ROWS, SKIPPED, Row, fails, make_run, says
 
 
@@ -50,7 +51,7 @@ def test_sum_with_an_unknown_part_is_not_known(store: Store) -> None:
 
 
 def test_skipped_rows_are_counted_all_and_the_first_are_named(store: Store) -> None:
-    rows = [SkippedRow("pairs.jsonl", number, f"reason {number}") for number in range(1, 31)]
+    rows = [BadRow("pairs.jsonl", number, f"reason {number}") for number in range(1, 31)]
     make_run(store, "holes", ROWS[:1], skipped=rows)
     report = report_run(store, "holes")
     assert report.skipped_rows == 30

@@ -15,20 +15,12 @@ import httpx
 import pytest
 
 from evenhand.contract import Order, Winner
+from evenhand.data.records import Record
 from evenhand.errors import InputError
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.decision import Judged, PassResult
 from evenhand.serve.config import ServerConfig, Token
-from evenhand.store import (
-    NewItem,
-    NewJudge,
-    NewPass,
-    NewRun,
-    NewVerdict,
-    NewVote,
-    Store,
-    open_store,
-)
+from evenhand.store import NewJudge, NewPass, NewRun, NewVerdict, NewVote, Store, open_store
 from evenhand.trust.labelling import begin_labelling, side_for
 from http_service import HttpService
 from scripted import answer_json, make_pair
@@ -65,7 +57,7 @@ def fill(address: str, *, pairs: int = PAIRS, ties: bool = True, state: str = "f
             store.runs.update(run.id, state="finished")
 
 
-def own_item(number: int, ties: bool) -> NewItem:
+def own_item(number: int, ties: bool) -> Record:
     return item(
         f"keyname-{number}",
         row=number,

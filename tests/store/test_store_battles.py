@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Failure, Outcome, PositionConsistency, Winner
+from evenhand.data.records import Record
 from evenhand.errors import StoreError
-from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Settled, Store
+from evenhand.store import BattleCount, NewJudge, NewVerdict, Settled, Store
 from evenhand.store.intake import prompt_key
 from store_values import Begun, begin, decided, failure, item, read_pass, unread_pass
 
@@ -39,7 +40,7 @@ def rule(begun: Begun, number: int, kind: int, *, judge_id: int | None = None) -
     begun.store.work.write([], [NewVerdict(begun.run_id, number, judge_id, settled)])
 
 
-def battle(key: str, model_a: str | None, model_b: str | None, *, prompt: str = "p") -> NewItem:
+def battle(key: str, model_a: str | None, model_b: str | None, *, prompt: str = "p") -> Record:
     return item(key, prompt=prompt, response_a=key, model_a=model_a, model_b=model_b)
 
 

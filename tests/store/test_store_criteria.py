@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Outcome, Pair, Winner
+from evenhand.data.records import Record
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import CriterionDecision, Judged
 from evenhand.judging.explanation import explain
-from evenhand.store import NewItem, NewVerdict, Settled, Store, columns, open_store
+from evenhand.store import NewVerdict, Settled, Store, columns, open_store
 from evenhand.store.intake import prompt_key
 from explained import CONTEXT
 from parts import examples
@@ -130,7 +131,7 @@ def test_columns_hold_the_winners_that_the_verdict_names(
     judged = asyncio.run(judge_pair(pair, moody(salt), config))
     number = next(_numbers)
     begun = begin(one_store, name=f"facts {number}", judge=f"facts judge {number}")
-    one_store.items.add(begun.run_id, [NewItem("x", pair, "s", 1)])
+    one_store.items.add(begun.run_id, [Record("x", pair, "s", 1)])
     settled = judged.failure if isinstance(judged, Failed) else judged
     one_store.work.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, settled)])
     columns = one_store.columns.criteria(begun.run_id, begun.judge_id)

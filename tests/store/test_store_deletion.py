@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import func, select
 
 from evenhand.contract import Winner
+from evenhand.data.records import BadRow
 from evenhand.errors import InputError, StoreBusy
 from evenhand.judging.preparation import GeneratedAnswer
-from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
+from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, Store
 from evenhand.store.batches import NewBatch, RequestAsked
 from evenhand.store.figures import FigureKey
 from evenhand.store.jobs import JobPrompts, NewJob
@@ -30,7 +31,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     begun = begin(store, item("x", tags=("maths",)), item("y"))
     store.jobs.add(begun.run_id, NewJob(("judge",), {}))
     store.work.fill_queue(begun.run_id, seed=0)
-    store.items.add_skipped(begun.run_id, [SkippedRow("f", 1, "cut")])
+    store.items.add_skipped(begun.run_id, [BadRow("f", 1, "cut")])
     first, _ = begun.work()
     begun.write(first, [failed_pass("original")], failure([]))
     store.work.retire(begun.run_id, {"failed"})

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 
 from evenhand.contract import Criterion, Pair
+from evenhand.data.records import BadRow
 from evenhand.errors import DataError
-from evenhand.store import SkippedRow, Store
+from evenhand.store import Store
 from evenhand.store.intake import pair_digest, prompt_key
 from scripted import make_pair
 from store_values import begin, item, pairs
@@ -45,8 +46,9 @@ def test_equal_texts_under_two_ids_are_two_items_and_one_pair(store: Store) -> N
     assert (one.pair.id, other.pair.id) == ("x", "y")
 
 
-def test_salt_keeps_equal_texts_apart(store: Store) -> None:
-    begun = begin(store, item("x", prompt="p", salt="x"), item("y", prompt="p", salt="y"))
+def test_equal_texts_are_two_pairs_where_answers_are_found_by_id(store: Store) -> None:
+    begun = begin(store)
+    store.items.add(begun.run_id, [item("x", prompt="p"), item("y", prompt="p")], by_id=True)
     one, other = begun.work()
     assert one.pair_id != other.pair_id
 
@@ -64,7 +66,6 @@ DIFFERENT: list[dict[str, Any]] = [
     {"label": "B"},
     {"model_a": "m"},
     {"tags": ("t",)},
-    {"salt": "s"},
 ]
 
 
@@ -105,10 +106,10 @@ def test_a_row_that_changed_since_the_run_began_is_told_so(store: Store, key: st
 
 def test_skipped_rows_are_counted_once(store: Store) -> None:
     begun = begin(store)
-    rows = [SkippedRow("b.csv", 10, "no prompt\x00"), SkippedRow("a.csv", 2, "cut")]
+    rows = [BadRow("b.csv", 10, "no prompt\x00"), BadRow("a.csv", 2, "cut")]
     store.items.add_skipped(begun.run_id, rows)
-    store.items.add_skipped(begun.run_id, [*rows, SkippedRow("b.csv", 9, "cut")])
-    assert store.items.skipped(begun.run_id) == [rows[1], SkippedRow("b.csv", 9, "cut"), rows[0]]
+    store.items.add_skipped(begun.run_id, [*rows, BadRow("b.csv", 9, "cut")])
+    assert store.items.skipped(begun.run_id) == [rows[1], BadRow("b.csv", 9, "cut"), rows[0]]
     assert store.items.skipped(begun.run_id, limit=1) == [rows[1]]
     assert store.verdicts.tally(begun.run_id).skipped_rows == 3
 

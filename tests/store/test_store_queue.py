@@ -10,23 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Outcome, Winner
+from evenhand.data.records import Record
 from evenhand.errors import InputError
-from evenhand.store import (
-    QUEUE_START,
-    Contest,
-    NewItem,
-    NewPass,
-    NewVerdict,
-    Queued,
-    Store,
-    open_store,
-)
+from evenhand.store import QUEUE_START, Contest, NewPass, NewVerdict, Queued, Store, open_store
 from store_values import Begun, begin, decided, failure, item, read_pass
 
 _numbers = count(1)
 
 
-def rows_of(prompts: int, rows: int = 1) -> list[NewItem]:
+def rows_of(prompts: int, rows: int = 1) -> list[Record]:
     """All first rows, then all second ones."""
     return [
         item(f"{prompt}:{row}", prompt=f"prompt {prompt}", response_a=f"answer {row}")
@@ -171,7 +163,7 @@ def test_looking_piece_by_piece_shows_what_one_look_shows(
 # Contests
 
 
-def against(prompt: int, model_a: str, model_b: str) -> NewItem:
+def against(prompt: int, model_a: str, model_b: str) -> Record:
     return item(
         f"{prompt}:{model_a}:{model_b}",
         prompt=f"prompt {prompt}",

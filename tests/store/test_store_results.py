@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Outcome
+from evenhand.data.records import Record
 from evenhand.judging.decision import Judged
-from evenhand.store import NewItem, NewJudge, NewPass, NewVerdict, Spending, Store, Tally
+from evenhand.store import NewJudge, NewPass, NewVerdict, Spending, Store, Tally
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
 
 
-def some_items(number: int) -> list[NewItem]:
+def some_items(number: int) -> list[Record]:
     return [item(f"k{n}", row=n) for n in range(1, number + 1)]
 
 

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Pair, Winner
+from evenhand.data.records import Record
 from evenhand.judging.decision import Judged, PassBallot, PassResult
-from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
+from evenhand.store import FailedPass, NewPass, NewVerdict, Store
 from evenhand.store.schema import escape, shorten, unescape
 from parts import examples
 from store_values import (
@@ -37,7 +38,7 @@ def test_any_pair_comes_back_equal(
     store: Store, pair: Pair, key: str, label: Winner | None, tags: list[str]
 ) -> None:
     begun = begin(store, name=f"run {next(_numbers)}")
-    new = NewItem(key, pair, key, 7, label, model_a=key, model_b=None, tags=tuple(tags))
+    new = Record(key, pair, key, 7, label, model_a=key, model_b=None, tags=tuple(tags))
     assert store.items.add(begun.run_id, [new]) == 1
     (work,) = begun.work()
     assert work.pair == pair.model_copy(update={"id": key})

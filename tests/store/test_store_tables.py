@@ -22,10 +22,10 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.data.records import Record
 from evenhand.judging.decision import CriterionDecision
 from evenhand.judging.explanation import notes_on
 from evenhand.store import (
-    NewItem,
     NewJudge,
     NewPass,
     NewRun,
@@ -118,7 +118,7 @@ def _votes(pair_id: int, rng: random.Random) -> Iterator[NewVote]:
         )
 
 
-def _item(number: int, rng: random.Random) -> NewItem:
+def _item(number: int, rng: random.Random) -> Record:
     return item(
         f"item-{number}",
         label=rng.choice([None, *WINNERS]),

@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Outcome
+from evenhand.data.records import Record
 from evenhand.errors import DataError, StoreError
-from evenhand.store import FailedPass, NewItem, NewJudge, NewPass, NewVerdict, Store
+from evenhand.store import FailedPass, NewJudge, NewPass, NewVerdict, Store
 from store_values import begin, drawn_item, failed_pass, failure, item, read_pass, unread_pass, win
 
 _numbers = count(1)
 
 
-def some_items(number: int) -> list[NewItem]:
+def some_items(number: int) -> list[Record]:
     return [item(f"k{n}", row=n) for n in range(1, number + 1)]
 
 

@@ -19,7 +19,7 @@ from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
 from evenhand.report.votes import item_votes, majority_labels
-from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
+from evenhand.store import DRAWS, ORIGINS, NewVote, Store, StoredVote, open_store
 from evenhand.store.schema import unprintable
 from evenhand.trust.vote_files import export_votes, import_votes
 from evenhand.trust.votes import summarise_votes
@@ -192,7 +192,7 @@ def test_the_three_annotators_of_pandalm_agree_as_often_as_counting_says(tmp_pat
     reading = ReadOptions(criteria=(Criterion(name="quality"),))
     records = [each for each in read_pairs([path], reading) if isinstance(each, Record)]
     with open_store(tmp_path / "store.db") as store:
-        begun = begin(store, *(NewItem(r.key, r.pair, r.source, r.row, r.label) for r in records))
+        begun = begin(store, *records)
         values = {"0": "TIE", "1": "A", "2": "B"}
         found = import_votes(store, "run", path, VoteReading(values=values))
         assert (found.votes, found.people, found.unknown_votes) == (2997, 3, 0)

@@ -38,7 +38,7 @@ from evenhand.errors import DataError
 from evenhand.messages import Message
 from evenhand.runs.options import BadRows
 from evenhand.runs.stop import Stop
-from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
+from evenhand.store import RunRecord, Store, WithoutPartner
 from evenhand.store.records import TAG_COLUMNS, UNPAIRED_ROWS, WITHOUT_PARTNER
 
 Prompts = Literal["all", "common"]
@@ -258,11 +258,11 @@ def take_in(
             raise DataError(
                 Message("runs.message_bad", message=bad[0].message, bad=_remedy(bad[0]))
             )
-        items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
-        store.items.add(run_id, items)
+        records = [row for row in batch if isinstance(row, Record)]
+        store.items.add(run_id, records, by_id=by_id)
         if bad:
-            store.items.add_skipped(run_id, [_skipped(row) for row in bad])
-        taken = taken.and_then(file, batch, records=len(items))
+            store.items.add_skipped(run_id, bad)
+        taken = taken.and_then(file, batch, records=len(records))
         report(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
             noted = _tag_columns(store, run_id)
@@ -360,10 +360,6 @@ def refusal_of(row: BadRow) -> Message:
     return Message("runs.message_bad", message=row.message, bad=_remedy(row))
 
 
-def _skipped(row: BadRow) -> SkippedRow:
-    return SkippedRow(row.source, row.row, row.reason, row.turn)
-
-
 def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:
     """Batches of rows with the number of the file that all of them are from."""
     if not isinstance(sources, PairFiles):
@@ -386,18 +382,3 @@ def _sliced(records: Records) -> Iterator[list[Record | BadRow]]:
             batch, characters = [], 0
     if batch:
         yield batch
-
-
-def _item(record: Record, by_id: bool) -> NewItem:
-    return NewItem(
-        record.key,
-        record.pair,
-        record.source,
-        record.row,
-        label=record.label,
-        model_a=record.model_a,
-        model_b=record.model_b,
-        tags=record.tags,
-        salt=record.pair.id if by_id else None,
-        cluster=record.cluster,
-    )

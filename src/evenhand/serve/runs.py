@@ -34,7 +34,7 @@ from evenhand.serve.run_status import SILENT_S, is_number, needed_run, read_stat
 from evenhand.serve.security.limits import BoundedSources
 from evenhand.serve.uploads import Upload
 from evenhand.serve.values import RunPage, RunStatus, StartRun
-from evenhand.store import RunRecord, SkippedRow, Store
+from evenhand.store import RunRecord, Store
 from evenhand.store.jobs import JobPrompts, NewJob
 
 if TYPE_CHECKING:
@@ -248,9 +248,8 @@ class RunIntake:
     def _keep_prompts(
         self, run: RunRecord, *, prompts: JobPrompts, skipped: Sequence[BadRow]
     ) -> None:
-        rows = [SkippedRow(row.source, row.row, row.reason, row.turn) for row in skipped]
-        if rows:
-            self._store.items.add_skipped(run.id, rows)
+        if skipped:
+            self._store.items.add_skipped(run.id, skipped)
         self._store.jobs.keep_prompts(run.id, prompts)
 
     def _rest(self) -> None:

@@ -14,12 +14,12 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from evenhand.contract import Criterion, Pair
 from evenhand.contract.pair import drawn_order
-from evenhand.data.records import Tag
+from evenhand.data.records import BadRow, Record, Tag
 from evenhand.errors import DataError
 from evenhand.messages import Message, from_text, to_text
 from evenhand.store.database import Subject
 from evenhand.store.deletion import FORGOTTEN
-from evenhand.store.records import TAG_COLUMNS, NewItem, RunItem, SkippedRow
+from evenhand.store.records import TAG_COLUMNS, RunItem
 from evenhand.store.rows import (
     OF_ITEM,
     count_items,
@@ -48,10 +48,13 @@ _TOPICS_MAX = 1_000
 class IntakeStore(Subject):
     """Rows come in as items, or are counted as skipped."""
 
-    def add(self, run_id: int, items: Sequence[NewItem]) -> int:
-        """How many were new. The same again changes nothing; other content is a DataError."""
+    def add(self, run_id: int, records: Sequence[Record], *, by_id: bool = False) -> int:
+        """How many were new. The same again changes nothing; other content is a DataError.
+
+        `by_id` keeps pairs of equal texts apart, for judges that answer by id and not by text.
+        """
         with self._writing() as connection:
-            added = _add_items(connection, run_id, items)
+            added = _add_items(connection, run_id, records, by_id=by_id)
         self._database.note_growth("pairs, items", added)
         return added
 
@@ -59,7 +62,7 @@ class IntakeStore(Subject):
         with self._reading() as connection:
             return count_items(connection, run_id)
 
-    def add_skipped(self, run_id: int, rows: Sequence[SkippedRow]) -> None:
+    def add_skipped(self, run_id: int, rows: Sequence[BadRow]) -> None:
         with self._writing() as connection:
             values = [
                 (
@@ -78,7 +81,7 @@ class IntakeStore(Subject):
             connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
             connection.execute(update(runs).where(runs.c.id == run_id).values(intake_done=False))
 
-    def skipped(self, run_id: int, *, limit: int = 100) -> list[SkippedRow]:
+    def skipped(self, run_id: int, *, limit: int = 100) -> list[BadRow]:
         with self._reading() as connection:
             query = (
                 select(skipped_rows)
@@ -87,7 +90,7 @@ class IntakeStore(Subject):
                 .limit(limit)
             )
             rows = connection.execute(query).mappings()
-            return [SkippedRow(row["source"], row["row"], from_text(row["reason"])) for row in rows]
+            return [BadRow(row["source"], row["row"], from_text(row["reason"])) for row in rows]
 
     def all(self, run_id: int) -> list[RunItem]:
         """Every item by number, without its texts."""
@@ -243,14 +246,14 @@ _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
 _Content = tuple[Any, ...]
 
 
-def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
+def _add_items(connection: Connection, run_id: int, new: Sequence[Record], *, by_id: bool) -> int:
     from evenhand.judging.explanation import is_noted
 
     keys = [shorten(item.key) for item in new]
     known = _known_items(connection, run_id, keys)
-    fresh: dict[str, tuple[NewItem, bytes]] = {}
+    fresh: dict[str, tuple[Record, bytes]] = {}
     for key, item in zip(keys, new, strict=True):
-        digest = pair_digest(item.pair, item.salt)
+        digest = pair_digest(item.pair, item.pair.id if by_id else None)
         content = _content(item, digest)
         if key in known:
             source, row, before = known[key]
@@ -285,7 +288,7 @@ def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> i
     return len(rows)
 
 
-def _note_tag_columns(connection: Connection, run_id: int, new: Sequence[NewItem]) -> None:
+def _note_tag_columns(connection: Connection, run_id: int, new: Sequence[Record]) -> None:
     """Which column each tag is from, so that topics can be chosen by their column's name."""
     given: dict[str, set[str]] = {}
     for item in new:
@@ -316,7 +319,7 @@ def _known_items(
     return known
 
 
-def _content(item: NewItem, digest: bytes) -> _Content:
+def _content(item: Record, digest: bytes) -> _Content:
     pair = item.pair
     models = item.model_a, item.model_b
     orders = pair.swap_positions, drawn_order(pair)
@@ -328,17 +331,17 @@ def _stored_content(row: RowMapping) -> _Content:
     return tuple(row[name] for name in (*names, "prompt_key"))
 
 
-def _cluster_key(item: NewItem) -> int:
+def _cluster_key(item: Record) -> int:
     if item.cluster is not None:
         return prompt_key(item.cluster, None)
     return prompt_key(item.pair.prompt, item.pair.context)
 
 
-def _tags(item: NewItem) -> str | None:
+def _tags(item: Record) -> str | None:
     return orjson.dumps(item.tags).decode() if item.tags else None
 
 
-def _different(item: NewItem, source: str, row: int) -> DataError:
+def _different(item: Record, source: str, row: int) -> DataError:
     if (source, row) == (item.source, item.row):
         return DataError(Message("store.file_changed", source=source, row=row))
     shown = item.key if len(item.key) <= 80 else f"{item.key[:79]}…"
@@ -348,7 +351,7 @@ def _different(item: NewItem, source: str, row: int) -> DataError:
     return DataError(Message("store.id_in_two_files", id=shown, **places))
 
 
-def _pair_ids(connection: Connection, fresh: Iterable[tuple[NewItem, bytes]]) -> dict[bytes, int]:
+def _pair_ids(connection: Connection, fresh: Iterable[tuple[Record, bytes]]) -> dict[bytes, int]:
     """The ids of these pairs, those that were not there having been added."""
     by_digest = {digest: item.pair for item, digest in fresh}
     # In one order for everybody, so that two processes never wait for each other in a circle.

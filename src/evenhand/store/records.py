@@ -295,26 +295,6 @@ class JudgeRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class NewItem:
-    """One row of a data set. `key` is unique in its run, and comes back as the pair's id.
-
-    `salt` keeps pairs of equal texts apart, for judges that answer by id and not by text. Rows of
-    one `cluster` count together in all statistics, as those of one prompt do where there is none.
-    """
-
-    key: str
-    pair: Pair
-    source: str
-    row: int
-    label: Winner | None = None
-    model_a: str | None = None
-    model_b: str | None = None
-    tags: tuple[str, ...] = ()
-    salt: str | None = None
-    cluster: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ItemRecord:
     number: int  # from 1, in order of arrival
     key: str
@@ -327,19 +307,6 @@ class ItemRecord:
     tags: tuple[str, ...]
     swap_positions: bool
     drawn_order: Order | None = None  # the one order, where it was drawn at random
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedRow:
-    """A row that is no pair, and why; so that it is counted and not forgotten.
-
-    A row with several turns is one pair for each: what is skipped of it counts turn by turn.
-    """
-
-    source: str
-    row: int
-    reason: str
-    turn: int = 1
 
 
 @dataclass(frozen=True, slots=True)

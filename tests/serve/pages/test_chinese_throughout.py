@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.contract import Winner
+from evenhand.data.records import BadRow
 from evenhand.judges import Completion, JudgeCall
 from evenhand.messages import Message
 from evenhand.present.notebook import html_of
@@ -25,7 +26,7 @@ from evenhand.report.ranking import rank_runs
 from evenhand.report.records import read_run
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.vote import NAME_COOKIE
-from evenhand.store import NewVote, SkippedRow, Store, open_store
+from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
 from one_files import Read
 from page_visits import Visitor, serving
@@ -148,7 +149,7 @@ LETTERS = "ABBTIXFBAABI" * 6
 
 def fill(store: Store) -> dict[str, int]:
     """A rich run, one that stopped once it was decided, one without models, and one going on."""
-    skipped = [SkippedRow("数据.jsonl", 9, Message("pair.field_missing", where="responseA"))]
+    skipped = [BadRow("数据.jsonl", 9, Message("pair.field_missing", where="responseA"))]
     rich = make_run(store, "富", rows_of(LETTERS), judges=("甲", "乙"), skipped=skipped)
     store.runs.update(rich, state="finished")
     plain = [
