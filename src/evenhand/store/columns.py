@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -28,7 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from evenhand.contract import Outcome
+from evenhand.contract import ORDERS, Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import NotRecorded, StoreError
 from evenhand.messages import Message
@@ -85,10 +85,6 @@ class Coded(dict[str | None, int]):
         return tuple(unescape(text) for text in self if text is not None)
 
 
-def code_outcomes(outcomes: Iterable[str], winners: Iterable[str | None]) -> Iterator[int]:
-    return map(OUTCOMES.__getitem__, zip(outcomes, winners, strict=True))
-
-
 # The verdicts of a run some thousand items at a time: what is in memory does not grow with it.
 
 _PAGE_ITEMS = 5_000
@@ -104,9 +100,11 @@ on_page = (
 
 
 def pages(
-    connection: Connection, query: Select[Any], run_id: int, more: Mapping[str, Any]
-) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """The columns of each page that is not empty. `query` is restricted by `on_page`."""
+    connection: Connection, query: Select[Any], run_id: int, **more: Any
+) -> Iterator[dict[str, Sequence[Any]]]:
+    """The columns of each page that is not empty, by their names. `query` is restricted to items
+    from `first` to `last` of the run."""
+    names = query.selected_columns.keys()
     last = count_items(connection, run_id)
     for first in range(1, last + 1, _PAGE_ITEMS):
         reach = {"run": run_id, "first": first, "last": first + _PAGE_ITEMS - 1}
@@ -115,7 +113,32 @@ def pages(
         rows = answer.cursor.fetchall() if answer.cursor else []
         answer.close()
         if rows:
-            yield tuple(zip(*rows, strict=True))
+            yield dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def _nan_for_none(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+_CODES: dict[str, Callable[[Any], float]] = {
+    **dict.fromkeys(("first_winner", "second_winner"), CHOICES.__getitem__),
+    **dict.fromkeys(("label", "winner"), WINNERS.__getitem__),
+    **dict.fromkeys(("confidence", "chance"), _nan_for_none),
+    "order": ORDERS.index,
+}
+
+
+def fill(columns: Any, page: Mapping[str, Sequence[Any]], **texts: Mapping[Any, int]) -> None:
+    """Append what a page has to the columns of the same names, texts by these numbers. An outcome
+    is coded together with its winner."""
+    codes = _CODES | {name: numbers.__getitem__ for name, numbers in texts.items()}
+    for name, values in page.items():
+        if name == "outcome":
+            outcomes = zip(values, page["winner"], strict=True)
+            columns.outcome.extend(map(OUTCOMES.__getitem__, outcomes))
+        elif name != "winner" or "outcome" not in page:
+            coded = map(codes[name], values) if name in codes else values
+            getattr(columns, name).extend(coded)
 
 
 def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnElement[str]:
@@ -139,25 +162,24 @@ _OUTCOMES = (
         items.c.prompt_key,
         verdicts.c.outcome,
         verdicts.c.winner,
-        FIRST_CHOICE,
-        SECOND_CHOICE,
-        items.c.swap_positions,
-        case((items.c.drawn_order.is_(None), 0), else_=1),
+        FIRST_CHOICE.label("first_winner"),
+        SECOND_CHOICE.label("second_winner"),
+        items.c.swap_positions.label("both_orders"),
+        case((items.c.drawn_order.is_(None), 0), else_=1).label("drawn_order"),
         verdicts.c.confidence,
         items.c.length_a,
         items.c.length_b,
         items.c.model_a,
         items.c.model_b,
-        items.c.tags,
+        func.coalesce(items.c.tags, "[]").label("tags"),
         items.c.label,
-        case((TIE_BY_RULE, 1), else_=0),
+        case((TIE_BY_RULE, 1), else_=0).label("by_rule"),
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
     .order_by(verdicts.c.number)
 )
-_NO_TAGS = "[]"
-_OF_RUN = (items.c.run_id == bindparam("run")) & items.c.number.between(
+OF_RUN = (items.c.run_id == bindparam("run")) & items.c.number.between(
     bindparam("first"), bindparam("last")
 )
 _ITEMS = (
@@ -165,13 +187,11 @@ _ITEMS = (
         *(items.c.number, items.c.pair_id, items.c.prompt_key),
         *(items.c.length_a, items.c.length_b, items.c.model_a, items.c.model_b),
     )
-    .where(_OF_RUN)
+    .where(OF_RUN)
     .order_by(items.c.number)
 )
 _ITEM_IDS = (
-    select(items.c.key, items.c.full_key, items.c.prompt_key)
-    .where(_OF_RUN)
-    .order_by(items.c.number)
+    select(items.c.key, items.c.full_key, items.c.prompt_key).where(OF_RUN).order_by(items.c.number)
 )
 
 
@@ -214,63 +234,32 @@ class ColumnStore(Subject):
             columns = BattleColumns((), tuple(judges))
             for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
                 its_judges = [judge_id for run, judge_id in wanted if run == run_id]
-                for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
-                    prompt_key, model_a, model_b, outcome, winner, judge_id, *rest = page
-                    columns.prompt_key.extend(prompt_key)
-                    columns.model_a.extend(map(models.__getitem__, model_a))
-                    columns.model_b.extend(map(models.__getitem__, model_b))
-                    columns.outcome.extend(code_outcomes(outcome, winner))
-                    columns.judge.extend(map(judges.__getitem__, judge_id))
-                    columns.flipped.extend(rest[0])
-                    columns.one_order.extend(rest[1])
+                for page in pages(connection, _BATTLES, run_id, judges=its_judges):
+                    fill(columns, page, model_a=models, model_b=models, judge=judges)
             return replace(columns, models=models.table)
 
     def items(self, run_id: int) -> ItemColumns:
         with self._reading() as connection:
             models = Coded()
             columns = ItemColumns(())
-            for page in pages(connection, _ITEMS, run_id, {}):
-                number, pair_id, prompt_key, length_a, length_b, model_a, model_b = page
-                columns.number.extend(number)
-                columns.pair_id.extend(pair_id)
-                columns.prompt_key.extend(prompt_key)
-                columns.length_a.extend(length_a)
-                columns.length_b.extend(length_b)
-                columns.model_a.extend(map(models.__getitem__, model_a))
-                columns.model_b.extend(map(models.__getitem__, model_b))
+            for page in pages(connection, _ITEMS, run_id):
+                fill(columns, page, model_a=models, model_b=models)
             return replace(columns, models=models.table)
 
     def item_ids(self, run_id: int) -> array[int]:
         """A number for each item's id and prompt, by item number; 0 where it has no id."""
         numbers = whole_numbers()
         with self._reading() as connection:
-            for keys, full_keys, prompts in pages(connection, _ITEM_IDS, run_id, {}):
-                numbers.extend(map(_id_digest, keys, full_keys, prompts))
+            for page in pages(connection, _ITEM_IDS, run_id):
+                numbers.extend(map(_id_digest, *page.values()))
         return numbers
 
     def outcomes(self, run_id: int, judge_id: int) -> OutcomeColumns:
         with self._reading() as connection:
             models, tag_sets = Coded(), Coded()
             columns = OutcomeColumns((), ())
-            for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
-                number, prompt_key, outcome, winner, first, second, both, drawn, *others = page
-                confidence, *of_item = others
-                length_a, length_b, model_a, model_b, tags, label, by_rule = of_item
-                columns.number.extend(number)
-                columns.prompt_key.extend(prompt_key)
-                columns.outcome.extend(code_outcomes(outcome, winner))
-                columns.first_winner.extend(map(CHOICES.__getitem__, first))
-                columns.second_winner.extend(map(CHOICES.__getitem__, second))
-                columns.both_orders.extend(both)
-                columns.drawn_order.extend(drawn)
-                columns.confidence.extend(math.nan if each is None else each for each in confidence)
-                columns.length_a.extend(length_a)
-                columns.length_b.extend(length_b)
-                columns.model_a.extend(map(models.__getitem__, model_a))
-                columns.model_b.extend(map(models.__getitem__, model_b))
-                columns.label.extend(map(WINNERS.__getitem__, label))
-                columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
-                columns.by_rule.extend(by_rule)
+            for page in pages(connection, _OUTCOMES, run_id, judge=judge_id):
+                fill(columns, page, model_a=models, model_b=models, tags=tag_sets)
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
 
@@ -278,21 +267,22 @@ class ColumnStore(Subject):
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
             by_name: dict[str, CriterionColumns] = {}
-            for page in pages(connection, _BY_CRITERION, run_id, {"judge": judge_id}):
-                codes = list(map(criteria_codes, page[2]))
-                silent = [number for number, each in zip(page[0], codes, strict=True) if not each]
+            for page in pages(connection, _BY_CRITERION, run_id, judge=judge_id):
+                numbers, prompt_keys, by_criterion = page.values()
+                codes = list(map(criteria_codes, by_criterion))
+                silent = [number for number, each in zip(numbers, codes, strict=True) if not each]
                 named = dict(_named(connection, run_id, silent))
                 rows = (
                     (number, prompt_key, *_apart(each or named[number]))
-                    for number, prompt_key, each in zip(page[0], page[1], codes, strict=True)
+                    for number, prompt_key, each in zip(numbers, prompt_keys, codes, strict=True)
                 )
                 # Rows in a row mostly have the same criteria.
                 for names, alike in groupby(rows, key=itemgetter(2)):
-                    numbers, prompt_keys, _, outcomes = zip(*alike, strict=True)
+                    its_numbers, its_prompts, _, outcomes = zip(*alike, strict=True)
                     for name, outcome in zip(names, zip(*outcomes, strict=True), strict=True):
                         columns = by_name.setdefault(name, CriterionColumns(name))
-                        columns.number.extend(numbers)
-                        columns.prompt_key.extend(prompt_keys)
+                        columns.number.extend(its_numbers)
+                        columns.prompt_key.extend(its_prompts)
                         columns.outcome.extend(outcome)
             return tuple(by_name.values())
 
@@ -300,15 +290,8 @@ class ColumnStore(Subject):
         """Every stored pass on the run's pairs, samples apart."""
         with self._reading() as connection:
             columns = PassColumns()
-            answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
-            for part in answer.partitions(10_000):
-                number, prompt_key, order, sample, winner, reason = zip(*part, strict=True)
-                columns.number.extend(number)
-                columns.prompt_key.extend(prompt_key)
-                columns.order.extend(0 if each == "original" else 1 for each in order)
-                columns.sample.extend(sample)
-                columns.winner.extend(map(WINNERS.__getitem__, winner))
-                columns.not_recorded.extend(each == NotRecorded.kind for each in reason)
+            for page in pages(connection, _PASSES, run_id, judge=judge_id):
+                fill(columns, page)
             return columns
 
 
@@ -358,9 +341,9 @@ _BATTLES = (
         items.c.model_b,
         verdicts.c.outcome,
         verdicts.c.winner,
-        verdicts.c.judge_id,
-        _FLIPPED,
-        _ONE_ORDER,
+        verdicts.c.judge_id.label("judge"),
+        _FLIPPED.label("flipped"),
+        _ONE_ORDER.label("one_order"),
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page)
@@ -415,11 +398,11 @@ _PASSES = (
     select(
         items.c.number,
         items.c.prompt_key,
-        passes.c.shown_order,
+        passes.c.shown_order.label("order"),
         passes.c.sample,
         passes.c.winner,
-        passes.c.reason,
+        case((passes.c.reason == NotRecorded.kind, 1), else_=0).label("not_recorded"),
     )
     .join_from(items, passes, passes.c.pair_id == items.c.pair_id)
-    .where(items.c.run_id == bindparam("run"), passes.c.judge_id == bindparam("judge"))
+    .where(OF_RUN, passes.c.judge_id == bindparam("judge"))
 )

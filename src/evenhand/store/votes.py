@@ -4,7 +4,6 @@ labels.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +28,14 @@ from sqlalchemy import (
 from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.store.columns import WINNERS, Coded, of_its_item
+from evenhand.store.columns import (
+    OF_RUN,
+    WINNERS,
+    Coded,
+    fill,
+    of_its_item,
+    pages,
+)
 from evenhand.store.database import Subject
 from evenhand.store.records import (
     DRAWS,
@@ -47,12 +53,13 @@ from evenhand.store.rows import in_slices, insert_for, moment
 from evenhand.store.schema import AT_REST, items, replaced_votes, runs, verdicts, votes
 
 _NAMES = tuple(column.name for column in votes.c)
-_ORIGIN_CODES = {name: code for code, name in enumerate(ORIGINS)}
-_DRAW_CODES: dict[str | None, int] = {name: code for code, name in enumerate(DRAWS)}
-_DRAW_CODES[None] = UNKNOWN_DRAW
 # As it stands in the table; everybody else sees a tie.
 _BOTH_BAD = "BOTH_BAD"
-_VERDICT_CODES: dict[str | None, int] = {**WINNERS, _BOTH_BAD: WINNERS["TIE"]}
+_CODES: dict[str, dict[str | None, int]] = {
+    "verdict": {**WINNERS, _BOTH_BAD: WINNERS["TIE"]},
+    "origin": {name: code for code, name in enumerate(ORIGINS)},
+    "draw": {None: UNKNOWN_DRAW, **{name: code for code, name in enumerate(DRAWS)}},
+}
 _Key = tuple[int, str]
 
 
@@ -203,23 +210,9 @@ class VoteStore(Subject):
         with self._reading() as connection:
             people = Coded()
             columns = VoteColumns(())
-            rows = connection.execute(_OF_RUN.where(items.c.run_id == run_id)).all()
-            if not rows:
-                return columns
-            number, prompt_key, label, pair_id, who, verdict, origin, draw, chance = zip(
-                *rows, strict=True
-            )
-            columns.number.extend(number)
-            columns.prompt_key.extend(prompt_key)
-            columns.label.extend(map(WINNERS.__getitem__, label))
-            columns.pair_id.extend(pair_id)
-            columns.who.extend(map(people.__getitem__, who))
-            columns.verdict.extend(map(_VERDICT_CODES.__getitem__, verdict))
-            columns.origin.extend(map(_ORIGIN_CODES.__getitem__, origin))
-            columns.draw.extend(map(_DRAW_CODES.__getitem__, draw))
-            columns.chance.extend(math.nan if each is None else each for each in chance)
-            # The names came through SafeText, so that they are not escaped any more.
-            return replace(columns, people=tuple(name for name in people if name is not None))
+            for page in pages(connection, _OF_RUN, run_id):
+                fill(columns, page, who=people, **_CODES)
+            return replace(columns, people=people.table)
 
     def page(
         self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
@@ -348,6 +341,7 @@ _OF_RUN = (
         votes.c.chance,
     )
     .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+    .where(OF_RUN)
     .order_by(items.c.number, votes.c.who)
 )
 

@@ -40,7 +40,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store.answers import NewAnswer, add_answers
 from evenhand.store.batches import PassAsked, forget
-from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
+from evenhand.store.columns import OUTCOMES, fill, of_its_item
 from evenhand.store.database import Subject
 from evenhand.store.records import (
     QUEUE_START,
@@ -355,13 +355,10 @@ class WorkStore(Subject):
             pending = connection.execute(_FIRST_PENDING, asked).scalar()
             query = _PREFIX if pending is None else _PREFIX.where(queue.c.place < pending)
             columns = PrefixColumns(is_whole=pending is None)
-            rows = connection.execute(query, asked).all()
+            answer = connection.execute(query, asked)
+            names, rows = answer.keys(), answer.all()
             if rows:
-                place, number, prompt_key, outcome, winner = zip(*rows, strict=True)
-                columns.place.extend(place)
-                columns.number.extend(number)
-                columns.prompt_key.extend(prompt_key)
-                columns.outcome.extend(code_outcomes(outcome, winner))
+                fill(columns, dict(zip(names, zip(*rows, strict=True), strict=True)))
             return columns
 
     def contests(self, run_id: int, judge_id: int) -> list[Contest]:
@@ -557,7 +554,7 @@ _AVERAGED = and_(
     verdicts.c.outcome.in_(("win", "tie")),
     verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
 )
-_COUNTED = case((_AVERAGED, "inconsistent"), else_=verdicts.c.outcome)
+_COUNTED = case((_AVERAGED, "inconsistent"), else_=verdicts.c.outcome).label("outcome")
 _PREFIX = (
     select(queue.c.place, queue.c.number, items.c.prompt_key, _COUNTED, verdicts.c.winner)
     .join_from(queue, items, its_item)
