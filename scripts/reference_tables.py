@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic.alias_generators import to_camel
 
 from evenhand.formats import FORMATS
+from evenhand.judge_kinds import JUDGE_KINDS
 from evenhand.options import GeneratingOptions, JudgingOptions, Row, RunningOptions
 from evenhand.serve.fields import SIDES, client_rows
 
@@ -103,6 +104,12 @@ def _takes(row: Row) -> str:
     return f"{least} to {option.most:,.0f}" if option.most else least
 
 
+def judges_table() -> str:
+    """Every kind of judge."""
+    lines = [(", ".join(f"`{n}`" for n in k.names), k.about, k.modes) for k in JUDGE_KINDS]
+    return _table(("judge", "what it is", "modes"), lines)
+
+
 def _meaning(row: Row, text: str) -> str:
     text = text.replace("|", "\\|")
     return f"{text} [More]({row.option.more})" if row.option.more else text
@@ -120,6 +127,7 @@ def formats_table() -> str:
 TABLES = {
     "data.md": {"formats": formats_table},
     "settings.md": {"options": options_table, "sides": sides_table},
+    "judges.md": {"judges": judges_table},
     "http.md": {"compare options": compare_table, "run options": run_table},
 }
 

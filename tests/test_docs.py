@@ -17,7 +17,8 @@ from cases import each_case
 from evenhand import errors
 from evenhand.cli.main import app
 from evenhand.contract import PROTOCOLS, Metadata, Pair, UnreadKind, Verdict, read_pair
-from evenhand.judges import KINDS, JudgeOptions
+from evenhand.judge_kinds import JUDGE_NAMES
+from evenhand.judges import JudgeOptions
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import KNOWN
 from evenhand.settings import Settings
@@ -105,7 +106,7 @@ def test_every_protocol_is_documented(protocol: str) -> None:
     assert f"`{protocol}`" in text("docs/reading.md")
 
 
-@each_case("judge", KINDS.split(", "))
+@each_case("judge", JUDGE_NAMES)
 def test_every_judge_is_documented(judge: str) -> None:
     assert f"`{judge}`" in text("docs/judges.md")
 

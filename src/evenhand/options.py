@@ -28,6 +28,7 @@ from typing import (
 
 from evenhand.contract import AnswerProtocol, ArtefactKind, Locale, Mode, Reconciling
 from evenhand.errors import InputError
+from evenhand.judge_kinds import JUDGE_NAMES
 from evenhand.messages import Message
 
 ConfidenceFrom = Literal["stated", "logprobs"]
@@ -317,8 +318,7 @@ class JudgingOptions(Options):
     judge: Annotated[
         str | None,
         Option(
-            help="The judge: openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, "
-            "replay:FILE, baseline:longer or baseline:random.",
+            help=f"The judge: {', '.join(JUDGE_NAMES[:-1])} or {JUDGE_NAMES[-1]}.",
             more="judges.md",
             default="EVENHAND_JUDGE",
             short="-j",

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from evenhand.contract import Criterion
 from evenhand.errors import InputError, SettingsError
+from evenhand.judge_kinds import file_of
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions, RunningOptions
 
@@ -203,7 +204,7 @@ def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _IN_FILES and _IN_FILES[name].option.files == "yours":
         raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
     # open_judge sets spaces around a name aside, so they hide nothing here either.
-    if name in ("judge", "prepare_with") and str(value).strip().startswith(("local:", "replay:")):
+    if name in ("judge", "prepare_with") and file_of(str(value)) is not None:
         raise SettingsError(Message("settings.judge_reads_file", path=path, value=value))
 
 

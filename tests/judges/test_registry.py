@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -127,3 +128,12 @@ async def test_every_judge_is_closed_at_the_end_of_its_with(
         assert judge is opened
         assert not closed
     assert closed == [opened]
+
+
+def test_new_kind_of_judge_is_one_row() -> None:
+    script = Path(__file__).parents[1] / "toy_judge.py"
+    ran = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.split() == ["registry", "help", "errors", "families", "docs"]

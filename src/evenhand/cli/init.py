@@ -13,6 +13,7 @@ import typer
 
 from evenhand.cli import session
 from evenhand.errors import InputError
+from evenhand.judge_kinds import takes_address
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions, Row, RunningOptions
 from evenhand.present.terminal import one_line
@@ -86,7 +87,7 @@ def _show(folder: Path, judge: str) -> None:
     session.write_text(f"{_PAIRS}    6 prompts with two responses each")
     session.write_text(f"{_PROMPTS}  the same prompts only")
     set_up = load_settings()
-    if judge.startswith("openai:") and not (set_up.api_key or set_up.base_url):
+    if takes_address(judge) and not (set_up.api_key or set_up.base_url):
         session.write_text("\nOPENAI_API_KEY is not set; without it, try --judge baseline:longer,")
         session.write_text("a simple rule instead of a real judge")
     session.write_text(f"\nnext  {within}evenhand run {_PAIRS}")

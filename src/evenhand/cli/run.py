@@ -21,6 +21,7 @@ from evenhand.cli.options import (
     open_judge,
 )
 from evenhand.errors import InputError
+from evenhand.judge_kinds import takes_address
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
@@ -352,7 +353,7 @@ def run(
 
     def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
         # Of several judges only those that speak its language: it must not get another's key.
-        speaks = alone or (spec or "").strip().startswith("openai:")
+        speaks = alone or takes_address(spec)
         return judging.config(spec) if speaks else judging.config(spec, base_url=None)
 
     named: list[str | None] = [*judge] if judge else [None]

@@ -20,11 +20,10 @@ from evenhand.judges.protocol import (
     TokenLogprob,
     Traits,
 )
-from evenhand.judges.registry import KINDS, JudgeOptions, open_judge, traits_of
+from evenhand.judges.registry import JudgeOptions, open_judge, traits_of
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
 
 __all__ = [
-    "KINDS",
     "ChatMessage",
     "Completion",
     "Judge",

@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+from evenhand.judge_kinds import file_of, kind_of
 from evenhand.messages import Message
 
 # A name, or a part of one, and its families: `[families]` of a config file.
 OwnFamilies = tuple[tuple[str, tuple[str, ...]], ...]
 
 _BEFORE, _AFTER = r"(?<![a-z0-9])", r"(?![a-z])"
-# Kinds of judges whose name does not name a model.
-_NO_MODEL = ("replay:", "command:", "function:", "baseline:")
+# Beside the kinds of `judge_kinds`: what stands after the colon names no model.
+_NO_MODEL = ("command:", "function:")
 _MODEL_FILE = re.compile(r"\.(?:gguf|safetensors|bin)$")
 _NAMED_AT_MOST = 3
 _LONGEST_NAME = 500  # names come from data, and patterns look at each place of them
@@ -48,11 +49,13 @@ class Families:
         own = [families for pattern, families in self._own if pattern.search(plain)]
         if own:
             return frozenset(family for families in own for family in families)
-        if plain.startswith(_NO_MODEL):
+        kind = kind_of(plain) if ":" in plain else None
+        takes = kind.takes if kind else None
+        if takes in ("recording", "rule") or plain.startswith(_NO_MODEL):
             return frozenset()
-        if plain.startswith("local:") or _MODEL_FILE.search(plain):
+        if takes == "model file" or _MODEL_FILE.search(plain):
             # Of a path the folders say nothing of the model.
-            plain = re.split(r"[/\\]", plain.removeprefix("local:"))[-1]
+            plain = re.split(r"[/\\]", file_of(plain) or plain)[-1]
         return frozenset(family for family, pattern in _patterns().items() if pattern.search(plain))
 
     def of_judge(self, name: str, served: Iterable[str] = ()) -> frozenset[str]:

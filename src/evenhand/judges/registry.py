@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, cast, get_args
 
 from evenhand.errors import InputError, SettingsError
+from evenhand.judge_kinds import JUDGE_NAMES, kind_of, takes_address
 from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions
@@ -73,18 +74,7 @@ class JudgeOptions(JudgingOptions):
         return shown if isinstance(value, tuple) else shown[0]
 
 
-KINDS = (
-    "openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, replay:FILE, "
-    "baseline:longer, baseline:random"
-)
 ENTRY_POINTS = "evenhand.judges"
-
-_MODULES = {
-    "openai": "evenhand.judges.openai",
-    "local": "evenhand.judges.local",
-    "replay": "evenhand.judges.replay",
-    "baseline": "evenhand.judges.baseline",
-}
 _ALL_OTHERS = "evenhand.judges.providers"
 
 
@@ -97,17 +87,23 @@ class JudgeName(NamedTuple):
     @classmethod
     def read(cls, text: str) -> JudgeName:
         if not isinstance(text, str):  # callers may be untyped
-            raise InputError(Message("judges.name_no_text", name=type(text).__name__, kinds=KINDS))
+            raise InputError(
+                Message("judges.name_no_text", name=type(text).__name__, kinds=_names())
+            )
         kind, _, model = text.strip().partition(":")
-        if not kind or (not model and kind != "local"):
+        if not kind or (not model and kind not in JUDGE_NAMES):
             meant = meant_model(text)
             if meant is not None:
                 raise InputError(Message("judges.no_provider", text=text, meant=meant))
-            raise InputError(Message("judges.spec_incomplete", text=text, kinds=KINDS))
+            raise InputError(Message("judges.spec_incomplete", text=text, kinds=_names()))
         return cls(kind, model)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.model}" if self.model else self.kind
+
+
+def _names() -> str:
+    return ", ".join(JUDGE_NAMES)
 
 
 _BARE_MODEL = re.compile(r"[A-Za-z0-9][\w.@/-]*[A-Za-z0-9]")
@@ -117,7 +113,7 @@ _BY_BEGINNING = {"claude": "anthropic", "gemini": "google"}
 def meant_model(text: str) -> str | None:
     """`openai:gpt-4o` for `gpt-4o`; None where no model can be meant."""
     bare = text.strip()
-    if not _BARE_MODEL.fullmatch(bare) or bare in (*_MODULES, "anthropic", "google"):
+    if not _BARE_MODEL.fullmatch(bare) or kind_of(bare) is not None:
         return None
     provider = next((p for name, p in _BY_BEGINNING.items() if bare.startswith(name)), "openai")
     return f"{provider}:{bare}"
@@ -137,7 +133,7 @@ def open_judge(spec: str, options: JudgeOptions | None = None) -> OpenJudge:
     """The judge that `spec` names. Nothing is sent or loaded before its first question."""
     name = JudgeName.read(spec)
     options = options or JudgeOptions()
-    if name.kind != "openai":  # the others are no fleets
+    if not takes_address(spec):  # the others are no fleets
         options.one_base_url(str(name))
     opened = _provider_of(name.kind).open_named(name, options)
     return cast("OpenJudge", opened) if hasattr(opened, "__aexit__") else _Foreign(opened)
@@ -170,10 +166,10 @@ def traits_of(spec: str | None) -> Traits:
 
 
 def _provider_of(kind: str) -> Provider:
-    module = _MODULES.get(kind)
-    if module is None:
+    known = kind_of(kind)
+    if known is None:
         from importlib.metadata import entry_points
 
         for entry in entry_points(group=ENTRY_POINTS, name=kind):
             return cast("Provider", entry.load())
-    return cast("Provider", import_module(module or _ALL_OTHERS))
+    return cast("Provider", import_module(known.module if known else _ALL_OTHERS))

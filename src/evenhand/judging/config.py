@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from evenhand.contract import ArtefactKind, JudgedBy, Locale, Mode, Pair, Reconciling
 from evenhand.errors import InputError
+from evenhand.judge_kinds import takes_address
 from evenhand.judges.protocol import Judge, OpenJudge, Traits
 from evenhand.judges.registry import (
     JudgeName,
@@ -223,17 +224,14 @@ class JudgeConfig(JudgeOptions):
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
 
-Value = TypeVar("Value")
-
 
 def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> dict[str, Any]:
-    """Where the judge is, and its key. The settings' address and key are those of
-    OpenAI-compatible servers: no other provider is sent them."""
-    of_openai = judge is not None and judge.strip().startswith("openai:")
-    settled = settings.base_url if of_openai else None
+    """Where the judge is, and its key."""
+    addressed = takes_address(judge)
+    settled = settings.base_url if addressed else None
     return {
         "base_url": read_addresses(chosen.base_url) or read_addresses(settled),
-        "api_key": chosen.api_key or (settings.api_key if of_openai else None),
+        "api_key": chosen.api_key or (settings.api_key if addressed else None),
     }
 
 

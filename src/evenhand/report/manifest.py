@@ -15,6 +15,7 @@ from typing import Any
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.contract.pair import criterion_in
+from evenhand.judge_kinds import at_path, takes_address
 from evenhand.messages import option
 from evenhand.options import GeneratingOptions, JudgingOptions
 from evenhand.report.lookup import find_run
@@ -27,7 +28,6 @@ TEMPLATE, CALIBRATION, QUESTIONS = "TEMPLATE_FILE", "CALIBRATION", "QUESTIONS_FI
 ADDRESS, CALLS = "ADDRESS", "CALLS"
 ANSWERS, COMMAND, SYSTEM = "ANSWERS_FILE", "COMMAND", "SYSTEM_TEXT"
 _STAND_INS = {"command": COMMAND, "system": SYSTEM, "template": TEMPLATE, "base_url": ADDRESS}
-_BY_KIND = ("replay", "local")  # judges whose names hold a file's
 _NOT_OURS_TO_TELL = ("base_url", "caveat")
 _ONLY_BY_HASH = ("system", "template", "command")  # of a side of `evenhand ab`
 _NO_FILES = ("pairs", "standard input")  # what Python and pipes give is called so
@@ -147,8 +147,7 @@ def without_folder(name: str) -> str:
 
 
 def _judge_name(name: str) -> str:
-    kind, colon, rest = name.partition(":")
-    return f"{kind}:{without_folder(rest)}" if colon and kind in _BY_KIND else name
+    return at_path(name, without_folder)
 
 
 def _ends(run: RunRecord) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def _sides(run: RunRecord, data: Mapping[str, Any]) -> Iterator[str]:
             yield from (_flag(letter), str(side["model"]))
         for row in GeneratingOptions.rows():
             value = side.get(row.name)
-            own = row.name != "base_url" or str(side["model"]).startswith("openai:")
+            own = row.name != "base_url" or takes_address(str(side["model"]))
             if value is not None and own:
                 yield from (_flag(row.flag_of(letter)[2:]), _STAND_INS.get(row.name, _plain(value)))
         if called != side["model"]:
@@ -257,7 +256,7 @@ def _judging(run: RunRecord, judge: JudgeRecord) -> Iterator[str]:
         yield _flag("ask-identical")
     if settings.get("calibration"):
         yield from (_flag("calibration"), CALIBRATION)
-    if judge.name.startswith("openai:") and settings.get("base_url"):
+    if takes_address(judge.name) and settings.get("base_url"):
         yield from (_flag("base-url"), ADDRESS)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import SettingsError
+from evenhand.judge_kinds import at_path, takes_address
 from evenhand.judges.prices import Price, read_price
 from evenhand.judging.config import JudgeConfig, read_addresses
 from evenhand.messages import Message
@@ -244,22 +245,15 @@ def offers_of(
             _offered_name(spec),
             JudgeConfig(
                 judge=spec,
-                base_url=addresses if len(specs) == 1 or _is_openai(spec) else None,
+                base_url=addresses if len(specs) == 1 or takes_address(spec) else None,
             ),
         )
         for spec in specs
     )
 
 
-def _is_openai(spec: str) -> bool:
-    return spec.strip().startswith("openai:")
-
-
 def _offered_name(spec: str) -> str:
-    kind, colon, rest = spec.strip().partition(":")
-    if colon and kind in ("local", "replay"):
-        return f"{kind}:{Path(rest).name}"
-    return spec.strip()
+    return at_path(spec, lambda path: Path(path).name)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -357,7 +351,4 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
 
 def _from(folder: Path, spec: str) -> str:
     """A judge that reads a file: beside the config file, unless the path says otherwise."""
-    kind, colon, rest = spec.strip().partition(":")
-    if colon and rest and kind in ("local", "replay"):
-        return f"{kind}:{folder / Path(rest).expanduser()}"
-    return spec.strip()
+    return at_path(spec, lambda path: folder / Path(path).expanduser())

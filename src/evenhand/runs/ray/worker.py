@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evenhand.errors import EvenhandError, StoreError
+from evenhand.judge_kinds import takes_address
 from evenhand.judges import Judge
 from evenhand.judges.protocol import News, news_lines, news_of
 from evenhand.judging.config import JudgeConfig
@@ -46,7 +47,7 @@ def open_with_own_key(config: JudgeConfig) -> Judge:
 
 
 def _with_own_key(config: JudgeConfig) -> JudgeConfig:
-    if not (config.judge or "").startswith("openai:"):
+    if not takes_address(config.judge):
         return config
     return replace(config, api_key=load_settings().api_key)
 
