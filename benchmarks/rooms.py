@@ -15,8 +15,8 @@ from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.comparison import judge_pair, settle
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult
-from evenhand.judging.explanation import VerdictContext, explain, notes_on
+from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult, VerdictContext
+from evenhand.judging.explanation import explain, notes_on
 from evenhand.judging.reconciliation import decide
 from evenhand.options import JudgingOptions
 from evenhand.prompts import Prompt, Template, built_in_template

@@ -27,9 +27,9 @@ from evenhand.contract import (
     flip_or_none,
 )
 from evenhand.judging.answers.results import ParsedAnalysis, ParsedCriterion, ParsedVerdict
-from evenhand.judging.ballots import read_ballot
-from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading, quoted_from
-from evenhand.judging.explanation import VerdictContext, explain
+from evenhand.judging.ballots import quoted_from, read_ballot
+from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading, VerdictContext
+from evenhand.judging.explanation import ballot_in_contract, explain
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.options import JudgingOptions
 
@@ -69,8 +69,8 @@ def read(
     )
     if isinstance(reading, Unread):
         return reading
-    whole = reading.to_contract(asked)
-    assert replace(reading, prose=None).to_contract(asked) == whole
+    whole = ballot_in_contract(asked, reading)
+    assert ballot_in_contract(asked, replace(reading, prose=None)) == whole
     return whole
 
 

@@ -28,6 +28,7 @@ from evenhand.contract import (
 from evenhand.contract.pair import DrawnOrderPair
 from evenhand.data.records import Record
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
+from evenhand.judging.explanation import pass_in_contract
 from evenhand.store import (
     FailedPass,
     NewJudge,
@@ -143,7 +144,7 @@ def failure(made: list[PassResult], kind: str = "invalid") -> Failure:
         error=ErrorBody(kind=kind, message="no valid verdict: unread", retryable=False),
         metadata=Metadata(
             outcome=Outcome.INVALID,
-            passes=tuple(each.to_contract(make_pair()) for each in made),
+            passes=tuple(pass_in_contract(make_pair(), each) for each in made),
         ),
     )
 

@@ -8,6 +8,7 @@ from evenhand.contract import Analysis, Order
 from evenhand.judges import Completion
 from evenhand.judging.ballots import read_completion
 from evenhand.judging.decision import PassBallot
+from evenhand.judging.explanation import ballot_in_contract
 from scripted import answer_json, make_pair
 
 PAIR = make_pair(criteria=["accuracy", "clarity"])
@@ -20,8 +21,8 @@ def test_a_stored_ballot_is_told_as_a_comparison_tells_it() -> None:
         ballot = read_completion(Completion(ANSWER), pair=PAIR, order=order, sample=2)
         assert isinstance(ballot, PassBallot)
         stored = replace(ballot, prose=None)
-        assert stored.to_contract(PAIR) == ballot.to_contract(PAIR)
-        assert stored.to_contract(PAIR).analysis != Analysis()
+        assert ballot_in_contract(PAIR, stored) == ballot_in_contract(PAIR, ballot)
+        assert ballot_in_contract(PAIR, stored).analysis != Analysis()
 
 
 def test_a_format_that_the_caller_named_is_read_as_that_again() -> None:
@@ -29,12 +30,12 @@ def test_a_format_that_the_caller_named_is_read_as_that_again() -> None:
     completion = Completion(text)
     ballot = read_completion(completion, pair=PAIR, order="swapped", sample=1, protocol="mt-bench")
     assert isinstance(ballot, PassBallot)
-    assert replace(ballot, prose=None).to_contract(PAIR) == ballot.to_contract(PAIR)
+    assert ballot_in_contract(PAIR, replace(ballot, prose=None)) == ballot_in_contract(PAIR, ballot)
 
 
 def test_a_ballot_stays_where_its_text_would_now_be_read_otherwise() -> None:
     ballot = PassBallot("original", 1, "B", 0.25, ("TIE", "A"), ANSWER, confidence_source="stated")
-    whole = ballot.to_contract(PAIR)
+    whole = ballot_in_contract(PAIR, ballot)
     assert (whole.winner, whole.confidence, whole.confidence_source) == ("B", 0.25, "stated")
     assert [entry.winner for entry in whole.criteria] == ["TIE", "A"]
     assert whole.reasoning == "Response A and Response B differ."
@@ -42,7 +43,8 @@ def test_a_ballot_stays_where_its_text_would_now_be_read_otherwise() -> None:
 
 
 def test_a_ballot_stays_where_its_text_could_no_longer_be_read() -> None:
-    whole = PassBallot("swapped", 1, "TIE", None, ("A", None), "no answer").to_contract(PAIR)
+    ballot = PassBallot("swapped", 1, "TIE", None, ("A", None), "no answer")
+    whole = ballot_in_contract(PAIR, ballot)
     assert (whole.order, whole.winner, whole.confidence_source) == ("swapped", "TIE", "none")
     assert [(entry.criterion, entry.winner) for entry in whole.criteria] == [
         ("accuracy", "A"),

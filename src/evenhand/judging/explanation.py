@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 from evenhand.contract import (
     Analysis,
+    AnswerProtocol,
     Artefact,
     Ballot,
     CriterionBallot,
@@ -22,21 +23,31 @@ from evenhand.contract import (
     Failure,
     Locale,
     Metadata,
-    Mode,
     Order,
     Outcome,
     Pair,
     Pass,
-    Reconciling,
     ResponseAnalysis,
+    Unread,
     Usage,
     Verdict,
     Winner,
+    rename,
 )
 from evenhand.contract.pair import drawn_order
 from evenhand.errors import EvenhandError
-from evenhand.judging.ballots import add_usage
-from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
+from evenhand.judging.answers.reader import whole_characters
+from evenhand.judging.answers.reasons import exchanged
+from evenhand.judging.answers.results import ParsedAnalysis
+from evenhand.judging.ballots import add_usage, prose_of
+from evenhand.judging.decision import (
+    CriterionDecision,
+    Decision,
+    Judged,
+    PassBallot,
+    PassResult,
+    VerdictContext,
+)
 from evenhand.judging.reconciliation import (
     Choices,
     Unreconciled,
@@ -46,28 +57,7 @@ from evenhand.judging.reconciliation import (
     shown_first,
 )
 from evenhand.messages.phrases import list_choices, marks, name_pass, name_winner, say
-from evenhand.options import ConfidenceFrom, JudgingOptions
 from evenhand.prompts import response_digests
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictContext:
-    """Who judged and how, as a verdict's metadata says it: from the judge, or from a store."""
-
-    judge: str
-    caveat: str | None
-    mode: Mode
-    reconcile: Reconciling
-    prompt_version: str | None
-    options: JudgingOptions  # those that passes and verdicts depend on
-
-    @property
-    def locale(self) -> Locale:
-        return self.options.locale or "en"
-
-    @property
-    def confidence(self) -> ConfidenceFrom:
-        return self.options.confidence or "stated"
 
 
 def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
@@ -159,7 +149,91 @@ def failed_metadata(
 
 
 def in_contract(pair: Pair, results: Iterable[PassResult]) -> tuple[Pass, ...]:
-    return tuple([result.to_contract(pair) for result in results])
+    return tuple([pass_in_contract(pair, result) for result in results])
+
+
+def pass_in_contract(pair: Pair, made: PassResult) -> Pass:
+    reading = made.reading
+    return Pass(
+        order=reading.order,
+        sample=reading.sample,
+        ballot=ballot_in_contract(pair, reading) if isinstance(reading, PassBallot) else None,
+        unread=reading if isinstance(reading, Unread) else None,
+        usage=made.usage,
+        time_ms=made.time_ms,
+        repaired=made.repaired,
+        model=made.model,
+        request_ids=made.request_ids,
+    )
+
+
+def ballot_in_contract(pair: Pair, ballot: PassBallot) -> Ballot:
+    """With its prose. What was decided stays decided, also where a later version would read the
+    same text in another way."""
+    prose = prose_of(ballot, pair)
+    own: Callable[[str], str] = str if ballot.order == "original" else rename
+    sides = (prose.response_a, prose.response_b)
+    reasoning, entries = prose.reasoning, prose.criteria
+    if ballot.order == "swapped":
+        sides = (prose.response_b, prose.response_a)
+        reasoning = _own_names(reasoning, prose.protocol)
+        entries = tuple(
+            [e._replace(a_assessment=e.b_assessment, b_assessment=e.a_assessment) for e in entries]
+        )
+    fields: dict[str, Any] = {
+        "order": ballot.order,
+        "sample": ballot.sample,
+        "winner": ballot.winner,
+        "confidence": ballot.confidence,
+        "confidence_source": ballot.confidence_source,
+        "probabilities": ballot.probabilities,
+        "scores": ballot.scores,
+        "strength": ballot.strength,
+        "criteria": [
+            {"criterion": criterion.name, "winner": winner}
+            for criterion, winner in zip(pair.criteria, ballot.criteria, strict=False)
+        ],
+        "reasoning": own(reasoning),
+        "differentiators": [own(text) for text in prose.differentiators],
+        "analysis": {"response_a": _side(sides[0], own), "response_b": _side(sides[1], own)},
+        "protocol": ballot.protocol,
+        "flags": ballot.flags,
+        "raw": ballot.raw,
+    }
+    for shown, entry in zip(fields["criteria"], entries, strict=False):
+        shown["reasoning"] = own(entry.reasoning)
+        shown["a_assessment"] = own(entry.a_assessment)
+        shown["b_assessment"] = own(entry.b_assessment)
+    for shown, shares in zip(fields["criteria"], ballot.criterion_probabilities, strict=False):
+        shown["probabilities"] = shares
+    # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
+    # The backslash first: one character is found many times faster than three.
+    spelt = "\\" in ballot.raw and ("\\ud" in ballot.raw or "\\uD" in ballot.raw)
+    return Ballot.model_validate(_whole_strings(fields) if spelt else fields)
+
+
+def _side(analysis: ParsedAnalysis, own: Callable[[str], str]) -> dict[str, list[str]]:
+    return {
+        "strengths": [own(text) for text in analysis.strengths],
+        "weaknesses": [own(text) for text in analysis.weaknesses],
+    }
+
+
+def _own_names(reasoning: str, protocol: AnswerProtocol) -> str:
+    """Other protocols have other names for the responses, which are exchanged too."""
+    if protocol == "evenhand":
+        return reasoning
+    return exchanged(reasoning, protocol)
+
+
+def _whole_strings(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        return {key: _whole_strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_strings(item) for item in value]
+    return value
 
 
 def _metadata(

@@ -17,8 +17,7 @@ from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
 from evenhand.judging.ballots import add_usage, read_completion, read_letters, unless_changed
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.decision import PassBallot, PassResult, Reading
-from evenhand.judging.explanation import VerdictContext
+from evenhand.judging.decision import PassBallot, PassResult, Reading, VerdictContext
 from evenhand.judging.preparation import (
     Artefacts,
     ArtefactsFailed,

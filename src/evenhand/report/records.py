@@ -39,7 +39,7 @@ from evenhand.store import (
     StoredPass,
     WholeVerdict,
 )
-from evenhand.store.explanation import explained
+from evenhand.store.explanation import explained, pass_in_contract
 from evenhand.store.faults import of_run, rows_read
 
 # A page is in memory whole, and a response may have 50 million characters.
@@ -205,7 +205,7 @@ class StoredAnswer(Model):
         if isinstance(made, FailedPass):
             known["error"] = made.error
         else:
-            whole = made.to_contract(pair)
+            whole = pass_in_contract(pair, made)
             known = {
                 name: getattr(whole, name)
                 for name in ("ballot", "unread", "repaired", "model", "request_ids")

@@ -14,6 +14,7 @@ from evenhand.contract import Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.decision import PassResult
+from evenhand.judging.explanation import pass_in_contract
 from evenhand.messages import Message
 from evenhand.ranker.responses import RankedResponses, rank_responses
 from evenhand.runs.plan import JudgePlan
@@ -311,7 +312,7 @@ class _Counter:
     def keep(self, made: PassResult) -> None:
         self._done += 1
         if self._heard is not None:
-            self._heard(made.to_contract(self._pair))
+            self._heard(pass_in_contract(self._pair, made))
         if self._on_progress is not None:
             self._on_progress(self._done, self._total)
 

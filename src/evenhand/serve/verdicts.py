@@ -17,6 +17,7 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy, StoreError
 from evenhand.judging.decision import PassBallot
+from evenhand.judging.explanation import ballot_in_contract
 from evenhand.messages import Language, Message, render
 from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
@@ -328,7 +329,7 @@ def reason_of(whole: WholeVerdict, language: Language, hide: AddressRedactor) ->
     for stored in whole.passes:
         reading = None if isinstance(stored.made, FailedPass) else stored.made.reading
         if isinstance(reading, PassBallot) and reading.winner == row.winner:
-            return first_sentence(reading.to_contract(whole.pair).reasoning)
+            return first_sentence(ballot_in_contract(whole.pair, reading).reasoning)
     return ""
 
 

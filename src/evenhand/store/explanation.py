@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evenhand.contract import Failure, JudgedBy, Pair, Verdict
-from evenhand.judging.explanation import VerdictContext, explain, in_contract
+from evenhand.judging.decision import VerdictContext
+from evenhand.judging.explanation import explain, in_contract
+from evenhand.judging.explanation import pass_in_contract as pass_in_contract
 from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.options import JudgingOptions
