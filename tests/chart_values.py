@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenhand.contract.codes import WIN_A, WIN_B
+from evenhand.contract.codes import WIN_A, WIN_B, OutcomeCounts
 from evenhand.report.claims import ClaimedRate
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
-from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Ranking
 from evenhand.stats.rates.length_bias import length_effect
@@ -54,7 +53,7 @@ def side_rate(
             wins_b=wins - 30, wins_a=n - wins - 25, ties=30, inconsistent=25, invalid=invalid
         )
         if rate is not None
-        else OutcomeCounts(wins_b=3),
+        else OutcomeCounts.of_codes((0, 3, 0, 0, 0)),
         n=n if rate is not None else 3,
         prompts=n,
         rate=rate,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import RunOptions
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.errors import InputError
 from evenhand.report.claims import ClaimedRate
 from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
@@ -29,7 +30,6 @@ from evenhand.report.gate import (
     write_junit,
 )
 from evenhand.runs.options import UntilDecided
-from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.rates.length_bias import length_effect
 from evenhand.stats.rates.position_bias import position_bias
 from evenhand.stats.rates.win_rate import WorstCase
@@ -51,7 +51,7 @@ def concluded(
     rate = None if low is None or high is None else (low + high) / 2
     win_rate = SideRate(
         side="B",
-        counts=OutcomeCounts(wins_a=20, wins_b=40, invalid=more.pop("invalid", 0)),
+        counts=OutcomeCounts.of_codes((20, 40, 0, 0, more.pop("invalid", 0))),
         n=60,
         prompts=60,
         rate=rate,

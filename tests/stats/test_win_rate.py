@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, OutcomeCounts
 from evenhand.errors import InputError
 from evenhand.stats.clusters import normal_quantile
 from evenhand.stats.intervals import exact_lower, score_interval
-from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.win_rate import (
     Circumstances,

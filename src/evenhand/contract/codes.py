@@ -1,9 +1,13 @@
-"""The numbers that stand for outcomes and winners in columns: the store writes them, statistics
-count them.
+"""The numbers that stand for outcomes and winners in columns, and how many there are of each: the
+store writes them, statistics count them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Self
+
+from evenhand.contract.model import Model
 from evenhand.contract.verdict import Winner
 
 WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
@@ -11,6 +15,28 @@ WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
 # Of a label, a vote or one order of a pair, whose verdicts have no fifth kind.
 NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
+
+
+class OutcomeCounts(Model):
+    """How many pairs came to each outcome, never folded into one another."""
+
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+
+    @property
+    def valid(self) -> int:
+        return self.wins_a + self.wins_b + self.ties + self.inconsistent
+
+    @classmethod
+    def of_codes(cls, totals: Iterable[Any], **known: Any) -> Self:
+        """From one count for each code, in the order of the codes."""
+        return cls(**dict(zip(OUTCOMES, map(int, totals), strict=True)), **known)
+
+
+OUTCOMES = tuple(OutcomeCounts.model_fields)  # by code
 
 
 def winner_code(winner: Winner | None) -> int:

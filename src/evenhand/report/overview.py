@@ -14,7 +14,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import (
+    INCONSISTENT,
+    NO_WINNER,
+    OUTCOMES,
+    WIN_A,
+    WIN_B,
+    OutcomeCounts,
+)
 from evenhand.contract.model import Model
 from evenhand.errors import visible
 from evenhand.messages import Language, Message, Sentence, render
@@ -34,14 +41,9 @@ _LENGTH_BARS = 8  # on each side of equal length
 _SHARE_WITHIN = 0.95
 
 
-class FilteredCounts(Model):
+class FilteredCounts(OutcomeCounts):
     """Pairs by their outcome; `filters` show all of them."""
 
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     count: int
     filters: Filters
 
@@ -115,10 +117,8 @@ def _bar(
 
 
 def _counts(codes: NDArray[np.int8]) -> dict[str, int]:
-    each = np.bincount(codes, minlength=5)
-    named = {"wins_a": WIN_A, "wins_b": WIN_B, "ties": TIE}
-    named |= {"inconsistent": INCONSISTENT, "invalid": INVALID}
-    return {name: int(each[code]) for name, code in named.items()} | {"count": int(codes.size)}
+    counts = dict(zip(OUTCOMES, np.bincount(codes, minlength=5).tolist(), strict=True))
+    return counts | {"count": int(codes.size)}
 
 
 def confidence_bars(columns: OutcomeColumns) -> Iterator[OutcomeBar]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
@@ -30,7 +30,6 @@ from evenhand.report.ranked_verdicts import (
     read_verdicts,
 )
 from evenhand.report.win_rates import LabelRecord
-from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
 from evenhand.stats.ranking.result import Intervals, Ranking, Scale, Ties
@@ -282,7 +281,7 @@ def rank_file(
         elo=ranked if isinstance(ranked, EloRatings) else None,
         file=name,
         tag=tag,
-        counts=OutcomeCounts(wins_a=wins, wins_b=losses, ties=ties),
+        counts=OutcomeCounts.of_codes((wins, losses, ties, 0, 0)),
         graded=len(battles.preference) - (wins + losses + ties),
         bad_rows=read.bad_row_count,
         notes=(),

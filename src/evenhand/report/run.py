@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from evenhand.contract import Locale, Mode
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.errors import StoreBusy, StoreError
 from evenhand.messages import Message, Sentence
@@ -19,7 +20,7 @@ from evenhand.store.faults import of_run
 _N = TypeVar("_N", int, float)
 
 
-class RunLine(Model):
+class RunLine(OutcomeCounts):
     """A run in a list. With several judges, verdicts and what is pending are theirs together."""
 
     run: str
@@ -30,11 +31,6 @@ class RunLine(Model):
     judges: tuple[str, ...]
     pairs: int
     judged: int
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     skipped_rows: int
 
@@ -126,7 +122,7 @@ def _sum(of_passes: _N | None, of_written: _N | None, written: AnswerSpending) -
     return None if of_passes is None or of_written is None else of_passes + of_written
 
 
-class JudgeReport(Model):
+class JudgeReport(OutcomeCounts):
     """One judge: how it was asked, and its verdicts. Shares are of the pairs that were won."""
 
     judge: str
@@ -136,11 +132,6 @@ class JudgeReport(Model):
     samples: int | None
     reconcile: str | None
     settings: dict[str, Any]
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     unread_passes: int
     failed_passes: int

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
 from evenhand.contract import ErrorBody
+from evenhand.contract.codes import OUTCOMES
 from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
 from evenhand.installation import environment
 from evenhand.judges.protocol import news_lines, news_of
@@ -32,7 +33,7 @@ from evenhand.runs.stop import Stop
 from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopRule
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
-from evenhand.store.records import OUTCOME_COUNTS, SERVED_MODELS
+from evenhand.store.records import SERVED_MODELS
 
 _REPORTED_EVERY_S = 0.25
 _N = TypeVar("_N", int, float)
@@ -103,7 +104,7 @@ class ProgressReporter:
             drawn_orders=self._run.drawn_orders is not None,
             **{
                 name: sum(getattr(count, name) for count in counts)
-                for name in (*OUTCOME_COUNTS, "reused", "passes", "unread")
+                for name in (*OUTCOMES, "reused", "passes", "unread")
             },
         )
 

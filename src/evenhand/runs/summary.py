@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.contract import ErrorBody, Failure, Verdict
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.errors import MissingExtra
 from evenhand.messages import Sentence
@@ -20,16 +21,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class JudgeSummary(Model):
+class JudgeSummary(OutcomeCounts):
     """One judge's verdicts over all pairs of the run: four outcomes, and what is still pending."""
 
     judge: str
     prompt_version: str | None
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     unread_passes: int
 
@@ -44,17 +40,12 @@ class Spent(Model):
     seconds: float
 
 
-class RunSummary(Model):
+class RunSummary(OutcomeCounts):
     """The outcomes are the run's, over all its judges; what was spent is this command's alone."""
 
     run: str
     store: str
     pairs: int
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     skipped_rows: int
     calls: int

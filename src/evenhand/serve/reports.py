@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.judges.families import OwnFamilies
 from evenhand.report.conclusions import Conclusions, conclude
@@ -271,13 +271,8 @@ def totals(run_id: str) -> Figure[RunTotals]:
 # What the filters of a run's table can be set to, and how many verdicts each would show.
 
 
-class JudgeTotals(Model):
+class JudgeTotals(OutcomeCounts):
     judge: str
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     abstained: int
     noted: int
@@ -297,16 +292,11 @@ class TagTotals(Model):
     count: int
 
 
-class CriterionTotals(Model):
+class CriterionTotals(OutcomeCounts):
     """How one criterion came out, in all judges' verdicts."""
 
     name: str
     count: int
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
 
 
 class RunTotals(Model):
@@ -329,12 +319,12 @@ def _totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     judges = []
     for judge in recorded:
         kinds = counted.kinds.get(judge.id, Counter())
-        judged = sum(kinds[name] for name in _OUTCOMES)
+        judged = sum(kinds[name] for name in OUTCOMES)
         counts = {name: kinds[name] for name in _COUNTED}
         judges.append(JudgeTotals(judge=names[judge.id], pending=pairs - judged, **counts))
     return RunTotals(
         pairs=pairs,
-        verdicts=sum(kinds[name] for kinds in counted.kinds.values() for name in _OUTCOMES),
+        verdicts=sum(kinds[name] for kinds in counted.kinds.values() for name in OUTCOMES),
         judges=tuple(judges),
         tags=tuple(TagTotals(name=name, count=count) for name, count in counted.tags),
         criteria=tuple(_criterion(name, codes) for name, codes in counted.criteria.items()),
@@ -345,17 +335,9 @@ def _totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     )
 
 
-_OUTCOMES = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
 _COUNTED = JudgeTotals.model_fields.keys() - {"judge", "pending"}
 
 
 def _criterion(name: str, codes: Counter[int]) -> CriterionTotals:
-    return CriterionTotals(
-        name=name,
-        count=codes.total(),
-        wins_a=codes[WIN_A],
-        wins_b=codes[WIN_B],
-        ties=codes[TIE],
-        inconsistent=codes[INCONSISTENT],
-        invalid=codes[INVALID],
-    )
+    counts = [codes[code] for code in range(len(OUTCOMES))]
+    return CriterionTotals.of_codes(counts, name=name, count=codes.total())

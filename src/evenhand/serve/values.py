@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, FailFast, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Reference, Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
@@ -219,7 +220,7 @@ class AnswerProgress(Model):
     total: int
 
 
-class RunStatus(Model):
+class RunStatus(OutcomeCounts):
     """A run and how far it is. Four outcomes, never folded: `done` is their sum over all judges,
     and `done + pending` is `pairs` for each judge. `answers`: of models that have not answered all
     prompts yet; there are no pairs before they have."""
@@ -232,11 +233,6 @@ class RunStatus(Model):
     skipped_rows: int = 0
     answers: AnswerProgress | None = None
     done: int
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     pending: int
     calls: int
     cost_usd: float | None

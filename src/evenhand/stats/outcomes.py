@@ -1,4 +1,4 @@
-"""The five outcomes of a judged pair as codes, and their counts, never folded into one another."""
+"""Columns of outcomes and other codes, checked."""
 
 from __future__ import annotations
 
@@ -9,35 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.codes import INVALID, WIN_A
-from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
-OUTCOME_KINDS = 5
-
 Codes: TypeAlias = Sequence[int] | bytes | NDArray[np.integer[Any]]
-
-
-class OutcomeCounts(Model):
-    """How many pairs came to each outcome."""
-
-    wins_a: int = 0
-    wins_b: int = 0
-    ties: int = 0
-    inconsistent: int = 0
-    invalid: int = 0
-
-    @property
-    def valid(self) -> int:
-        return self.wins_a + self.wins_b + self.ties + self.inconsistent
-
-    @classmethod
-    def of_codes(cls, totals: NDArray[np.integer[Any]]) -> OutcomeCounts:
-        """From one count for each code, in the order of the codes."""
-        wins_a, wins_b, ties, inconsistent, invalid = (int(total) for total in totals)
-        return cls(
-            wins_a=wins_a, wins_b=wins_b, ties=ties, inconsistent=inconsistent, invalid=invalid
-        )
 
 
 def outcome_codes(outcomes: Codes) -> NDArray[np.int8]:

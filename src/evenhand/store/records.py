@@ -22,6 +22,7 @@ from evenhand.contract import (
     Usage,
     Winner,
 )
+from evenhand.contract.codes import OUTCOMES
 from evenhand.errors import JudgeError
 from evenhand.judging.decision import Judged, PassResult
 
@@ -471,9 +472,6 @@ class Spending:
     time_ms: float = 0
 
 
-OUTCOME_COUNTS = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
-
-
 @dataclass(frozen=True, slots=True)
 class Tally:
     """A run in numbers: of one judge, or of all of them added up.
@@ -497,7 +495,7 @@ class Tally:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in OUTCOME_COUNTS}
+        return {name: getattr(self, name) for name in OUTCOMES}
 
     @property
     def judged(self) -> int:

@@ -8,11 +8,11 @@ from dataclasses import astuple, dataclass
 from operator import add, sub
 from typing import Protocol
 
+from evenhand.contract.codes import OUTCOMES
 from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs.stop import StoppedBy
-from evenhand.store.records import OUTCOME_COUNTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Grant:
     stop: bool = False
 
 
-WORKER_COUNTED = (*OUTCOME_COUNTS, "passes", "unread", "reused")
+WORKER_COUNTED = (*OUTCOMES, "passes", "unread", "reused")
 
 
 @dataclass(frozen=True, slots=True)

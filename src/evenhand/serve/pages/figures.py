@@ -16,10 +16,10 @@ from evenhand.report.ranking import sum_up_ranking
 from evenhand.serve.pages.rendering import Language, Wording, address
 
 if TYPE_CHECKING:
+    from evenhand.contract.codes import OutcomeCounts
     from evenhand.report.conclusions import GroupRate
     from evenhand.report.ranking import RunRanking
     from evenhand.stats.estimates import EstimatedShare
-    from evenhand.stats.outcomes import OutcomeCounts
     from evenhand.stats.ranking.result import Ranking
     from evenhand.trust.audit import Audit
 

@@ -12,7 +12,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import (
+    INCONSISTENT,
+    INVALID,
+    OUTCOMES,
+    TIE,
+    WIN_A,
+    WIN_B,
+    OutcomeCounts,
+)
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
@@ -36,9 +44,7 @@ from evenhand.stats.intervals import (
     sign_test,
 )
 from evenhand.stats.outcomes import (
-    OUTCOME_KINDS,
     Codes,
-    OutcomeCounts,
     confidence_level,
     outcome_codes,
     same_length,
@@ -63,7 +69,7 @@ MANY_MISSING = 0.01
 CAUTION = 0.6744897501960817
 
 # Wins and ties averaged from orders that chose differently, and pairs of one fixed order.
-_FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(OUTCOME_KINDS, OUTCOME_KINDS + 4)
+_FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(len(OUTCOMES), len(OUTCOMES) + 4)
 # Pairs of one order that was drawn at random; inconsistent are those whose samples split.
 _DRAWN_A, _DRAWN_B, _DRAWN_TIE, _DRAWN_SPLIT = range(_ONE_ORDER + 1, _ONE_ORDER + 5)
 _KINDS = _DRAWN_SPLIT + 1
@@ -225,7 +231,7 @@ def win_rate(
     if low is not None and high is not None and rate is not None:
         low, high = min(low, rate), max(high, rate)
     return WinRate(
-        counts=OutcomeCounts.of_codes(np.bincount(codes, minlength=OUTCOME_KINDS)),
+        counts=OutcomeCounts.of_codes(np.bincount(codes, minlength=len(OUTCOMES))),
         n=counted,
         prompts=None if prompts is None else plain.prompts(_Counting("half").scores(flip=0.5)),
         rate=rate if ends else None,
