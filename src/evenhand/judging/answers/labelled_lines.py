@@ -9,7 +9,14 @@ from typing import NamedTuple
 from evenhand.contract import Criterion, Winner
 from evenhand.judging.answers.json_answer import confidence_of, key_of
 from evenhand.judging.answers.quotations import attributes, foreign
-from evenhand.judging.answers.results import LABEL, ParsedCriterion, StatedVerdict, shown
+from evenhand.judging.answers.results import (
+    LABEL,
+    ParsedCriterion,
+    ParsedVerdict,
+    StatedVerdict,
+    off_menu,
+    shown,
+)
 from evenhand.judging.answers.sentences import claims, stated
 from evenhand.judging.answers.vocabulary import (
     NOUN,
@@ -294,7 +301,8 @@ def _statement(
     if value is None or (value[0] is None and not label["strong"]):
         return None
     said = f"{label[0].strip(' *_#>')} {value_text.strip()}"
-    return StatedVerdict(start, start + len(line.text), value[0], said, LABEL, final=final)
+    reading = off_menu(said) if value[0] is None else ParsedVerdict(value[0])
+    return StatedVerdict(start, start + len(line.text), said, LABEL, reading, final)
 
 
 def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, ParsedCriterion | None] | None:

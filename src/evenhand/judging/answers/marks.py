@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evenhand.contract import AnswerProtocol, Winner
 from evenhand.judging.answers.quotations import RESPONSE, attributes, introduces
-from evenhand.judging.answers.results import MARK, StatedVerdict
+from evenhand.judging.answers.results import MARK, ParsedVerdict, StatedVerdict, off_menu
 from evenhand.judging.answers.vocabulary import NOUN, OWN, letter, ranked_winner
 
 # `[[C]]orrect` is no mark: what follows the brackets may not be a letter or a digit.
@@ -87,6 +87,11 @@ class Marks(NamedTuple):
     rejected: bool
 
 
+def without_marks(text: str) -> str:
+    """The text with a line end for each character of a mark: no sentence goes through one."""
+    return _MARK.sub(lambda mark: "\n" * len(mark[0]), text)
+
+
 def marks(text: str, protocol: AnswerProtocol | None = None) -> Marks:
     """The marks by which the judge itself names a verdict: no legends, no quotes."""
     found: list[StatedVerdict] = []
@@ -105,7 +110,7 @@ def marks(text: str, protocol: AnswerProtocol | None = None) -> Marks:
     closing = _RANKING_LINE.search(text, max(0, len(text) - 200))
     if closing is not None and protocol in (None, "arena-hard"):
         # Without its brackets, but all of the last line.
-        found.append(_ranking(closing, closing.start("mark"), closing["mark"], final=True))
+        found.append(_ranking(closing, closing.span("mark"), closing["mark"], final=True))
     return Marks(found, rejected)
 
 
@@ -113,23 +118,26 @@ def _candidate(match: re.Match[str], before: str, protocol: AnswerProtocol | Non
     bare = _MARK.sub("", before)
     final = OWN.search(_SENTENCE.split(bare)[-1]) is not None or not before.strip(" *_>#`\"'")
     if match["sign"]:
-        found = _ranking(match, match.start(), match[0], final=final)
+        found = _ranking(match, match.span(), match[0], final=final)
     else:
         winner: Winner | None = "TIE" if match["tie"] else None
         winner = letter(match["letter"]) if match["letter"] else winner
-        found = StatedVerdict(match.start(), match.end(), winner, match[0], MARK, "mt-bench", final)
-    if protocol not in (None, found.protocol) and found.winner != "TIE":
-        return found._replace(winner=None)
-    return found
+        reading = off_menu(match[0]) if winner is None else ParsedVerdict(winner, "mt-bench")
+        found = StatedVerdict(*match.span(), match[0], MARK, reading, final)
+    asked = isinstance(found.reading, ParsedVerdict) and protocol in (None, found.reading.protocol)
+    return found if asked or found.winner == "TIE" else found._replace(reading=off_menu(match[0]))
 
 
-def _ranking(match: re.Match[str], start: int, text: str, *, final: bool) -> StatedVerdict:
+def _ranking(
+    match: re.Match[str], span: tuple[int, int], text: str, *, final: bool
+) -> StatedVerdict:
     """`A>>B`; its strength is 0 for A=B, 1 for A>B, 2 for A>>B."""
     strength = 0 if match["sign"] == "=" else len(match["sign"])
-    return StatedVerdict(
-        *(start, start + len(text), ranked_winner(match), text, MARK),
-        *("arena-hard", final, strength),
+    winner = ranked_winner(match)
+    reading = (
+        off_menu(text) if winner is None else ParsedVerdict(winner, "arena-hard", strength=strength)
     )
+    return StatedVerdict(*span, text, MARK, reading, final)
 
 
 def _not_stated(match: re.Match[str], winner: Winner | None, before: str, after: str) -> bool:

@@ -1,26 +1,42 @@
-"""The answer formats that a caller may name: two scores, LLMBar's outputs, three classes, and a
-closing sentence. Of these only what is a mark is recognised without being named.
+"""What states a verdict in the formats that a caller may name, other than marks and labels: two
+scores, LLMBar's outputs, three classes, and sentences. Sentences count only where the format was
+named, or in an answer of a few words.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from evenhand.contract import AnswerProtocol, Scores, Winner
-from evenhand.judging.answers.quotations import disowned
 from evenhand.judging.answers.results import (
+    PROSE,
     ParsedVerdict,
     ParseFailure,
-    shown,
-    shown_end,
+    StatedVerdict,
+    off_menu,
 )
-from evenhand.judging.answers.sentences import Claim, claims
-from evenhand.judging.answers.vocabulary import NOUN, calls_by_number, letter
-from evenhand.messages import Message
+from evenhand.judging.answers.sentences import claims, closing
+from evenhand.judging.answers.vocabulary import NOUN, calls_by_number, letter, winner_of
 
 
 def last_line(text: str) -> str:
     return text.rstrip().rsplit("\n", 1)[-1][-400:]
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for line in text.split("\n"):
+        yield start, line
+        start += len(line) + 1
+
+
+def _in_prose(start: int, text: str, reading: ParsedVerdict | ParseFailure) -> StatedVerdict:
+    return StatedVerdict(start, start + len(text), text, PROSE, reading)
+
+
+def _at_end(text: str, line: str, reading: ParsedVerdict | ParseFailure) -> StatedVerdict:
+    return _in_prose(len(text.rstrip()) - len(line), line, reading)
 
 
 # Two scores, the first for the first response: the higher one wins.
@@ -28,7 +44,8 @@ def last_line(text: str) -> str:
 _NUMBER = r"(\d{1,3}(?:\.\d{1,3})?)"
 _FIRST_LINE = re.compile(
     rf"[\s*_`(\[]{{0,6}}{_NUMBER}(?:\s?/\s?\d{{1,3}})?(?:[ \t]{{1,4}}|\s?[,，;/|:]\s?){_NUMBER}"
-    rf"(?:\s?/\s?\d{{1,3}})?[\s*_`)\]]{{0,6}}[.。]?"
+    rf"(?:\s?/\s?\d{{1,3}})?[ \t*_`)\]]{{0,6}}[.。]?[ \t]{{0,6}}$",
+    re.MULTILINE,
 )
 _TUPLE = re.compile(
     r"(?i:\b(?:tuple|output|scores?)\b|元组|输出|得分|评分|分数)[^.\n()（）]{0,60}[:：\s]"
@@ -56,59 +73,11 @@ _GIVEN = re.compile(
     rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b[^.\n]{{0,30}}?{_who('[2B]')}"
     rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b"
 )
-# "<answer>8</answer><answer>6</answer>", as JudgeLRM ends.
+# "<answer>8</answer><answer>6</answer>", as JudgeLRM ends, with the tags made plain.
 _TAGGED = re.compile(
-    rf"(?:<(?P<tag>answer|score"
-    rf"|rating)(?:_?[1A])?>\s{{0,4}}{_NUMBER}\s{{0,4}}</(?P=tag)(?:_?[1A])?>\s{{0,4}},?\s{{0,4}}"
-    rf"<(?P=tag)(?:_?[2B])?>\s{{0,4}}{_NUMBER}\s{{0,4}}</(?P=tag)(?:_?[2B])?>)[\s.]{{0,4}}$",
+    rf"\sanswer:\s{{0,4}}{_NUMBER}\s{{9,13}},?\s{{1,5}}answer:\s{{0,4}}{_NUMBER}[\s.]{{0,16}}\Z",
     re.IGNORECASE,
 )
-
-
-def by_scores(first: str, second: str) -> ParsedVerdict:
-    scores = Scores(a=float(first), b=float(second))
-    winner: Winner = "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B"
-    return ParsedVerdict(winner, "scores", scores=scores)
-
-
-def tagged_scores(body: str) -> ParsedVerdict | None:
-    """Two scores in tags that close the answer."""
-    match = _TAGGED.search(body[-200:])
-    return None if match is None else by_scores(match[2], match[3])
-
-
-def _opening_scores(text: str) -> ParsedVerdict | None:
-    match = _FIRST_LINE.fullmatch(text.lstrip().split("\n", 1)[0][:80].strip())
-    return None if match is None else by_scores(match[1], match[2])
-
-
-def read_scores(text: str, *, in_prose: bool = True) -> ParsedVerdict | ParseFailure:
-    """The winner by the two scores; a closing sentence that says otherwise is a contradiction."""
-    verdict = _opening_scores(text) or _later_scores(text, in_prose=in_prose)
-    if verdict is None:
-        return ParseFailure("no_verdict", Message("unread.no_two_scores"))
-    winner = verdict.winner
-    if disowned(text.lstrip().partition("\n")[2][:400], winner):
-        return ParseFailure("contradiction", Message("unread.scores_of_response"))
-    said = claims(text)[-1:]
-    if winner != "TIE" and said and said[0].winner not in (winner, "TIE"):
-        return ParseFailure(
-            "contradiction",
-            Message("unread.scores_and_sentence_differ", winner=winner, winner2=said[0].winner),
-        )
-    return verdict
-
-
-def _later_scores(text: str, *, in_prose: bool) -> ParsedVerdict | None:
-    text = text[-20_000:]
-    pairs = [*_TUPLE.finditer(text), *(_GIVEN.finditer(text) if in_prose else ())]
-    if pairs:
-        # Named twice they must name the same winner; the last ones stand.
-        pairs.sort(key=lambda match: match.start())
-        said = [by_scores(match[1], match[2]) for match in pairs]
-        return said[-1] if len({each.winner for each in said}) == 1 else None
-    firsts, seconds = _FIRST.findall(text), _SECOND.findall(text)
-    return by_scores(firsts[-1], seconds[-1]) if firsts and seconds else None
 
 
 def _scored(who: str) -> str:
@@ -127,59 +96,44 @@ _SHORT = re.compile(
 )
 
 
-def read_short_scores(body: str) -> ParsedVerdict | None:
-    """`A: 8, B: 6`, where that is the whole answer."""
-    match = _SHORT.fullmatch(body)
-    return None if match is None or match[2] != match[4] else by_scores(match[1], match[3])
+def _by_scores(match: re.Match[str], first: str, second: str) -> StatedVerdict:
+    scores = Scores(a=float(first), b=float(second))
+    winner: Winner = "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B"
+    return _in_prose(match.start(), match[0], ParsedVerdict(winner, "scores", scores=scores))
+
+
+def _scores(text: str, *, in_sentences: bool) -> list[StatedVerdict]:
+    """On the first line; or else as pairs; or else on lines of their own, the last of them."""
+    if opening := _FIRST_LINE.match(text):
+        return [_by_scores(opening, opening[1], opening[2])]
+    pairs = [*_TUPLE.finditer(text), *(_GIVEN.finditer(text) if in_sentences else ())]
+    if pairs:
+        return [_by_scores(pair, pair[1], pair[2]) for pair in pairs]
+    first, second = _FIRST.findall(text)[-1:], [*_SECOND.finditer(text)][-1:]
+    return [_by_scores(b, a, b[1]) for a, b in zip(first, second, strict=False)]
 
 
 # LLMBar: `Output (a) is better`, or `Output (a)` alone.
 
+_OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
 _OUTPUT_LINE = re.compile(
     r"[\s*_`\"'>#]{0,6}(?:(?i:therefore|so|thus|answer|verdict|final answer|因此)[,:，：]?\s{1,2})?"
     r"(?P<id>(?:(?i:output)|输出)\s{0,2}[(（]?[abAB][)）]?|[(（][ab][)）])[\s*_`\"'.。]{0,6}"
 )
 _OF_OUTPUT = re.compile(r"(?i:\boutput)|输出|(?<![\w)] )\([ab]\)")
-_UNFINISHED = re.compile(
-    r"(?i:\b(?:therefore|thus|hence|overall|in conclusion)\b"
-    r"[\s,]{0,3}(?:the\s)?(?:output)?[\s(]{0,3})$"
-)
 
 
-def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
-    made = [claim for claim in claims(text) if _OF_OUTPUT.search(claim.noun)]
-    made = [claim for claim in made if claim.winner != "TIE"]
-    closing = _OUTPUT_LINE.fullmatch(last_line(text))
-    if closing is not None:
-        # The last line is the last word, whatever was weighed before it, but not another verdict.
-        last = letter(closing["id"])
-        if any(claim.winner != last for claim in made):
-            return ParseFailure("contradiction", Message("unread.last_line_contradicted"))
-        return ParsedVerdict(last, "llmbar")
-    if not made:
-        return ParseFailure(
-            "no_verdict",
-            Message("unread.none_called_better", last_line=shown_end(last_line(text))),
-        )
-    ending = text.rstrip()[-60:]
-    if _UNFINISHED.search(ending):
-        return ParseFailure(
-            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending))
-        )
-    return _agreed(made, "llmbar")
-
-
-def _agreed(made: list[Claim], protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:
-    said = dict.fromkeys(claim.winner for claim in made)
-    if len(said) > 1:
-        return ParseFailure(
-            "contradiction", Message("unread.two_called_better", said=", ".join(said))
-        )
-    return ParsedVerdict(made[-1].winner, protocol)
+def _output_line(text: str) -> list[StatedVerdict]:
+    line = last_line(text)
+    match = _OUTPUT_LINE.fullmatch(line)
+    if match is None:
+        return []
+    return [_at_end(text, line, ParsedVerdict(letter(match["id"]), "llmbar"))]
 
 
 # Three classes: the last line is 1, 2 or 3, alone or in a sentence that chooses it.
 
+_NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
 _DIGIT_LINE = re.compile(
     r"[\s*_`\"'>#(\[]{0,6}(?:(?i:(?:my\s|final\s)?(?:answer|choice|verdict|rating|option)|选择"
     r"|答案|结论)\s?"
@@ -202,75 +156,90 @@ _CLASS_NAMED = re.compile(
 _CLASS: dict[str, Winner] = {"1": "A", "2": "B", "3": "TIE"}
 
 
-def read_class(text: str) -> ParsedVerdict | ParseFailure:
-    closing = last_line(text)
-    alone = _DIGIT_LINE.fullmatch(closing)
-    if alone is not None:
-        return _closing_class(text.rstrip()[: -len(closing)].rstrip(), alone["digit"])
-    chosen = {match["digit"] for match in _CHOSEN.finditer(closing)}
-    if len(chosen) > 1 or (chosen and _UNREAL.search(closing)):
-        return ParseFailure(
-            "contradiction", Message("unread.last_line_chooses_two", closing=shown(closing))
-        )
-    if chosen:
-        return ParsedVerdict(_CLASS[chosen.pop()], "three-class")
-    made = [each for each in claims(text) if NUMBERED.search(each.noun) or each.winner == "TIE"]
-    if not made:
-        return ParseFailure(
-            "no_verdict", Message("unread.last_line_no_class", closing=shown(closing))
-        )
-    return _agreed(made, "three-class")
+def _class_lines(text: str) -> list[StatedVerdict]:
+    line = last_line(text)
+    before = text.rstrip()[: -len(line)].rstrip() if line else ""
+    match = _DIGIT_LINE.fullmatch(line)
+    if match is None or (before[-1:] in (":", "：") and not _CLASS_NAMED.search(last_line(before))):
+        return []
+    winner = _CLASS.get(match["digit"])
+    reading = off_menu(line) if winner is None else ParsedVerdict(winner, "three-class")
+    # Two numbers and nothing else are two verdicts.
+    return [*(_class_lines(before) if before in _CLASS else []), _at_end(text, line, reading)]
 
 
-def _closing_class(before: str, digit: str) -> ParsedVerdict | ParseFailure:
-    winner = _CLASS.get(digit)
+def _chosen_classes(text: str) -> list[StatedVerdict]:
+    line = last_line(text)
+    chosen = [] if _UNREAL.search(line) else _CHOSEN.finditer(line)
+    return [
+        _at_end(text, line, ParsedVerdict(_CLASS[match["digit"]], "three-class"))
+        for match in chosen
+    ]
+
+
+# What all of them have in common.
+
+
+def closing_lines(text: str, protocol: AnswerProtocol | None) -> list[StatedVerdict]:
+    """What decides without a sentence, where its format is named or the text names the responses as
+    it does: scores, and a last line of `(a)` or `2`."""
+    numbered = protocol is None and _NUMBERED.search(text) is not None
+    found: list[StatedVerdict] = []
+    if protocol in (None, "scores"):
+        found += [_by_scores(match, match[1], match[2]) for match in _TAGGED.finditer(text)]
+    if protocol == "llmbar" or (protocol is None and _OUTPUT.search(text)):
+        found += _output_line(text)
+    if protocol == "three-class" or numbered or (protocol is None and calls_by_number(text)):
+        found += _class_lines(text)
+    if protocol == "scores" or (numbered and not found):
+        found += _scores(text, in_sentences=protocol is not None)
+    return found
+
+
+def claimed(text: str, protocol: AnswerProtocol | None = None) -> list[StatedVerdict]:
+    """The sentences that state a verdict; of a named format only those that call the responses as
+    it does."""
+    return [
+        _in_prose(claim.start, claim.noun, ParsedVerdict(claim.winner, protocol or "evenhand"))
+        for claim in claims(text)
+        if protocol != "llmbar" or (claim.winner != "TIE" and _OF_OUTPUT.search(claim.noun))
+        if protocol != "three-class" or claim.winner == "TIE" or _NUMBERED.search(claim.noun)
+    ]
+
+
+def in_sentences(text: str, protocol: AnswerProtocol) -> list[StatedVerdict]:
+    """What a text states in a format that was named; in our own a line that is a verdict and
+    nothing else is one."""
+    if protocol == "three-class" and (chosen := _chosen_classes(text)):
+        return chosen
+    if protocol == "scores":
+        return []
+    alone = [(start, line, winner_of(line)) for start, line in _lines(text)]
+    lines = [_in_prose(at, line, ParsedVerdict(winner)) for at, line, winner in alone if winner]
+    # One in the middle may be a heading: only as the first or the last line it decides.
+    inside = lines and text[: lines[0].start].strip() and text[lines[-1].end :].strip()
+    return claimed(text, protocol) + (lines if protocol == "evenhand" and not inside else [])
+
+
+_OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
+_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
+
+
+def in_short(text: str) -> list[StatedVerdict]:
+    """What an answer of a few words comes to."""
+    if _OUTPUT.search(text):
+        return claimed(text, "llmbar")
+    if (match := _SHORT.fullmatch(text.strip())) and match[2] == match[4]:
+        return [_by_scores(match, match[1], match[3])]
+    if text.strip() in _CLASS:
+        return _class_lines(text)
+    if _NUMBERED.search(text) or calls_by_number(text):
+        by_class = in_sentences(text, "three-class")
+        if by_class:
+            return by_class
+    boxed = _BOXED.fullmatch(text.strip())
+    winner = closing(text.strip() if boxed is None else boxed[1])
     if winner is None:
-        return ParseFailure("off_menu", Message("unread.last_line_no_choice", alone=digit))
-    if before[-1:] in (":", "：") and not _CLASS_NAMED.search(last_line(before)):
-        return ParseFailure(
-            "no_verdict", Message("unread.last_line_names", before=shown(before[-60:]))
-        )
-    against = [_CLASS[match["digit"]] for match in _CHOSEN.finditer(before)]
-    if before in _CLASS:  # two digits and nothing else
-        against.append(_CLASS[before])
-    against += [claim.winner for claim in claims(before)[-1:]]
-    if against and against[-1] != winner:
-        return ParseFailure(
-            "contradiction",
-            Message("unread.last_line_differs", alone=digit, against=against[-1]),
-        )
-    return ParsedVerdict(winner, "three-class")
-
-
-OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
-NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
-
-
-def closing_mark(text: str) -> ParsedVerdict | ParseFailure | None:
-    """The marks of these protocols, recognised without being named: `(a)` or `2` as the last line,
-    two scores on the first one or on lines of their own."""
-    closing = last_line(text)
-    if _OUTPUT_LINE.fullmatch(closing) and OUTPUT.search(text):
-        return read_outputs(text)
-    numbered = NUMBERED.search(text) is not None
-    if not numbered and not calls_by_number(text):
-        return None
-    if _opening_scores(text) is None and _DIGIT_LINE.fullmatch(closing):
-        return read_class(text)
-    scored = read_scores(text, in_prose=False) if numbered else None
-    return None if isinstance(scored, ParseFailure) and scored.kind == "no_verdict" else scored
-
-
-def read_conclusion(text: str, protocol: AnswerProtocol) -> ParsedVerdict | ParseFailure:
-    """Sentences such as "Therefore, Assistant A is better", where no mark was given."""
-    made = claims(text)
-    if not made:
-        return ParseFailure(
-            "no_verdict", Message("unread.no_verdict", last_line=shown_end(last_line(text)))
-        )
-    last = made[-1]
-    if disowned(text[last.end : last.end + 400], last.winner):
-        return ParseFailure(
-            "contradiction", Message("unread.verdict_of_response", winner=last.winner)
-        )
-    return _agreed(made, protocol)
+        return []
+    protocol: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(text) else "evenhand"
+    return [_in_prose(0, text, ParsedVerdict(winner, protocol))]

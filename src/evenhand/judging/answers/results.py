@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evenhand.contract import AnswerProtocol, Scores, UnreadKind, Winner
+from evenhand.messages import Message
 
 # Stands for what is quoted: no letter, digit, blank or punctuation, so that no pattern of the
 # reader goes through it.
@@ -62,24 +63,30 @@ class ParseFailure:
 
 
 class StatedVerdict(NamedTuple):
-    """One place where the text names a verdict; `winner` is None where it is off the menu.
+    """One place where the text names a verdict; `reading` is a failure where that is off the menu.
 
-    `final` is set where the judge itself calls it final or overall, `strength` where the mark has
-    one.
+    `final` is set where the judge itself calls it final or overall.
     """
 
     start: int
     end: int
-    winner: Winner | None
     text: str
     rank: int
-    protocol: AnswerProtocol = "evenhand"
+    reading: ParsedVerdict | ParseFailure
     final: bool = False
-    strength: int | None = None
+
+    @property
+    def winner(self) -> Winner | None:
+        return self.reading.winner if isinstance(self.reading, ParsedVerdict) else None
 
 
-# The order of authority: what ranks lower and stands before a verdict is ignored.
-LABEL, MARK, OBJECT = range(3)
+# The order of authority: what ranks lower and stands before a verdict is ignored. An object that
+# holds nothing but a winner is not so much more than a mark or a label that they could be ignored.
+PROSE, LABEL, MARK, BARE_OBJECT, OBJECT = range(5)
+
+
+def off_menu(text: str) -> ParseFailure:
+    return ParseFailure("off_menu", Message("unread.verdict_off_menu", text=shown(text)))
 
 
 def shown(text: str, limit: int = 60) -> str:
