@@ -65,11 +65,7 @@ def claimed(rng: np.random.Generator, case: Change) -> int:
         judged(rng, truth, case.fault, share)
         for truth, share in zip(truths, case.shares, strict=True)
     ]
-    change = outcome_change(*codes)
-    low, high = change.low, change.high
-    if low is None or high is None:
-        return 0
-    return int(low > 0) - int(high < 0)
+    return {"more": 1, "less": -1, None: 0}[outcome_change(*codes).claim]
 
 
 def same_preferences(*, quick: bool) -> Iterator[Change]:

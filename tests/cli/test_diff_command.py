@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,54 @@ def test_a_judge_that_flips_coins_has_no_other_preference(command: Command, stor
     assert ran.out.startswith("coins and steady do not differ significantly: 240 of 800 pairs")
     mirrored = command("diff", "coins", "steady", "--limit", "0", *HERE)
     assert mirrored.out.startswith("steady and coins do not differ significantly: 240 of 800 pairs")
+
+
+def test_a_handful_of_changed_verdicts_claims_no_change(command: Command, store: Store) -> None:
+    """Four of 100 pairs differ, all one way: Tango's interval leaves zero out, and the exact sign
+    test has p = 2/2⁴ = 0.125. Seven of 100 have 2/2⁷ = 0.016."""
+    labels: list[Winner] = ["A", "B"] * 50
+    for name, wrong in (("right", 0), ("four", 4), ("seven", 7)):
+        rows = []
+        for n, label in enumerate(labels):
+            # The first ones are B's by the label, and A's by the judge.
+            given = "A" if n % 2 and n < 2 * wrong else label
+            rows.append(Row(f"q{n}", says(given), label=label))
+        make_run(store, name, rows, judges=(name,))
+    ran = command("diff", "four", "right", "--limit", "0", *HERE)
+    said = " ".join(ran.out.split())
+    assert said.startswith(
+        "No conclusion on the accuracy of right vs four: 100% and 96% of 100 labelled pairs, but "
+        "only 4 of 100 prompts differ, which could be chance (sign-flip test, p = 0.12). No "
+        "conclusion on right vs four: only 4 of 100 prompts differ, which could be chance"
+    )
+    assert "4 towards B, 0 towards A, p = 0.12 (exact sign test)" in said
+    said = " ".join(command("diff", "seven", "right", "--limit", "0", *HERE).out.split())
+    assert said.startswith("right is right more often than seven: 100% instead of 93% of 100")
+    assert "right prefers B more often than seven does: 7 of 100 pairs changed, 7 towards B" in said
+
+
+def test_where_prompts_repeat_a_change_is_counted_by_them(command: Command, store: Store) -> None:
+    """The first judge is right on 100 pairs of one prompt, the second on 30 pairs of one each: by
+    prompts 1 and 30 of 31, which is 3% and 97%."""
+    for name, on_one in (("one", True), ("other", False)):
+        many = [
+            Row(
+                f"r{n}", says("A" if on_one else "B"), label="A", pair={"prompt": "The same to all"}
+            )
+            for n in range(100)
+        ]
+        single = [Row(f"s{n}", says("B" if on_one else "A"), label="A") for n in range(30)]
+        rows = [
+            replace(row, pair={**(row.pair or {}), "response_a": f"one of {row.key}"})
+            for row in (*many, *single)
+        ]
+        make_run(store, name, rows, judges=(name,))
+    said = " ".join(command("diff", "one", "other", "--limit", "0", *HERE).out.split())
+    assert said.startswith(
+        "other is right more often than one: 97% instead of 3% of 130 labelled pairs, averaged "
+        "over 31 prompts, a change of +93.5 points"
+    )
+    assert (
+        "other prefers B less often than one does: 31 of 31 prompts moved, 1 towards B; the "
+        "difference is -93.5 points"
+    ) in said

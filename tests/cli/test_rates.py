@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.cli.figures import SCALE, bar, interval, p_value, percent
-from evenhand.messages.numbers import rate
+from evenhand.cli.figures import SCALE, bar, interval, percent
+from evenhand.messages.numbers import p_value, rate
 
 
 @pytest.mark.parametrize(

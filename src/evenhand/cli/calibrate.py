@@ -11,10 +11,10 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, counted_share, interval, number, p_value, percent
+from evenhand.cli.figures import counted, counted_share, interval, number, percent
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.messages.numbers import rate
+from evenhand.messages.numbers import p_value, rate
 from evenhand.present.terminal import (
     one_line,
     print_table,

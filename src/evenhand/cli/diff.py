@@ -8,10 +8,11 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, counted_share, number, p_value, value
+from evenhand.cli.figures import counted, counted_share, number, value
 from evenhand.cli.session import opened_store
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.messages.numbers import p_value
 from evenhand.present.terminal import (
     one_line,
     print_table,

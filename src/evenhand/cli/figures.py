@@ -104,7 +104,6 @@ def _plain(figure: float) -> str:
 
 _BAR_WIDTH = 25  # odd, so that one half has a place of its own
 _HALF = _BAR_WIDTH // 2
-_SMALLEST_P = 0.0001
 # Above a column of bars.
 SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
 
@@ -115,10 +114,6 @@ def interval(low: float, high: float) -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.6g}%"
-
-
-def p_value(p: float) -> str:
-    return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {p:.2g}"
 
 
 def bar(value: float, low: float, high: float) -> str:

@@ -18,7 +18,6 @@ from evenhand.cli.figures import (
     counted_share,
     interval,
     number,
-    p_value,
     percent,
     show_rates,
     style_of,
@@ -29,7 +28,7 @@ from evenhand.cli.options import Claiming, Counting, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.messages.numbers import rate
+from evenhand.messages.numbers import p_value, rate
 from evenhand.present.terminal import (
     one_line,
     show_facts,

@@ -5,8 +5,9 @@ A message is made where the fact is known and rendered where somebody reads it: 
 no command line are helped otherwise. Nothing reads a rendered sentence back.
 
 In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
-`{x:percent}` 58%, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{names:or}` is "a, b
-or c", `{option:option}` and `{--max-tokens}` are an option as the reader knows it.
+`{x:percent}` 58%, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{p:p_value}` is
+"p = 0.12", `{names:or}` is "a, b or c", `{option:option}` and `{--max-tokens}` are an option as
+the reader knows it.
 """
 
 from __future__ import annotations
@@ -326,6 +327,7 @@ _NUMBERS = {
     "level": "level",
     "number": "points",
     "percent": "points",
+    "p_value": "p_value",
 }
 _LAST: dict[Language, dict[str, str]] = {
     "en": {"": ", ", "or": " or ", "and": " and "},

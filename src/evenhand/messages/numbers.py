@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_SMALLEST_P = 0.0001
+
 
 def percent(share: float) -> str:
     """0.923 is 92%."""
@@ -38,6 +40,11 @@ def tenths(share: float) -> str:
 def level(share: float) -> str:
     """A confidence level is exact: 99.5833%."""
     return f"{100 * share:.6g}%"
+
+
+def p_value(p: float) -> str:
+    """With its sign: p = 0.12, whichever test's arithmetic left a trace in the last bit."""
+    return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {round(p, 12):.2g}"
 
 
 def _shown(value: float, marks: Iterable[float], *, digits: Iterable[int]) -> str:

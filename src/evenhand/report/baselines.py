@@ -138,15 +138,14 @@ Standing = Literal["better", "no better", "worse", "open"]
 
 
 def standing(baseline: Baseline) -> Standing:
-    """By the interval of the judge's lead: above zero it is better, below zero worse, below a
-    useful lead no better; an interval that holds both says nothing yet."""
+    """By the judge's lead: above zero it is better, below zero worse, below a useful lead no
+    better; an interval that holds both says nothing yet."""
     lead, useful = baseline.lead, baseline.useful_lead
     if lead is None or lead.low is None or lead.high is None or useful is None:
         return "open"
-    if lead.low > 0:
-        return "better"
-    if lead.high < 0:
-        return "worse"
+    ahead = lead.beyond(0.0)
+    if ahead is not None:
+        return "better" if ahead == "first" else "worse"
     # Nothing can be better than what is always right.
     return "no better" if lead.high < useful or useful <= 0 else "open"
 

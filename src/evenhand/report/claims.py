@@ -144,8 +144,7 @@ def _may_be_chance(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | N
         return None
     if not rate.may_be_chance:
         return None
-    p_value = f"{round(test.p_value, 9):.2g}"
-    values = {"n": test.decisive, "of": claimed.prompts or claimed.n, "p": p_value}
+    values = {"n": test.decisive, "of": claimed.prompts or claimed.n, "p": test.p_value}
     return Hold(
         code="chance",
         blocks=("claim",),

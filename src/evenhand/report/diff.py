@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Locale, Mode, Outcome, Verdict, Winner
-from evenhand.contract.codes import INVALID, NO_WINNER, WINNERS
+from evenhand.contract.codes import INVALID, NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.contract.verdict import flip_or_none, rename
 from evenhand.errors import InputError
@@ -20,6 +20,7 @@ from evenhand.messages import Message, Sentence, render
 from evenhand.report.evidence import RowFacts, in_random_order, until_decided
 from evenhand.report.lookup import chosen_judge, find_run
 from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
+from evenhand.report.votes import fair_labels
 from evenhand.report.win_rates import ConclusionLimits, LabelRecord, exchange
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
@@ -32,6 +33,7 @@ from evenhand.stats.rates.outcome_change import (
 )
 from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
 from evenhand.stats.rates.win_rate import Circumstances
+from evenhand.stats.sign_flip import SignFlipTest
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.store.explanation import explained
 from evenhand.store.faults import of_run
@@ -66,11 +68,13 @@ class MatchedPairs(Model):
 
 class AgreementChange(Model):
     """How often each is right by its labels, on the pairs that have one in both runs; `change` is
-    the second's share less the first's. `by_people` of the labels are a majority of votes."""
+    the second's share less the first's. Of `rates` and `change` every prompt weighs the same.
+    `by_people` of the labels are a majority of votes."""
 
     labels: int
     by_people: int
-    prompts: int  # where fewer than labels, `change` is the mean over prompts
+    prompts: int
+    rates: tuple[float, float]
     first: EstimatedShare
     second: EstimatedShare
     change: PairedDifference
@@ -354,14 +358,9 @@ def _agreement(
     """By the data's labels, and where they have none by what most people voted."""
     right, labelled, by_people = [], [], []
     for side, rows in zip(sides, judged.rows, strict=True):
-        labels = np.asarray(side.columns.label, dtype=np.int8)[rows].copy()
-        votes = store.votes.labels(side.run.id)
-        numbers = np.asarray(side.columns.number)[rows]
-        voted = np.full(rows.size, NO_WINNER, dtype=np.int8)
-        for place in np.flatnonzero(np.isin(numbers, list(votes))):
-            voted[place] = WINNERS.index(votes[int(numbers[place])])
-        people = (labels == NO_WINNER) & (voted != NO_WINNER)
-        labels[people] = voted[people]
+        numbers = np.asarray(side.columns.number, dtype=np.int64)
+        fair = fair_labels(store, side.run.id, numbers, of_data=side.columns.label)
+        labels, people = fair.winners[rows], fair.by_people[rows]
         outcomes = np.asarray(side.columns.outcome, dtype=np.int8)[rows]
         asked = np.asarray(side.columns.by_rule)[rows] == 0
         labelled.append((labels != NO_WINNER) & asked)
@@ -371,10 +370,14 @@ def _agreement(
     if not both.any():
         return None
     first, second, own = right[0][both], right[1][both], prompts[both]
+    _, of_prompt = np.unique(own, return_inverse=True)
+    rows = np.bincount(of_prompt)
+    rates = [float((np.bincount(of_prompt, each) / rows).mean()) for each in (first, second)]
     return AgreementChange(
         labels=int(both.sum()),
         by_people=int((by_people[1] & both).sum()),
-        prompts=int(np.unique(own).size),
+        prompts=rows.size,
+        rates=(rates[0], rates[1]),
         first=share_of_rows(first, own, level=level, unit="labelled pair"),
         second=share_of_rows(second, own, level=level, unit="labelled pair"),
         change=paired_difference(second, first, own, level=level),
@@ -409,19 +412,19 @@ def _messages(
         yield Message("diff.several_models", **few, changed=change.changed, n=change.pairs)
         yield Message("diff.who_is_favoured")
     else:
-        shown = low > 0 or high < 0
-        code = ("more" if low > 0 else "less") if shown else "no_difference"
+        if change.excludes_zero and change.may_be_chance:
+            prompts = change.valid if change.prompts is None else change.prompts
+            yield Message("diff.chance", **few, of=prompts, **_chance(change.sign_flip))
+            return
         yield Message(
-            f"diff.{code}",
+            f"diff.{change.claim or 'no_difference'}",
             **called,
-            changed=change.changed,
-            n=change.pairs,
-            towards=change.towards_b,
+            moves=_moves(change, model),
             difference=_points(difference),
             low=_points(low),
             high=_points(high),
         )
-        if not shown:
+        if change.claim is None:
             yield from _moved(change, model)
             if change.doubts:
                 yield Message(f"diff.doubt_{change.doubts[0]}")
@@ -429,25 +432,42 @@ def _messages(
         found = agreement.change
         values = {"low": _points(found.low or 0.0), "high": _points(found.high or 0.0)}
         points = _points(found.value or 0.0)
-        code = "agreement" if agreement.prompts == agreement.labels else "agreement_by_prompt"
-        yield Message(f"diff.{code}", n=agreement.labels, difference=points, **values)
+        yield Message("diff.agreement", sample=_sample(agreement), difference=points, **values)
 
 
 def _accuracy(agreement: AgreementChange, called: dict[str, str]) -> Message:
     """Which of two judges is right more often by the labels, or that none is shown to be."""
     change = agreement.change
+    low, high = _points(change.low or 0.0), _points(change.high or 0.0)
+    before, after = agreement.rates
+    values = {**called, "sample": _sample(agreement), "before": before, "after": after}
+    if change.may_be_chance and not low <= 0 <= high:
+        chance = _chance(change.sign_flip)
+        return Message("diff.accuracy_chance", **values, of=agreement.prompts, **chance)
     towards = change.beyond(0.0)
     code = "same" if towards is None else "more" if towards == "first" else "less"
-    return Message(
-        f"diff.accuracy_{code}",
-        **called,
-        n=agreement.labels,
-        before=agreement.first.part / agreement.first.of,
-        after=agreement.second.part / agreement.second.of,
-        difference=_points(change.value or 0.0),
-        low=_points(change.low or 0.0),
-        high=_points(change.high or 0.0),
-    )
+    points = _points(change.value or 0.0)
+    return Message(f"diff.accuracy_{code}", **values, difference=points, low=low, high=high)
+
+
+def _moves(change: OutcomeChange, model: str) -> Message:
+    """By prompts where they repeat, as the difference is."""
+    test = change.sign_test
+    if change.clustered and test is not None:
+        moved = {"changed": test.wins_a + test.wins_b, "towards": test.wins_b}
+        return Message("diff.moves_prompts", n=change.prompts, model=model, **moved)
+    moved = {"changed": change.changed, "towards": change.towards_b}
+    return Message("diff.moves_pairs", n=change.pairs, model=model, **moved)
+
+
+def _sample(agreement: AgreementChange) -> Message:
+    counts = {"n": agreement.labels, "prompts": agreement.prompts}
+    code = "labelled" if agreement.prompts == agreement.labels else "labelled_by_prompt"
+    return Message(f"diff.{code}", **counts)
+
+
+def _chance(test: SignFlipTest | None) -> dict[str, Any]:
+    return {} if test is None else {"n": test.decisive, "p": test.p_value}
 
 
 def _points(share: float) -> float:
@@ -463,7 +483,7 @@ def _moved(change: OutcomeChange, model: str) -> Iterator[Message]:
         towards, away = test.wins_b, test.wins_a
         code = "diff.moved_towards" if towards > away else "diff.moved_away"
         counts = {"towards": towards, "away": away, "unit": Message(f"diff.by_{test.by}")}
-        yield Message(code, model=model, p=f"{test.p_value:.2g}", **counts)
+        yield Message(code, model=model, p=test.p_value, **counts)
 
 
 def _called(side: _Side, sides: tuple[_Side, _Side]) -> str:

@@ -26,6 +26,8 @@ _NORMAL_FROM = 1_000
 # What rounding leaves of a chance that is 0.
 _ROUNDING = 1e-12
 _NOTHING = -46.0  # the logarithm of 1e-20
+# Fewer decisive prompts claim nothing: of five, even all alike are 6% (2/2⁵).
+FEWEST_DECISIVE = 6
 
 
 class SignFlipTest(Model):
@@ -34,6 +36,11 @@ class SignFlipTest(Model):
     p_value: float
     decisive: int
     alpha: float = 0.05
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Too few prompts decided, or a fair coin may have decided them like this."""
+        return self.decisive < FEWEST_DECISIVE or self.p_value > self.alpha
 
 
 def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlipTest:

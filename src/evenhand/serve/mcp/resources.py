@@ -14,6 +14,7 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
 from evenhand.messages import FOR_CLIENTS, Message, render
+from evenhand.messages.numbers import p_value
 from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
         f"{counts.inconsistent}, invalid {counts.invalid}, pending {conclusion.pending}"
     )
     if rate.sign_test is not None:
-        yield f"- sign test: p = {rate.sign_test.p_value:.2g}"
+        yield f"- sign test: {p_value(rate.sign_test.p_value)}"
     if conclusion.account is not None:
         yield f"- decision: {_one_line(conclusion.account)}"
     yield f"- both orders agree in {_share(conclusion.position.consistency)}"

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from evenhand.errors import visible
 from evenhand.messages import Face, Message, render
-from evenhand.messages.numbers import rate, tenths
+from evenhand.messages.numbers import p_value, rate, tenths
 from evenhand.serve.pages.texts import marked
 
 Language = Literal["en", "zh"]
@@ -110,7 +110,6 @@ class PageTranslator:
 # Figures as people read them on a page: never a share or a rate without its uncertainty.
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?== )|(?<=\bp =) ")
-_SMALLEST_P = 0.0001
 
 
 class Interval(Protocol):
@@ -238,10 +237,6 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
-
-
-def p_value(p: float) -> str:
-    return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {p:.2g}"
 
 
 def moment(at: datetime) -> str:

@@ -33,6 +33,7 @@ from evenhand.stats.rates.win_rate import (
     lower_end,
     most_disagreement,
 )
+from evenhand.stats.sign_flip import SignFlipTest, sign_flip_test
 
 FlowOutcome = Literal["A", "tie", "inconsistent", "B", "invalid"]
 FLOW_CODES: dict[FlowOutcome, int] = {
@@ -65,7 +66,8 @@ class OutcomeChange(Model):
     `difference` is of the `valid` pairs, the mean over prompts, in shares of a pair; `low` and
     `high` hold whatever either judge left undecided, and `doubts` says what moved them. The exact
     sign test is of `towards_b` against `towards_a` (McNemar's test, 1947, where there are no
-    ties), by prompt where prompts repeat.
+    ties), by prompt where prompts repeat. A claim needs the sign-flip test of the prompts' mean
+    changes too, with what is missing against it.
     """
 
     pairs: int
@@ -82,9 +84,26 @@ class OutcomeChange(Model):
     high: float | None
     doubts: tuple[Doubt, ...] = ()
     sign_test: SignTest | None
+    sign_flip: SignFlipTest | None = None
     clustered: bool
     level: float
     reason: Sentence | None
+
+    @property
+    def excludes_zero(self) -> bool:
+        low, high = self.low, self.high
+        return low is not None and high is not None and not low <= 0 <= high
+
+    @property
+    def may_be_chance(self) -> bool:
+        return self.sign_flip is not None and self.sign_flip.may_be_chance
+
+    @property
+    def claim(self) -> Literal["more", "less"] | None:
+        """Whether B is preferred more or less often than before, where that is shown."""
+        if not self.excludes_zero or self.may_be_chance:
+            return None
+        return "more" if (self.difference or 0.0) > 0 else "less"
 
 
 def outcome_change(
@@ -117,7 +136,7 @@ def outcome_change(
     elif not independent and there < FEWEST_PROMPTS:
         reason = not_enough(there, "prompt", FEWEST_PROMPTS)
     rates: list[float | None] = [None, None]
-    difference = low = high = None
+    difference = low = high = sign_flip = None
     doubts: tuple[Doubt, ...] = ()
     if reason is None:
         sides = [
@@ -134,6 +153,7 @@ def outcome_change(
         )
         low, high = min(ends.end(1), difference), max(-ends.end(-1), difference)
         doubts = tuple(ends.doubts | sides[0].doubts | sides[1].doubts)
+        sign_flip = ends.sign_flip(-1.0 if difference < 0 else 1.0)
     return OutcomeChange(
         pairs=size,
         prompts=None if prompts is None else _present(clusters),
@@ -149,6 +169,7 @@ def outcome_change(
         high=high,
         doubts=doubts,
         sign_test=_sign_test(moved, clusters, independent=independent),
+        sign_flip=sign_flip,
         clustered=not independent,
         level=level,
         reason=reason,
@@ -296,14 +317,26 @@ class _Ends:
     ) -> float:
         widest = (times_before + times_after) / 2
         change = (after * times_after - before * times_before) / 2
-        change = np.where(self._valid, change, -widest if self._lost else 0.0) / widest
-        values = _prompt_means(change, self._clusters)
-        times = np.ones(values.size)
-        if self._pending:
-            values, times = np.append(values, -1.0), np.append(times, float(self._pending))
+        values, times = self._differences(change / widest)
         # Of independent pairs without half steps the interval is Tango's (1998).
         whole = self._single and bool(np.isin(values, (-1.0, 0.0, 1.0)).all())
         rate = lower_end(
             values, times, single=whole, level=self._level, always_valid=self._always_valid
         )
         return widest * (2 * rate - 1)
+
+    def _differences(self, change: Floats) -> tuple[Floats, Floats]:
+        """Of the prompts, with what is missing against the claim, and how often each counts."""
+        kept = np.where(self._valid, change, -1.0 if self._lost else 0.0)
+        values = _prompt_means(kept, self._clusters)
+        times = np.ones(values.size)
+        if self._pending:
+            values, times = np.append(values, -1.0), np.append(times, float(self._pending))
+        return values, times
+
+    def sign_flip(self, sign: float) -> SignFlipTest:
+        """Of the claim on this side, with undecided pairs as half."""
+        first, second = self._sides
+        before, after = next(first.ways(sign))[0], next(second.ways(-sign))[0]
+        test = sign_flip_test(*self._differences(sign * (after - before) / 2))
+        return test.model_copy(update={"alpha": round(1 - self._level, 12)})

@@ -15,6 +15,7 @@ from evenhand.contract.model import Model
 from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
+from evenhand.stats.sign_flip import SignFlipTest
 
 # Where the interval is as wide as its distance from a limit, half of all samples settle it; twice
 # as many labels settle it in four of five: ((1.96 + 0.84) / 1.96)^2.
@@ -23,17 +24,23 @@ _FOUR_OF_FIVE = 2.04
 
 class PairedDifference(Model):
     """How much oftener than its counterpart something happens, as a difference of two shares of
-    the same pairs: from -1 to 1, and 0 is as it should be."""
+    the same pairs: from -1 to 1, and 0 is as it should be. That it is not 0 needs the sign-flip
+    test beside the interval, as a win rate's claim does."""
 
     pairs: int
     value: float | None
     low: float | None
     high: float | None
     reason: Sentence | None
+    sign_flip: SignFlipTest | None = None
+
+    @property
+    def may_be_chance(self) -> bool:
+        return self.sign_flip is not None and self.sign_flip.may_be_chance
 
     def beyond(self, limit: float) -> Literal["first", "second"] | None:
         """Which of the two happens oftener by more than the limit, by the whole interval."""
-        if self.low is None or self.high is None:
+        if self.low is None or self.high is None or (limit == 0 and self.may_be_chance):
             return None
         if self.low > limit:
             return "first"
@@ -96,6 +103,7 @@ def paired_difference(
         low=stretched(rate.low),
         high=stretched(rate.high),
         reason=rate.reason,
+        sign_flip=rate.sign_flip,
     )
 
 

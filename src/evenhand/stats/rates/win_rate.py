@@ -60,8 +60,6 @@ Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "miss
 EXACT_BELOW = 50
 # A judge that named a winner this often has shown that its ties are no shrug.
 FEWEST_DECIDED = 20
-# Fewer decisive prompts claim nothing against one half: of five, even all alike are 6% (2/2⁵).
-FEWEST_DECISIVE = 6
 # Beyond this share of pairs without a verdict the sentence speaks of them, whatever they change.
 MANY_MISSING = 0.01
 # The share of inconsistent pairs is taken at the upper end of its one-sided 75% interval: at its
@@ -137,12 +135,8 @@ class WinRate(Model):
 
     @property
     def may_be_chance(self) -> bool:
-        """Too few prompts decided, or a fair coin may have decided them like this: an interval that
-        many ties make narrow does not show it."""
-        test = self.sign_flip
-        if test is None:
-            return False
-        return test.decisive < FEWEST_DECISIVE or test.p_value > test.alpha
+        """An interval that many ties make narrow does not show it."""
+        return self.sign_flip is not None and self.sign_flip.may_be_chance
 
     @property
     def mostly_flips(self) -> bool:
