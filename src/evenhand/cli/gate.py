@@ -271,8 +271,13 @@ def _remedies(ruled: GateReport) -> Iterator[str]:
 def show_gate(console: Console, ruled: GateReport) -> None:
     from rich.text import Text
 
+    from evenhand.report.requirements import OVERALL
+
     several = len({check.judge for check in ruled.checks}) > 1
-    for judge, sentence in dict.fromkeys((each.judge, each.sentence) for each in ruled.checks):
+    # Of the whole; of parts where nothing else is required. Each of them has its line below.
+    whole = [each for each in ruled.checks if each.requirement.startswith(f"{OVERALL}>")]
+    concluded = ((each.judge, each.sentence) for each in whole or ruled.checks)
+    for judge, sentence in dict.fromkeys(concluded):
         by = f"{judge}: " if several else ""
         session.print_line(console, Text(one_line(f"{by}{sentence}")))
     lines = [(check.ruling, check.line) for check in ruled.checks]
@@ -285,5 +290,5 @@ def show_gate(console: Console, ruled: GateReport) -> None:
             session.print_line(session.err(), Text(f"next  {remedy}"))
     if len(lines) > 1:
         passed = sum(ruling == "pass" for ruling, _ in lines)
-        whole = f"  overall: {passed} of {len(lines)} pass"
-        console.print(Text.assemble((ruled.ruling, _STYLE[ruled.ruling]), whole))
+        together = f"  overall: {passed} of {len(lines)} pass"
+        console.print(Text.assemble((ruled.ruling, _STYLE[ruled.ruling]), together))

@@ -328,7 +328,7 @@ def _rate_row(
         of=of,
         count=_counted(rate, say),
         reason=rate.reason,
-        side=rate.side if rate.shows_difference and not of_two.blocks("claim") else None,
+        side=rate.side if rate.shows_difference and of_two.judge_claims else None,
         worst=(worst.low, worst.high) if worst and rate.rate is not None else None,
         say=say,
     )

@@ -357,13 +357,17 @@ def claim_message(conclusion: Conclusion) -> Message:
             few = {"n": claimed.prompts, "needed": FEWEST_PROMPTS}
             return Message("no_conclusion.few_prompts", **called, **few)
         return Message("no_conclusion.few", **called)
+    values = called | figures(conclusion)
+    if conclusion.win_rate.ties == "wins" and low <= 0.5:
+        # With ties lost, few wins are no loss, and half of them no tie of the two.
+        return Message("conclusion.outright", **values)
     topics = conclusion.topics is not None and conclusion.topics.matter
     claim = "no_difference"
     if claimed.excludes_half:
         claim = ("better" if low > 0.5 else "worse") + ("_here" if topics else "")
     elif topics and conclusion.win_rate.shows_difference:
         claim = "no_difference_beyond"
-    return Message(f"conclusion.{claim}", **called, **figures(conclusion))
+    return Message(f"conclusion.{claim}", **values)
 
 
 def figures(conclusion: Conclusion) -> dict[str, Any]:

@@ -79,8 +79,9 @@ class GroupRate(Model):
     """The judge's win rate of a part: a criterion, or a tag.
 
     `adjusted_p` is that of its sign test among all parts of its kind, of all judges and models that
-    met in the run, by Holm's method (1979). A tag's pairs may have labels, by which `claimed` is
-    people's rate; labels say nothing of single criteria.
+    met in the run, by Holm's method (1979). `claimed` is what a gate goes by where that is another
+    rate: people's, by the labels of a tag's pairs, or over the topics of the part. Labels say
+    nothing of single criteria.
     """
 
     name: str
@@ -88,6 +89,8 @@ class GroupRate(Model):
     adjusted_p: float | None = None
     claimed: ClaimedRate | None = None
     labelled: LabelledRate | None = None
+    topics: Topics | None = None
+    skipped: int = 0  # rows that never became pairs, as far as they fall to this part
 
 
 class Conclusion(Model):
@@ -140,7 +143,10 @@ class Conclusion(Model):
 
     @property
     def claims(self) -> bool:
-        """Whether it says that one side is better: by the claimed rate, and nothing blocks it."""
+        """Whether it says that one side is better: by the claimed rate, and nothing blocks it. Few
+        outright wins are no loss."""
+        if self.win_rate.ties == "wins" and (self.claimed.low or 0.0) <= 0.5:
+            return False
         return self.claimed.excludes_half and not self.blocks("claim")
 
     @property
@@ -359,16 +365,40 @@ class Concluder:
         )
         return settled(conclusion, self._limits, trust=trust)
 
-    def with_labels(self, part: GroupRate, group: OutcomeGroup, matchup: Matchup) -> GroupRate:
-        """By the labels of its own pairs, as the whole is."""
-        own = matchup.only(np.isin(matchup.rows, group.rows))
-        level = self.wanted.level_of_each
-        labelled = self._people.of(own, side=self.wanted.side, level=level)
-        if labelled is None:
-            return part
-        missing = part.rate.missing - part.rate.counts.invalid
-        claimed = self._claimed(part.rate, labelled, pairs=own.rows.size, absent=missing)
-        return part.model_copy(update={"claimed": claimed, "labelled": labelled})
+    def conclude_part(
+        self, group: OutcomeGroup, matchup: Matchup, whole: Circumstances, *, tag: bool
+    ) -> GroupRate:
+        """A tag or a criterion, by the topics of its own pairs, as the whole is; of a tag by their
+        labels too. Which parts the absent and the pending pairs belong to is not known: to each as
+        often as the judged ones do."""
+
+        def share(missing: int) -> int:
+            return -(-missing * group.rows.size // max(1, matchup.rows.size))
+
+        wanted, level, absent = self.wanted, self.wanted.level_of_each, share(whole.absent)
+        known = replace(
+            self.rows.of(group.rows, flips=tag),
+            discriminates=whole.discriminates,
+            absent=absent,
+            pending=share(whole.pending),
+        )
+        rate = side_rate(group.outcomes, group.prompts, wanted, circumstances=known)
+        topics = None if self._topics is None else self._topics.spread(group, level=level)
+        if topics is not None and topics.topics == 1:
+            topics = None  # the part is a topic, and speaks for itself
+        labelled = None
+        if tag:
+            own = matchup.only(np.isin(matchup.rows, group.rows))
+            labelled = self._people.of(own, side=wanted.side, level=level)
+        claimed = self._claimed(rate, labelled, pairs=group.rows.size, absent=absent).over(topics)
+        return GroupRate(
+            name=group.name,
+            rate=rate,
+            claimed=None if claimed == ClaimedRate.of(rate) else claimed,
+            labelled=labelled,
+            topics=topics,
+            skipped=absent,
+        )
 
     def _claimed(
         self, rate: SideRate, labelled: LabelledRate | None, *, pairs: int, absent: int
@@ -424,7 +454,7 @@ class _Reader:
             wanted=replace(self._wanted, matchups=max(1, len(met))),
             limits=self._limits,
         )
-        rows, wanted = concluder.rows, concluder.wanted
+        wanted = concluder.wanted
         decision, at_level, account = self._decisions(wanted.level)
         difficulty = prompt_difficulty(columns) if len(met) > 1 else None
         benchmark = [each.models for each in met] == [(None, None)]
@@ -447,13 +477,11 @@ class _Reader:
                 same_family=shared_message(kin, names, families),
                 account=account,
                 by_criterion=tuple(
-                    _part(part, wanted, rows.of(part.rows, flips=False), known, matchup)
+                    concluder.conclude_part(part, matchup, known, tag=False)
                     for part in matchup.criteria
                 ),
                 by_tag=tuple(
-                    concluder.with_labels(
-                        _part(part, wanted, rows.of(part.rows), known, matchup), part, matchup
-                    )
+                    concluder.conclude_part(part, matchup, known, tag=True)
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
                 accuracy=benchmark_accuracy(columns, level=wanted.level) if benchmark else None,
@@ -514,29 +542,6 @@ class Absences:
         met = {each for a, b in models for each in ((a, b), (b, a))}
         lost = self.run.without_partner
         return sum(each.prompts for each in lost if (each.model_a, each.model_b) in met)
-
-
-def _part(
-    part: OutcomeGroup,
-    wanted: RateOptions,
-    own: Circumstances,
-    whole: Circumstances,
-    matchup: Matchup,
-) -> GroupRate:
-    """Which parts the absent and the pending pairs belong to is not known: to each as often as the
-    judged ones do."""
-
-    def share(missing: int) -> int:
-        return -(-missing * part.rows.size // max(1, matchup.rows.size))
-
-    known = replace(
-        own,
-        discriminates=whole.discriminates,
-        absent=share(whole.absent),
-        pending=share(whole.pending),
-    )
-    rate = side_rate(part.outcomes, part.prompts, wanted, circumstances=known)
-    return GroupRate(name=part.name, rate=rate)
 
 
 def _adjusted(conclusions: list[Conclusion]) -> list[Conclusion]:

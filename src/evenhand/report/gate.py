@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
+import numpy as np
+
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judges.families import OwnFamilies
@@ -25,6 +27,7 @@ from evenhand.report.conclusions import (
 )
 from evenhand.report.files import atomic_file, plain
 from evenhand.report.requirements import Requirement, known_parts, read_requirements
+from evenhand.report.win_rates import RateOptions, SideRate, side_rate
 from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
@@ -219,8 +222,8 @@ def _people_say_otherwise(
     """At other thresholds than one half, which is the conclusion's own matter."""
     claimed, threshold = conclusion.claimed, required.rate
     ruling = _ruling(claimed.low, claimed.high, required)
-    if ruling == "undecided" or threshold == 0.5 or required.kind != "overall":
-        return None
+    if ruling == "undecided" or threshold == 0.5 or required.kind == "criterion":
+        return None  # people say nothing of single criteria
     claim: Literal["above", "below"] = "above" if ruling == "pass" else "below"
     return contradiction(conclusion, claim, threshold, blocks=(ruling,))
 
@@ -270,12 +273,16 @@ GATE_REASONS: tuple[GateReason, ...] = (
 
 def _break_even(conclusion: Conclusion, required: Requirement, ruling: Ruling) -> BreakEven | None:
     """Of the ruling, or where there is none of the one that the rate is nearer to."""
-    rate, limit = conclusion.win_rate, required.rate
-    if rate.rate is None or rate.half_low is None or rate.half_high is None:
+    rate, limit, topics = conclusion.win_rate, required.rate, conclusion.topics
+    low, high, decided = rate.half_low, rate.half_high, rate.decided_share
+    if rate.rate is None or low is None or high is None:
         return None
-    fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)
-    low, limit = (1 - rate.half_high, 1 - limit) if fails else (rate.half_low, limit)
-    return break_even(low, limit, decided_share=rate.decided_share)
+    if topics is not None and conclusion.claimed.topics is not None:
+        low, high = topics.over_topics(rate.rate, low, high)
+    coin = decided / 2 if rate.ties == "wins" else 0.5
+    if ruling == "fail" or (ruling == "undecided" and rate.rate < limit):
+        low, limit, coin = 1 - high, 1 - limit, 1 - coin
+    return break_even(low, limit, decided_share=decided, coin=coin)
 
 
 class _Rule:
@@ -294,19 +301,24 @@ class _Rule:
             return self._check(conclusion)
         groups = _groups(conclusion, self._required.kind)
         part = next((each for each in groups if each.name == self._required.part), None)
-        if part is None:
-            nothing = conclusion.claimed.model_copy(
-                update={"rate": None, "low": None, "high": None, "reason": None}
-            )
-            return self._check(conclusion.model_copy(update={"claimed": nothing, "holds": ()}))
-        both = part.rate.counts.valid - part.rate.one_order - part.rate.drawn_order
-        claimed = part.claimed or ClaimedRate.of(part.rate)
-        own = {"win_rate": part.rate, "claimed": claimed, "skipped": 0}
+        part = part or GroupRate(name=self._required.part, rate=self._of_nothing())
+        counts = part.rate.counts
+        own: dict[str, Any] = {
+            "win_rate": part.rate,
+            "claimed": part.claimed or ClaimedRate.of(part.rate),
+            "topics": part.topics,
+            "accuracy": None,
+            "both_orders": max(0, counts.valid - part.rate.one_order - part.rate.drawn_order),
+            "skipped": part.skipped,
+        }
         if part.labelled is not None or self._required.kind == "tag":
             own["labelled"] = part.labelled
-        of_part = conclusion.model_copy(update={**own, "both_orders": max(0, both)})
-        held = settled(of_part, self._options.limits)
-        return self._check(held.model_copy(update={"sentence": conclusion.sentence}))
+        return self._check(settled(conclusion.model_copy(update=own), self._options.limits))
+
+    def _of_nothing(self) -> SideRate:
+        """Of a part that no pair of the two models has."""
+        wanted = RateOptions(self._of.side, self._of.ties, self._of.level, planned=True)
+        return side_rate(np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.int64), wanted)
 
     def _check(self, conclusion: Conclusion) -> GateCheck:
         rate, counts, claimed = conclusion.win_rate, conclusion.win_rate.counts, conclusion.claimed
@@ -360,13 +372,13 @@ class _Rule:
                     why,
                     *(each.line for each in holds),
                     *self._facts(conclusion, ruling),
-                    *self._even(conclusion, even, by_rate),
+                    *self._even(conclusion, even, by_rate, held=ruling != by_rate),
                 ]
             ),
         )
 
     def _even(
-        self, conclusion: Conclusion, even: BreakEven | None, by_rate: Ruling
+        self, conclusion: Conclusion, even: BreakEven | None, by_rate: Ruling, *, held: bool
     ) -> Iterator[Message]:
         """How often the judge has to be right for it."""
         if even is None:
@@ -378,7 +390,7 @@ class _Rule:
         favoured = against if by_rate == "fail" else model
         values = {"favoured": favoured, "one_sided": rounded_up(even.one_sided)}
         if even.balanced <= 0.5:
-            yield Message("gate.break_even_coin", **values)
+            yield Message(f"gate.break_even_coin{'_held' if held else ''}", **values)
         else:
             yield Message("gate.break_even", balanced=rounded_up(even.balanced), **values)
         if self._options.assume_accuracy is not None:
@@ -387,20 +399,21 @@ class _Rule:
     def _sentence(self, conclusion: Conclusion, ruling: Ruling) -> str:
         """What is concluded; where that is nothing, and this threshold is ruled on all the same,
         what the ruling says."""
-        first, *rest = conclusion.messages or (None,)
+        if not conclusion.messages:
+            return conclusion.sentence
+        claim, *rest = conclusion.messages
+        if ruling != "undecided" and claim.code.startswith("no_conclusion."):
+            model, against = conclusion.names
+            claim = Message(
+                f"conclusion.{'above' if ruling == 'pass' else 'below'}",
+                model=model,
+                against=against,
+                threshold=self._required.rate,
+                **figures(conclusion),
+            )
         if self._required.kind != "overall":
-            return conclusion.sentence
-        if ruling == "undecided" or first is None or not first.code.startswith("no_conclusion."):
-            return conclusion.sentence
-        model, against = conclusion.names
-        claim = Message(
-            f"conclusion.{'above' if ruling == 'pass' else 'below'}",
-            model=model,
-            against=against,
-            threshold=self._required.rate,
-            **figures(conclusion),
-        )
-        return render([claim, *(each for each in rest if each is not None)])
+            claim = Message("gate.requirement", requirement=self._required.name, why=claim)
+        return render([claim, *rest])
 
     def _holds(self, conclusion: Conclusion) -> tuple[Hold, ...]:
         """Those that keep this gate from a ruling it could come to: a claim against one half is

@@ -23,10 +23,13 @@ class Requirement(Model):
     at_least: bool  # an end on the limit is enough
     rate: float
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
         plain = read_kind(self.part) == (self.kind, self.part)
-        named = self.part if plain else f"{self.kind}:{self.part}"
-        return f"{named}{'>=' if self.at_least else '>'}{self.rate:g}"
+        return self.part if plain else f"{self.kind}:{self.part}"
+
+    def __str__(self) -> str:
+        return f"{self.name}{'>=' if self.at_least else '>'}{self.rate:g}"
 
     @classmethod
     def above(cls, rate: float) -> Requirement:

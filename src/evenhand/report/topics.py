@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import INVALID
 from evenhand.errors import InputError
 from evenhand.messages import Message
-from evenhand.report.win_rates import ConclusionLimits, Matchup
+from evenhand.report.win_rates import ConclusionLimits, Matchup, OutcomeGroup
 from evenhand.stats.rates.topics import FEWEST_TOPICS, TopicSpread, topic_spread
 from evenhand.store import OutcomeColumns, RunRecord
 
@@ -67,14 +67,14 @@ class TopicColumn:
         name = next(iter(known), None)
         return cls(name, False, limits.these_topics, _coded(columns, None))
 
-    def spread(self, matchup: Matchup, *, level: float) -> Topics | None:
-        valid = matchup.outcomes != INVALID
-        topics = self.of_row[matchup.rows[valid]]
+    def spread(self, group: Matchup | OutcomeGroup, *, level: float) -> Topics | None:
+        valid = group.outcomes != INVALID
+        topics = self.of_row[group.rows[valid]]
         if not self.named and np.unique(topics).size < FEWEST_TOPICS:
             return None  # these are groups to look at one by one, and no sample of topics
         found = topic_spread(
-            _SCORES[matchup.outcomes[valid]],
-            prompts=matchup.prompts[valid],
+            _SCORES[group.outcomes[valid]],
+            prompts=group.prompts[valid],
             topics=topics,
             level=level,
         )

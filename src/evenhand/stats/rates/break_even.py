@@ -15,21 +15,26 @@ class BreakEven(Model):
     one_sided: float | None
 
 
-def break_even(low: float, threshold: float, *, decided_share: float) -> BreakEven:
+def break_even(
+    low: float, threshold: float, *, decided_share: float, coin: float = 0.5
+) -> BreakEven:
     """Of the claim that the rate is above the threshold, where `low` is the lower end of the half
     count and `decided_share` the mean share of decided pairs of a prompt. The claim that it is
-    below is that of the other side.
+    below is that of the other side. `coin` is the rate if a coin decided the same pairs.
 
-    Errors that favour neither side leave 2a - 1 of a difference from one half, so that a claim of
-    one half or more needs a judge that beats a coin. Errors that all favour the claim took
+    Errors that favour neither side leave 2a - 1 of a difference from a coin's rate, so that a claim
+    at or above it needs a judge that beats one. Errors that all favour the claim took
     (1 - a) of the decided pairs from the other side.
     """
     if low <= threshold:
         return BreakEven(balanced=None, one_sided=None)
     balanced = 0.5
-    if threshold < 0.5:
-        balanced = (1 + max(0.0, 0.5 - low) / (0.5 - threshold)) / 2
-    one_sided = 1 - (low - threshold) / decided_share if decided_share > 0 else None
+    if threshold < coin:
+        balanced = (1 + max(0.0, coin - low) / (coin - threshold)) / 2
+    one_sided = None
+    if decided_share > 0:
+        one_sided = 1 - (low - threshold) / decided_share
+        balanced = max(0.5, min(balanced, one_sided))  # errors of any kind need no more than that
     return BreakEven(balanced=balanced, one_sided=one_sided)
 
 

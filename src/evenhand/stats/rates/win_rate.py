@@ -112,7 +112,7 @@ class WinRate(Model):
     high: float | None
     half_low: float | None = None  # the ends with inconsistent pairs as half, before they move out
     half_high: float | None = None
-    decided_share: float = 0.0  # of a prompt's pairs those with a winner, on average
+    decided_share: float = 0.0  # of a prompt's pairs that count those with a winner, on average
     method: Method | None
     clustered: bool
     decided: int = 0  # pairs in which both orders named the same winner
@@ -146,6 +146,8 @@ class WinRate(Model):
 
     @property
     def shows_difference(self) -> bool:
+        if self.ties == "wins" and (self.low or 0.0) <= 0.5:
+            return False  # few outright wins are no loss
         return self.excludes_half and not self.may_be_chance and not self.mostly_flips
 
 
@@ -460,6 +462,8 @@ class _Ends:
         return test.model_copy(update={"alpha": round(1 - self._level, 12)})
 
     def decided_share(self) -> float:
+        if self._ties == "excluded":
+            return 1.0
         wins = np.zeros(_KINDS)
         wins[[*_NAMED[0], *_NAMED[1]]] = 1.0
         values, times = self._differences((wins + 1) / 2, 0.5)
