@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +18,7 @@ from http_service import StartService, start_service
 from judged_runs import judged_run
 from page_visits import Visitor, count_of, seen, serving
 from run_data import adds_up, sums
-from servers import Reply, SeenRequest, Slow
+from servers import Reply, SeenRequest, Slow, error_reply
 from store_values import Begun, item
 from stored_runs import Row, make_run, says
 
@@ -280,6 +282,29 @@ def test_a_run_goes_on_under_the_readers_eyes(start_service: StartService) -> No
     visitor.wait(run, lambda page: "4 of 4 judged" in page.text)
     assert "data-live" not in visitor.ask(f"{run}/progress").text
     assert "data-live" not in seen(visitor.ask(run)).by_id("progress").attributes
+
+
+def test_the_page_of_a_run_says_why_nothing_is_answered(start_service: StartService) -> None:
+    go_on = threading.Event()
+
+    def limits(request: SeenRequest) -> Reply:
+        refusal = error_reply(429, "slow down", headers={"retry-after": "1"})
+        return adds_up(request) if go_on.is_set() else refusal
+
+    visitor = Visitor(start_service(limits))
+    run = visitor.begin(sums(4))
+    shown = {
+        "en": r"rate-limited by good, retrying in [01] s",
+        "zh": r"good 限制了请求速率，[01] 秒后重试",
+    }
+    for language, pattern in shown.items():
+        deadline = time.monotonic() + 20
+        while not re.search(pattern, visitor.see(run, language=language).by_id("progress").text):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    go_on.set()
+    page = visitor.wait(run, lambda page: "4 of 4 judged" in page.text)
+    assert "rate-limited" not in page.text
 
 
 @pytest.mark.slow
