@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import json
 import sys
 import threading
@@ -236,6 +237,62 @@ async def test_a_refusal_and_an_empty_answer_are_completions_and_not_errors() ->
     assert (refused.text, refused.finish) == ("", "refusal")
     empty = await ask(Loopback(claude_says()))
     assert (empty.text, empty.finish) == ("", "stop")
+
+
+# What a provider's server sends is counted by our HTTP client, before its SDK parses it.
+
+MANY = json.dumps([[]] * 20_000)  # with what stands around it more than 20,000 values
+
+
+@pytest.mark.parametrize("spec", [CLAUDE, GEMINI])
+async def test_a_reply_of_too_many_values_is_refused_before_an_sdk_parses_it(spec: str) -> None:
+    content = f'{{"content": {MANY}, "candidates": {MANY}}}'
+    with pytest.raises(
+        JudgeGarbled, match=r"^127\.0\.0\.1:\d+ sent a reply with more than 20,000 v"
+    ):
+        await ask(Loopback(content), spec=spec)
+
+
+@pytest.mark.parametrize("spec", [CLAUDE, GEMINI])
+async def test_a_reply_that_inflates_beyond_the_limit_is_refused(spec: str) -> None:
+    loopback = Loopback("", headers={"Content-Encoding": "gzip"})
+    loopback.body = gzip.compress(b" " * (32 * 2**20 + 1))
+    with pytest.raises(JudgeGarbled, match="more than 32 MiB"):
+        await ask(loopback, spec=spec)
+
+
+async def test_a_reply_in_an_encoding_that_cannot_be_bounded_is_refused() -> None:
+    with pytest.raises(JudgeGarbled, match="its reply is encoded as br"):
+        await ask(Loopback("{}", headers={"Content-Encoding": "br"}))
+
+
+async def test_a_compressed_reply_and_its_headers_arrive() -> None:
+    loopback = Loopback("", headers={"Content-Encoding": "gzip"})
+    loopback.body = gzip.compress(json.dumps(claude_says(text("A"))).encode())
+    assert (await ask(loopback)).text == "A"
+    limited = Loopback(claude_fails("rate_limit_error", "no"), status=429)
+    limited.headers["retry-after"] = "7"
+    with pytest.raises(JudgeRateLimited) as caught:
+        await ask(limited)
+    assert caught.value.retry_after_s == 7
+
+
+async def test_an_error_of_many_values_is_still_the_error_that_it_is() -> None:
+    body = f'{{"error": {{"message": "key unknown"}}, "more": {MANY}}}'
+    with pytest.raises(JudgeAuthentication, match="key unknown"):
+        await ask(Loopback(body, status=401))
+
+
+async def test_a_provider_is_reached_through_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy = Loopback(claude_says(text("A")))
+    with proxy.listening() as address:
+        monkeypatch.setenv("http_proxy", address)
+        options = JudgeOptions(base_url="http://provider.example", api_key=KEY, timeout_s=10)
+        async with ProviderJudge(CLAUDE, options) as judge:
+            assert (await judge.ask(a_call())).text == "A"
+    assert proxy.requests[0][0].startswith("http://provider.example/")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from evenhand.errors import (
     InputError,
     JudgeAuthentication,
     JudgeConnectionLost,
+    JudgeError,
     JudgeGarbled,
     JudgeQuotaExceeded,
     JudgeRateLimited,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models.batch import BatchRequest, BatchResult
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
+
+    from evenhand.judges.bounded_client import BoundedClient
 
 
 MAX_TOKENS = 4096
@@ -70,7 +73,10 @@ class ProviderJudge(ClosedOnExit):
         if options.max_tokens is None and not options.answers:
             self._max_tokens = MAX_TOKENS
         self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
-        self._model = _open_model(spec, api_key=options.api_key, base_url=self._base_url)
+        self._http = _http_client(spec, timeout_s=self._timeout_s)
+        self._model = _open_model(
+            spec, api_key=options.api_key, base_url=self._base_url, http_client=self._http
+        )
         given = (options.api_key or "", *_secrets_of(self._model))
         self._secrets = [secret for secret in dict.fromkeys(given) if secret]
         self._redact = Redactor(self._secrets, others=secrets_in(os.environ))
@@ -169,9 +175,11 @@ class ProviderJudge(ClosedOnExit):
         if self._entered:
             self._entered = False
             await self._model.__aexit__(None, None, None)
+            if self._http is not None:
+                await self._http.aclose()
 
     async def _enter(self) -> None:
-        """Take over the provider's HTTP client, so that `close` can close it."""
+        """Take over the HTTP client that a provider made itself, so that `close` can close it."""
         if self._closed:
             raise JudgeRejected(Message("judges.closed", name=self.name))
         if not self._entered:
@@ -208,6 +216,9 @@ class ProviderJudge(ClosedOnExit):
             ModelTimeoutError,
         )
 
+        refused = own_error(error)
+        if refused is not None:  # by our HTTP client, before the SDK had parsed the reply
+            raise refused from None
         reason = self._safe(_said(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
@@ -271,7 +282,27 @@ _UNREADABLE = (AssertionError, AttributeError, LookupError, TypeError, ValueErro
 _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_reasoning")
 
 
-def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Model[Any]:
+# Whose SDKs take this HTTP client; others read replies without its limits.
+_BOUNDED = ("anthropic", "google")
+
+
+def _http_client(spec: str, *, timeout_s: float) -> BoundedClient | None:
+    if spec.partition(":")[0] not in _BOUNDED:
+        return None
+    try:
+        from evenhand.judges.bounded_client import BoundedClient
+    except ImportError:
+        raise MissingExtra("pydantic-ai", "providers") from None
+    return BoundedClient(timeout_s=timeout_s)
+
+
+def _open_model(
+    spec: str,
+    *,
+    api_key: str | None,
+    base_url: str | None,
+    http_client: BoundedClient | None,
+) -> Model[Any]:
     provider, colon, model = spec.partition(":")
     if not (colon and provider and model):
         raise InputError(Message("judges.spec_malformed", spec=spec))
@@ -288,9 +319,11 @@ def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Mode
     except ImportError:
         raise _without_sdk(provider) from None
     try:
-        if api_key is None and base_url is None:
-            return infer_model(spec)
-        return infer_model(spec, lambda name: _provider(name, api_key=api_key, base_url=base_url))
+        given = {"api_key": api_key, "base_url": base_url, "http_client": http_client}
+        given = {option: value for option, value in given.items() if value is not None}
+        return (
+            infer_model(spec, lambda name: _provider(name, given)) if given else infer_model(spec)
+        )
     except ImportError:
         raise _without_sdk(provider) from None
     except UserError as error:
@@ -308,17 +341,22 @@ def _without_sdk(provider: str) -> InputError:
     return InputError(Message("judges.provider_sdk_missing", provider=provider, command=command))
 
 
-def _provider(name: str, *, api_key: str | None, base_url: str | None) -> Provider[Any]:
+def _provider(name: str, given: Mapping[str, Any]) -> Provider[Any]:
     from pydantic_ai.providers import infer_provider_class
 
-    given = {"api_key": api_key, "base_url": base_url}
-    given = {option: value for option, value in given.items() if value is not None}
     try:
         return infer_provider_class(name)(**given)
     except TypeError:
         raise InputError(
             Message("judges.provider_configured_otherwise", name=name, given=list(given))
         ) from None
+
+
+def own_error(error: BaseException | None) -> JudgeError | None:
+    """What our HTTP client raised, where an SDK took it for a broken connection."""
+    while error is not None and not isinstance(error, JudgeError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|CREDENTIALS)\b")

@@ -24,6 +24,8 @@ from evenhand.judges.protocol import Finish
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 # 4,096 tokens with 20 alternatives each and their bytes are 700,000 values, and 0.2 s of parsing.
 MOST_VALUES = 1_000_000
+# A provider's SDK makes an object of each, in the event loop: 0.1 s for these.
+MOST_SDK_VALUES = 20_000
 # Of an error: enough for any message, and for the request that some servers echo with it.
 MOST_ERROR_VALUES = 10_000
 MOST_ERROR_BYTES = 64 * 1024

@@ -40,7 +40,15 @@ def bytes_of(at: Path) -> bytes:
     return at.read_bytes()
 
 
-@pytest.mark.parametrize("lost", [RESET, error_reply(504, "gateway timeout")], ids=["reset", "504"])
+# An SDK that parsed it would go on with the id in it.
+TOO_MUCH = Reply({"id": "batch_other", "padding": [[]] * 20_000})
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [RESET, error_reply(504, "gateway timeout"), TOO_MUCH],
+    ids=["reset", "504", "too many values"],
+)
 async def test_a_batch_whose_creation_was_not_heard_of_is_found_again(
     start: Start, at: Path, lost: Scripted
 ) -> None:

@@ -58,6 +58,8 @@ class OpenAIBatches:
     def _open(judge: OpenAIJudge) -> AsyncOpenAI:
         try:
             from openai import AsyncOpenAI
+
+            from evenhand.judges.bounded_client import BoundedClient
         except ImportError:
             raise MissingExtra("the openai SDK", "providers") from None
         headers = {"User-Agent": "evenhand"}
@@ -69,6 +71,7 @@ class OpenAIBatches:
             base_url=judge.base_url,
             timeout=judge.timeout_s,
             max_retries=0,
+            http_client=BoundedClient(timeout_s=judge.timeout_s),
             default_headers=headers,
             default_query=dict(judge.query),
         )

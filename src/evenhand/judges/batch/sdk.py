@@ -25,6 +25,7 @@ from evenhand.errors import (
 )
 from evenhand.judges.batch import UnconfirmedBatch
 from evenhand.judges.chat_completions import Fault, fault_of
+from evenhand.judges.providers import own_error
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.reply_limits import MAX_REPLY_BYTES, decoded, read_off_the_loop
 from evenhand.judges.transport import Reply
@@ -44,6 +45,9 @@ def raising_judge_errors(*, host: str, key: str, redact: Redactor) -> Iterator[N
 
 def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> JudgeError:
     """`error` is whatever an SDK raised; `key` is the variable that holds the key."""
+    refused = own_error(error)
+    if refused is not None:
+        return refused
     names = {kind.__name__ for kind in type(error).__mro__}
     if "APITimeoutError" in names:
         return JudgeTimeout(Message("judges.batch_timeout", host=host))
