@@ -449,7 +449,9 @@ def test_run_ends_with_the_conclusion_and_the_next_command(command: Command) -> 
     ran = command("run", "pairs.jsonl", "-j", "baseline:longer", "--name", "r", *HERE)
     assert ran.code == 0
     assert "B beats A: 100% win rate (" in ran.out
-    assert ran.err.rstrip().endswith("next  evenhand report r")
+    following = f"evenhand report r {' '.join(HERE)}"
+    assert ran.err.rstrip().endswith(f"next  {following}")
+    assert command(*following.split()[1:]).code == 0
 
 
 def test_coin_pairs_pass_no_gate_below_one_half(command: Command, store: Store) -> None:

@@ -121,6 +121,17 @@ def test_one_comparison_says_what_it_waits_for(command: Command, start_server: S
     )
 
 
+def test_one_comparison_ends_with_its_retries(command: Command, start_server: StartServer) -> None:
+    server = start_server(lambda request: error_reply(429, "slow down"))
+    ran = command("compare", *SUM, *judged_by(server), "--retries", "2")
+    assert ran.code == 3
+    assert re.search(
+        r"^error  127.0.0.1:\d+ answered HTTP 429: slow down; .+ \(tried 3 times\)$",
+        ran.err.splitlines()[-1],
+    )
+    assert len(server.requests) <= 6  # 3 in each order; the other one is not waited for
+
+
 @pytest.mark.parametrize("value", ["soon", "0", "-1", "10 days", ""])
 def test_time_that_is_none_is_refused(command: Command, value: str) -> None:
     pairs = write_lines(Path("sums.jsonl"), sums(2))

@@ -193,6 +193,8 @@ def test_a_replay_says_which_protocol_reads_what_was_not(command: Command) -> No
     asked = ("run", "pairs.jsonl", "--judge", "replay:recorded.jsonl", "--store", "store.db")
     ran = command(*asked)
     assert "5 answers unread; --protocol llmbar reads 4 of them" in ran.err
+    assert "--retry" not in ran.err
+    assert "3 invalid; evenhand runs show " in ran.err
     named = command(*asked, "--protocol", "llmbar", "--name", "named")
     assert re.search(r"answers? unread;", named.err) is None
     assert "unread" not in command(*asked, "--limit", "1", "--name", "one").err

@@ -316,16 +316,16 @@ def _end(
         whole = {**json.loads(summary.model_dump_json()), "conclusions": sentences}
         session.write_json(whole | gated.as_json)
         if summary.run is not None:
-            show_errors(session.err(), summary.run)
+            show_errors(session.err(), summary.run, options.store)
     else:
         show_generation(session.out(), summary)
         if summary.run is not None:
-            show_summary(session.out(), session.err(), summary.run)
+            show_summary(session.out(), session.err(), summary.run, options.store)
             if gated.report is None:
-                show_conclusions(summary.run, sentences)
+                show_conclusions(summary.run, sentences, options.store)
     show_why_unjudged(session.err(), summary)
     if not as_json:
-        gated.show()
+        gated.show(options.store)
     leave(gated.code, summary.stopped_by)
 
 

@@ -165,13 +165,13 @@ def end(
         if abstentions is not None:
             whole["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
         session.write_json(whole | gated.as_json)
-        show_errors(session.err(), summary)
+        show_errors(session.err(), summary, store)
     else:
-        show_summary(session.out(), session.err(), summary)
+        show_summary(session.out(), session.err(), summary, store)
         show_abstentions(session.out(), abstentions or ())
         if gated.report is None:
-            show_conclusions(summary, conclusions_of(summary, store))
-        gated.show()
+            show_conclusions(summary, conclusions_of(summary, store), store)
+        gated.show(store)
     leave(gated.code, summary.stopped_by)
 
 
@@ -198,12 +198,12 @@ class Gated:
     def as_json(self) -> dict[str, Any]:
         return {} if self.report is None else {"gate": json.loads(self.report.model_dump_json())}
 
-    def show(self) -> None:
+    def show(self, store: str | Path | None) -> None:
         from evenhand.cli.gate import show_gate
 
         if self.report is not None:
             show_gate(session.out(), self.report)
-            show_next("report", self.report.run)
+            show_next("report", self.report.run, store)
 
 
 def leave(code: int, stopped_by: StoppedBy | None) -> NoReturn:
@@ -230,7 +230,9 @@ def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
     ]
 
 
-def show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
+def show_conclusions(
+    summary: RunSummary, sentences: Sequence[str], store: str | Path | None
+) -> None:
     from rich.text import Text
 
     if not sentences:
@@ -238,13 +240,13 @@ def show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
     ranks = len(sentences) > len(summary.judges)  # more than two models met
     for sentence in () if ranks else sentences:
         session.print_line(session.out(), Text(one_line(sentence), "bold"))
-    show_next("rank" if ranks else "report", summary.run)
+    show_next("rank" if ranks else "report", summary.run, store)
 
 
-def show_next(command: str, run: str) -> None:
+def show_next(command: str, run: str, store: str | Path | None) -> None:
     from rich.text import Text
 
-    session.err().print(Text(f"next  evenhand {command} {one_line(run)}"), soft_wrap=True)
+    session.err().print(Text(f"next  {session.pasted(command, run, store=store)}"), soft_wrap=True)
 
 
 def show_preview(console: Console, preview: Preview) -> None:

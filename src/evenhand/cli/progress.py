@@ -26,6 +26,8 @@ from evenhand.present.terminal import (
 from evenhand.runs import Observer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
     from rich.live import Live
 
@@ -331,7 +333,9 @@ def _estimated(estimate: Estimate) -> str:
     return ", ".join(parts)
 
 
-def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
+def show_summary(
+    out: Console, err: Console, summary: RunSummary, store: str | Path | None = None
+) -> None:
     from rich.text import Text
 
     for note in summary.notes:
@@ -348,14 +352,14 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
     pairs = counted(summary.pairs, "pair")
     out.print(Text(f"{pairs}{skipped}, stored in {one_line(summary.store)}"))
     out.print(Text(_spent(summary)))
-    show_errors(err, summary)
+    show_errors(err, summary, store)
 
 
-def show_errors(err: Console, summary: RunSummary) -> None:
+def show_errors(err: Console, summary: RunSummary, store: str | Path | None = None) -> None:
     """Why it ended, and how it goes on, a line each: also where the rest is JSON."""
     from rich.text import Text
 
-    for line in _closing(summary):
+    for line in _closing(summary, store):
         session.print_line(err, Text(line))
 
 
@@ -373,7 +377,7 @@ def _spent(summary: RunSummary) -> str:
     return ", ".join(parts)
 
 
-def _closing(summary: RunSummary) -> list[str]:
+def _closing(summary: RunSummary, store: str | Path | None) -> list[str]:
     lines = []
     if summary.error is not None:
         lines.append(f"error  {one_line(summary.error.message)}")
@@ -390,10 +394,10 @@ def _closing(summary: RunSummary) -> list[str]:
         lines.append(f"stopped: {why}; {left}; run the same command to judge {them}")
     elif summary.invalid:
         them = "it" if summary.invalid == 1 else "them"
-        lines.append(
-            f"{number(summary.invalid)} invalid; ask {them} again with --retry failed or "
-            f"--retry unread; evenhand runs show {summary.run} says why"
-        )
+        silent = all(each.judge.startswith("replay:") for each in summary.judges if each.invalid)
+        again = "" if silent else f" ask {them} again with --retry failed or --retry unread;"
+        why = session.pasted("runs", "show", summary.run, store=store)
+        lines.append(f"{number(summary.invalid)} invalid;{again} {why} says why")
     return lines
 
 

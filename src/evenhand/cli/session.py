@@ -19,6 +19,7 @@ from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     import asyncio
+    from pathlib import Path
     from types import FrameType
 
     from pydantic import BaseModel
@@ -236,6 +237,15 @@ def named_store(address: str | None) -> str | None:
 
     store = address or load_settings().store
     return None if store is None else str(store)
+
+
+def pasted(*words: str, store: str | Path | None) -> str:
+    """A command to go on with, and its store where that was named by an option."""
+    import shlex
+
+    usual = named_store(None)
+    where = () if store is None or str(store) == usual else ("--store", str(store))
+    return one_line(shlex.join(("evenhand", *words, *where)))
 
 
 def opened_store(address: str | None) -> Store:
