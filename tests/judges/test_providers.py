@@ -295,6 +295,13 @@ async def test_a_provider_is_reached_through_the_proxy_of_the_environment(
     assert proxy.requests[0][0].startswith("http://provider.example/")
 
 
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "http://127.0.0.1:port"])
+def test_a_proxy_that_cannot_be_used_is_no_bug(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", proxy)
+    with pytest.raises(InputError, match=r"proxy cannot be used .+ unset HTTP_PROXY"):
+        ProviderJudge(CLAUDE, JudgeOptions(api_key=KEY))
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [

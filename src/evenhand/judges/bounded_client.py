@@ -8,7 +8,8 @@ from typing import Any
 import httpx2
 
 from evenhand.contract.json_text import TooManyValues, refuse_many_values
-from evenhand.errors import JudgeGarbled
+from evenhand.errors import InputError, JudgeGarbled
+from evenhand.judges.redaction import Redactor
 from evenhand.judges.reply_limits import (
     MAX_REPLY_BYTES,
     MOST_ERROR_BYTES,
@@ -21,6 +22,14 @@ from evenhand.messages import Message
 # Brotli and zstd make any size of a few bytes before anybody can count; deflate at most 1,032 of 1.
 _ENCODINGS = ("gzip", "deflate", "identity")
 _CONNECT_S = 5.0  # SDKs send one time for all phases of a request
+
+
+def open_bounded_client(*, timeout_s: float) -> BoundedClient:
+    try:
+        return BoundedClient(timeout_s=timeout_s)
+    except Exception as error:  # SOCKS without its package, a port that is none, …
+        reason = Redactor()(str(error), limit=120)
+        raise InputError(Message("judges.provider_proxy_unusable", reason=reason)) from None
 
 
 class BoundedClient(httpx2.AsyncClient):

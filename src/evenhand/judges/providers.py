@@ -290,10 +290,10 @@ def _http_client(spec: str, *, timeout_s: float) -> BoundedClient | None:
     if spec.partition(":")[0] not in _BOUNDED:
         return None
     try:
-        from evenhand.judges.bounded_client import BoundedClient
+        from evenhand.judges.bounded_client import open_bounded_client
     except ImportError:
         raise MissingExtra("pydantic-ai", "providers") from None
-    return BoundedClient(timeout_s=timeout_s)
+    return open_bounded_client(timeout_s=timeout_s)
 
 
 def _open_model(

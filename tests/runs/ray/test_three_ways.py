@@ -195,6 +195,25 @@ async def test_options_come_to_the_same_whoever_carries_the_run_out(
     assert requests["batch"] == requests["here"] == requests["ray"]
 
 
+async def test_identical_responses_are_a_tie_by_rule_in_every_way(
+    provider: OpenAIProvider, stores: dict[str, str], crowd: Crowd
+) -> None:
+    """Of 4 pairs one has the same response twice: 3 pairs are asked, in two orders."""
+    same = sums(1, begin=99)[0]
+    rows = [*sums(3), same | {"response_b": same["response_a"]}]
+    for number, (way, options) in enumerate(WAYS.items(), 1):
+        with open_store(stores[way]) as store:
+            asked = plan("openai:m", provider, JudgeConfig(retry=QUICK, repairs=0))
+            summary = await judged(rows, [asked], store, RunOptions(name="run", **options))
+            [verdict] = [
+                row for (_, key), row in verdicts(store, "run").items() if key == same["id"]
+            ]
+        # Outcome, winner, no confidence, whose it is, not abstained; no passes and no error.
+        assert verdict == ("tie", "TIE", None, "rule", False, None, None, None), way
+        assert (summary.calls, summary.ties) == (6, 1), way
+        assert asked_of(provider).total() == 6 * number
+
+
 def of_two_minds(prompt: str, body: dict[str, Any]) -> Answer:
     """The cheap one goes by the place in every fourth sum; the dear one can add."""
     winner = right_place(prompt)

@@ -59,7 +59,7 @@ class OpenAIBatches:
         try:
             from openai import AsyncOpenAI
 
-            from evenhand.judges.bounded_client import BoundedClient
+            from evenhand.judges.bounded_client import open_bounded_client
         except ImportError:
             raise MissingExtra("the openai SDK", "providers") from None
         headers = {"User-Agent": "evenhand"}
@@ -71,7 +71,7 @@ class OpenAIBatches:
             base_url=judge.base_url,
             timeout=judge.timeout_s,
             max_retries=0,
-            http_client=BoundedClient(timeout_s=judge.timeout_s),
+            http_client=open_bounded_client(timeout_s=judge.timeout_s),
             default_headers=headers,
             default_query=dict(judge.query),
         )
