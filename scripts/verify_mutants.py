@@ -2,33 +2,53 @@
 
     python -m scripts.verify_mutants [--each 14] [--seed 1] [--only gate] [--workers 2]
 
-Each mutant changes one expression of one module (a comparison, an operator, a number, a condition,
-a returned value) in a copy of the project and runs that module's tests there. The sample is drawn
-by the seed. Survivors are listed; those in EQUIVALENT change nothing that a caller could see and
-count for nothing. Fails below 93%. Run by `make verify`.
+Each mutant changes one expression of one module: a comparison, an operator, a number, a condition,
+a returned value. The modules are imported with all their mutants in them, each behind a switch, so
+that one run of the tests shows which test reaches which mutant. Then a fork of that process for
+each mutant turns it on and runs the tests that reach it, until one fails. What is computed while
+a module is imported has no switch: such a mutant has a process of its own and all tests of its
+module. The sample is drawn by the seed. Survivors are listed; those in EQUIVALENT change nothing
+that a caller could see and count for nothing. Fails below 93%. Run by `make verify`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import builtins
+import json
 import os
-import queue
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import CodeType
+
+import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/evenhand"
 KILLED_AT_LEAST = 0.93
 
+_CLAIMS = (
+    "tests/report tests/cli/test_conclusions_hold.py tests/cli/test_report_command.py "
+    "tests/cli/test_run_gate.py tests/cli/test_labels_decide.py tests/cli/test_length_doubt.py "
+    "tests/cli/test_growing_runs.py tests/cli/test_identical_responses.py "
+    "tests/cli/test_random_orders.py tests/cli/test_topics.py tests/cli/test_family_commands.py"
+)
 # A module, and its tests in the order in which they are likely to notice.
 CORE = {
     "judging/reconciliation.py": "tests/judging",
@@ -39,13 +59,10 @@ CORE = {
     "judging/signals.py": "tests/judging",
     "stats/rates/win_rate.py": "tests/stats/test_win_rate.py tests/stats/test_win_limits.py "
     "tests/stats/test_sign_test.py tests/stats/test_score_interval.py "
-    "tests/stats/test_drawn_orders.py tests/stats/test_clusters.py tests/report",
-    "report/win_rates.py": "tests/report tests/cli/test_conclusions_hold.py "
-    "tests/cli/test_report_command.py",
-    "report/gate.py": "tests/report/test_report_gate.py tests/cli/test_conclusions_hold.py "
-    "tests/cli/test_report_command.py",
-    "report/conclusions.py": "tests/report tests/cli/test_conclusions_hold.py "
-    "tests/cli/test_report_command.py",
+    f"tests/stats/test_drawn_orders.py tests/stats/test_clusters.py {_CLAIMS}",
+    "report/win_rates.py": _CLAIMS,
+    "report/gate.py": _CLAIMS,
+    "report/conclusions.py": _CLAIMS,
     "runs/budget.py": "tests/runs/test_budget.py tests/runs/test_call_cost.py "
     "tests/runs/test_engine.py tests/runs/test_limit.py",
     "store/work.py": "tests/store tests/runs/test_engine.py tests/runs/test_rank_adaptive.py",
@@ -78,48 +95,51 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
+Span = tuple[int, int, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     module: str
-    line: int
+    span: Span  # first line and column, last line and column (in bytes)
     text: str  # the line as it is
-    start: int
-    end: int
     replacement: str
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.line}  {self.text}  →  {self.replacement}"
+        return f"{self.module}:{self.span[0]}  {self.text}  →  {self.replacement}"
 
     @property
     def reason(self) -> str | None:
         """Why it is equivalent, where it is known to be."""
         return EQUIVALENT.get((self.module, self.text, self.replacement))
 
-    def apply(self, source: bytes) -> bytes:
-        return source[: self.start] + self.replacement.encode() + source[self.end :]
+    def apply(self, source: str) -> str:
+        lines = source.encode().splitlines(keepends=True)
+        first, column, last, end = self.span
+        before = b"".join([*lines[: first - 1], lines[first - 1][:column]])
+        after = b"".join([lines[last - 1][end:], *lines[last:]])
+        return (before + self.replacement.encode() + after).decode()
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its text."""
-    lines = source.encode().splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    mutants = []
-    for node, changed in _changes(ast.parse(source)):
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        mutants.append(
-            Mutant(
-                module=module,
-                line=node.lineno,
-                text=lines[node.lineno - 1].decode().strip(),
-                start=starts[node.lineno - 1] + node.col_offset,
-                end=starts[node.end_lineno - 1] + node.end_col_offset,
-                replacement=changed if changed.startswith("return") else f"({changed})",
-            )
+    lines = source.splitlines()
+    mutants = [
+        Mutant(
+            module=module,
+            span=_span(node),
+            text=lines[node.lineno - 1].strip(),
+            replacement=changed if changed.startswith("return") else f"({changed})",
         )
-    return sorted(mutants, key=lambda each: (each.start, each.end, each.replacement))
+        for node, changed in _changes(ast.parse(source))
+    ]
+    return sorted(mutants, key=lambda each: each.span)
+
+
+def _span(node: ast.expr | ast.stmt) -> Span:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -146,7 +166,9 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """What runs, without annotations, decorators and format specifications."""
+    """What runs, without annotations, decorators, format specifications and zip's `strict`."""
+    if isinstance(tree, ast.keyword) and tree.arg == "strict":
+        return  # guards against what should not happen
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "format_spec", "type_params"):
             continue
@@ -171,88 +193,279 @@ def _is_falsy(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in (None, False)
 
 
-def copy_project(folder: Path) -> Path:
-    """A copy to break, with what the tests look for beside it."""
-    copy = folder / "project"
-    copy.mkdir(parents=True)
-    for entry in ROOT.iterdir():
-        if entry.name in ("src", "tests"):
-            shutil.copytree(entry, copy / entry.name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif entry.name != ".git":
-            (copy / entry.name).symlink_to(entry)
-    shared = ROOT.parent / "shared"
-    if shared.exists():
-        (folder / "shared").symlink_to(shared)
-    return copy
+SWITCH = "__mutant__"  # a builtin: modules need not import it
 
 
-def passes(project: Path, tests: str, *, timeout_s: float) -> bool:
-    """Whether the tests of a project pass; tests that hang do not."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-seed", "0", "-m", "not (postgres or ray or slow or embedded)"]
-    environment = os.environ | {
-        "PYTHONPATH": str(project / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    try:
-        run = subprocess.run(
-            [*command, *tests.split()],
-            cwd=project,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return run.returncode == 0
+def with_switches(source: str, mutants: Mapping[int, Mutant]) -> ast.Module:
+    """The module in which `SWITCH(number)` decides whether it is the mutant of that number."""
+    tree = ast.parse(source)
+    _Switches(mutants).visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
-def run_mutants(mutants: list[Mutant], *, workers: int) -> list[Mutant]:
+class _Switches(ast.NodeTransformer):
+    def __init__(self, mutants: Mapping[int, Mutant]) -> None:
+        self._numbers = {mutant.span: number for number, mutant in mutants.items()}
+        self._mutants = mutants
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.JoinedStr):
+            return node
+        self.generic_visit(node)
+        if not isinstance(node, ast.expr | ast.Return) or _span(node) not in self._numbers:
+            return node
+        number = self._numbers[_span(node)]
+        if isinstance(node, ast.Return):
+            assert node.value is not None
+            node.value = _switch(number, ast.Constant(None), node.value)
+            return node
+        changed = ast.parse(self._mutants[number].replacement, mode="eval").body
+        return ast.copy_location(_switch(number, changed, node), node)
+
+
+def _switch(number: int, changed: ast.expr, original: ast.expr) -> ast.IfExp:
+    on = ast.Call(ast.Name(SWITCH, ast.Load()), [ast.Constant(number)], [])
+    return ast.IfExp(on, changed, original)
+
+
+class _Loader(SourceFileLoader):
+    """Reads a core module with a switch for each of its mutants, or as one of them alone."""
+
+    def __init__(self, name: str, mutants: Sequence[Mutant], alone: Mutant | None) -> None:
+        super().__init__(name, str(ROOT / PACKAGE / NAMES[name]))
+        self._mutants = mutants
+        self._alone = alone
+
+    def get_code(self, fullname: str) -> CodeType:
+        source, module = Path(self.path).read_text("utf-8"), NAMES[fullname]
+        if self._alone is not None:
+            changed = self._alone.apply(source) if self._alone.module == module else source
+            return compile(changed, self.path, "exec", dont_inherit=True)
+        own = {n: mutant for n, mutant in enumerate(self._mutants) if mutant.module == module}
+        return compile(with_switches(source, own), self.path, "exec", dont_inherit=True)
+
+
+NAMES = {"evenhand." + module.removesuffix(".py").replace("/", "."): module for module in CORE}
+
+
+@dataclass(frozen=True)
+class _Finder(MetaPathFinder):
+    mutants: Sequence[Mutant]
+    alone: Mutant | None = None
+
+    def find_spec(
+        self, fullname: str, _path: object, _target: object = None, /
+    ) -> ModuleSpec | None:
+        if fullname not in NAMES:
+            return None
+        loader = _Loader(fullname, self.mutants, self.alone)
+        return spec_from_file_location(fullname, loader.path, loader=loader)
+
+
+HARNESS_FAILED = 70
+
+
+class _Fork:
+    """Some tests in a process group of their own, with their own folder for temporary files."""
+
+    def __init__(self, work: Callable[[], int], folder: Path, *, timeout_s: float) -> None:
+        self._begun = time.monotonic()
+        self._ends = self._begun + timeout_s
+        folder.mkdir()
+        self._pid = os.fork()
+        if self._pid:
+            return
+        status = HARNESS_FAILED
+        try:
+            os.setsid()
+            for stream in (0, 1, 2):
+                os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+            os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+            tempfile.tempdir = None
+            status = work()
+        finally:
+            os._exit(status)
+
+    def wait(self, options: int = 0) -> int | None:
+        """Its exit status once it has ended; negative where a signal ended it."""
+        if time.monotonic() > self._ends:
+            self.kill()
+            options = 0
+        pid, status = os.waitpid(self._pid, options)
+        if pid == 0:
+            return None
+        self.kill()  # what its tests left running
+        self.seconds = time.monotonic() - self._begun
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+
+
+@dataclass
+class MutationRun:
+    """A plugin that runs the tests in forks: all of them once, then those of each mutant."""
+
+    mutants: Sequence[Mutant]  # all that have a switch
+    chosen: Sequence[int]
+    workers: int
+    folder: Path
+    survivors: list[Mutant] = field(default_factory=list)
+    on: int | None = None
+    reached: set[int] = field(default_factory=set)
+
+    @property
+    def failed(self) -> Path:
+        return self.folder / "failed"
+
+    def switch(self, number: int) -> bool:
+        self.reached.add(number)
+        return number == self.on
+
+    def pytest_collection(self) -> None:
+        """Properties that fail need no smaller example."""
+        from hypothesis import Phase, settings  # pytest wants to import it first
+
+        settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), database=None)
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for name in NAMES:
+            import_module(name)
+        imported = frozenset(self.reached)
+        trace = self.folder / "trace"
+        _Fork(partial(self._trace, session, trace), self.folder / "t", timeout_s=7200).wait()
+        tests = [(seconds, set(reached)) for seconds, reached in json.loads(trace.read_text())]
+        whole_s = sum(seconds for seconds, _ in tests)
+        for name in self.failed.read_text().splitlines() if self.failed.exists() else ():
+            print(f"left out, since it fails without a mutant: {name}")
+        print(f"{len(tests)} tests take {whole_s:.0f} s", flush=True)
+        kills: Counter[int] = Counter()  # those that killed before are tried first
+
+        def start(number: int) -> _Fork:
+            places = [place for place, (_, reached) in enumerate(tests) if number in reached]
+            places.sort(key=lambda place: (-kills[place], tests[place][0]))
+            work = partial(self._run, session, number, places)
+            if number in imported:
+                work = partial(_run_alone, number)
+            return _Fork(work, self.folder / str(number), timeout_s=60 + 3 * whole_s)
+
+        waiting, running = list(reversed(self.chosen)), dict[int, _Fork]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.workers:
+                    number = waiting.pop()
+                    running[number] = start(number)
+                time.sleep(0.02)
+                for number, fork in list(running.items()):
+                    status = fork.wait(os.WNOHANG)
+                    if status is not None:
+                        del running[number]
+                        kills.update(self._record(number, status, fork.seconds))
+        finally:
+            for fork in running.values():
+                fork.kill()
+        return True
+
+    def _record(self, number: int, status: int, seconds: float) -> list[int]:
+        """Says what became of a mutant; which test killed it, where that is known."""
+        mutant, folder = self.mutants[number], self.folder / str(number)
+        if status in (HARNESS_FAILED, pytest.ExitCode.USAGE_ERROR):
+            raise SystemExit(f"the tests could not run for {mutant}")
+        if status == 0:
+            self.survivors.append(mutant)
+        print(f"{'killed' if status else 'SURVIVED':8}  {seconds:5.1f} s  {mutant}", flush=True)
+        killer = folder / "killer"
+        killers = [int(killer.read_text())] if killer.exists() else []
+        shutil.rmtree(folder, ignore_errors=True)
+        return killers
+
+    def _trace(self, session: pytest.Session, file: Path) -> int:
+        """Notes how long each test takes and what it reaches. One that fails can show nothing."""
+        tests: list[tuple[float, list[int]]] = []
+        for item, following in _with_next(session.items):
+            begun = time.monotonic()
+            self.reached.clear()
+            passed = _passes(item, following)
+            tests.append((time.monotonic() - begun, sorted(self.reached) if passed else []))
+            if not passed:
+                with self.failed.open("a") as failed:
+                    print(item.nodeid, file=failed)
+        file.write_text(json.dumps(tests))
+        return 0
+
+    def _run(self, session: pytest.Session, number: int, places: Sequence[int]) -> int:
+        self.on = number
+        numbers = {session.items[place]: place for place in places}
+        for item, following in _with_next(list(numbers)):
+            if not _passes(item, following):
+                (self.folder / str(number) / "killer").write_text(str(numbers[item]))
+                return 1
+        return 0
+
+
+def _with_next(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    return zip(items, [*items[1:], None], strict=False)
+
+
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+
+
+def _run_alone(number: int) -> int:
+    """In a new process, which imports the mutant."""
+    arguments = [sys.executable, "-m", "scripts.verify_mutants", "--alone", str(number)]
+    os.execv(sys.executable, arguments)  # noqa: S606 - nothing for a shell to read
+
+
+def _run_tests_of(number: int) -> int:
+    every = _all_mutants()
+    sys.meta_path.insert(0, _Finder(every, every[number]))
+    return _pytest(CORE[every[number].module].split(), "-x")
+
+
+def run_mutants(mutants: Sequence[Mutant], *, workers: int) -> list[Mutant]:
     """Those that no test noticed."""
-    with tempfile.TemporaryDirectory(prefix="evenhand-mutants-") as folder:
-        projects: queue.Queue[Path] = queue.Queue()
-        for number in range(workers):
-            projects.put(copy_project(Path(folder) / str(number)))
+    every = _all_mutants()
+    sys.meta_path.insert(0, _Finder(every))
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        numbers = [every.index(mutant) for mutant in mutants]
+        run = MutationRun(every, numbers, workers, Path(folder))
+        setattr(builtins, SWITCH, run.switch)
+        tests = " ".join(dict.fromkeys(CORE[mutant.module] for mutant in mutants)).split()
+        status = _pytest(list(dict.fromkeys(tests)), "-s", plugins=[run])
+    if status != pytest.ExitCode.OK:
+        sys.exit(f"the mutation run ended with {status!r}")
+    return run.survivors
 
-        def limit(module: str) -> float:
-            project = projects.get()
-            begun = time.monotonic()
-            if not passes(project, CORE[module], timeout_s=1200):
-                raise SystemExit(f"the tests of {module} fail without any mutant")
-            projects.put(project)
-            return 30 + 3 * (time.monotonic() - begun)
 
-        def survives(mutant: Mutant) -> bool:
-            project = projects.get()
-            path = project / PACKAGE / mutant.module
-            original = path.read_bytes()
-            path.write_bytes(mutant.apply(original))
-            begun = time.monotonic()
-            survived = passes(project, CORE[mutant.module], timeout_s=limits[mutant.module])
-            path.write_bytes(original)
-            projects.put(project)
-            outcome = "SURVIVED" if survived else "killed"
-            print(f"{outcome:8}  {time.monotonic() - begun:5.0f} s  {mutant}", flush=True)
-            return survived
-
-        with ThreadPoolExecutor(workers) as pool:
-            modules = list(dict.fromkeys(mutant.module for mutant in mutants))
-            limits = dict(zip(modules, pool.map(limit, modules), strict=True))
-            survived = list(pool.map(survives, mutants))
-    return [mutant for mutant, alive in zip(mutants, survived, strict=True) if alive]
+def _pytest(tests: list[str], *options: str, plugins: Sequence[object] = ()) -> int:
+    # Plain: pytest would import evenhand itself, which is a plugin, to rewrite its assertions.
+    fixed = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    fixed += ["--hypothesis-seed", "0"]
+    left_out = ["-m", "not (postgres or ray or slow or embedded)"]
+    return pytest.main([*fixed, *left_out, *options, *tests], plugins=plugins)
 
 
 def sample(modules: list[str], *, each: int, seed: int) -> list[Mutant]:
-    """So many mutants of each module. A module's sample does not depend on the other modules."""
+    """So many mutants of each module. A module's sample does not depend on the other modules, and
+    a smaller one is part of a larger one."""
     drawn: list[Mutant] = []
     for module in modules:
-        every = mutants_of(module, (ROOT / PACKAGE / module).read_text("utf-8"))
-        every = [mutant for mutant in every if mutant.reason is None]
+        every = [mutant for mutant in _read_mutants(module) if mutant.reason is None]
         rng = random.Random(f"{seed} {module}")  # noqa: S311 - draws a sample, protects nothing
-        drawn += rng.sample(every, min(each, len(every)))
+        rng.shuffle(every)
+        drawn += every[:each]
     return drawn
+
+
+def _all_mutants() -> list[Mutant]:
+    return [mutant for module in CORE for mutant in _read_mutants(module)]
+
+
+def _read_mutants(module: str) -> list[Mutant]:
+    return mutants_of(module, (ROOT / PACKAGE / module).read_text("utf-8"))
 
 
 def main() -> None:
@@ -261,7 +474,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose path has this in it")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--alone", type=int, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    os.chdir(ROOT)
+    if chosen.alone is not None:
+        sys.exit(_run_tests_of(chosen.alone))
     modules = [module for module in CORE if chosen.only in module]
     mutants = sample(modules, each=chosen.each, seed=chosen.seed)
     survivors = run_mutants(mutants, workers=chosen.workers)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
-from scripts.verify_mutants import CORE, PACKAGE, ROOT, mutants_of, sample
+from scripts.verify_mutants import (
+    CORE,
+    PACKAGE,
+    ROOT,
+    SWITCH,
+    mutants_of,
+    sample,
+    with_switches,
+)
 
 SOURCE = """
 def limit(n: int = 3) -> bool:
@@ -17,7 +27,7 @@ def limit(n: int = 3) -> bool:
 
 
 def test_each_expression_that_runs_is_changed_once() -> None:
-    changed = [mutant.apply(SOURCE.encode()).decode() for mutant in mutants_of("m.py", SOURCE)]
+    changed = [mutant.apply(SOURCE) for mutant in mutants_of("m.py", SOURCE)]
     for each in (
         "n: int = (4)",
         "if (n < 5 or not n == 2):",
@@ -34,14 +44,29 @@ def test_each_expression_that_runs_is_changed_once() -> None:
     assert len(changed) == 10  # the docstring and the annotations are left alone
 
 
+def test_a_switch_makes_the_module_its_mutant_and_no_switch_leaves_it() -> None:
+    mutants = dict(enumerate(mutants_of("m.py", SOURCE)))
+    switches = compile(with_switches(SOURCE, mutants), "m.py", "exec")
+
+    def answers(code: CodeType, on: int | None) -> list[bool]:
+        names: dict[str, Any] = {SWITCH: lambda number: number == on}
+        exec(code, names)  # noqa: S102 - a text of ours
+        return [names["limit"](), *map(names["limit"], range(8))]
+
+    assert answers(switches, None) == answers(compile(SOURCE, "m.py", "exec"), None)
+    for number, mutant in mutants.items():
+        alone = compile(mutant.apply(SOURCE), "m.py", "exec")
+        assert answers(switches, number) == answers(alone, None), mutant
+
+
 def test_every_mutant_of_the_core_modules_is_python() -> None:
     for module in CORE:
         source = (ROOT / PACKAGE / module).read_text("utf-8")
         mutants = mutants_of(module, source)
         assert len(mutants) > 20
         for mutant in mutants[::7]:
-            ast.parse(mutant.apply(source.encode()))
-            assert mutant.apply(source.encode()) != source.encode()
+            ast.parse(mutant.apply(source))
+            assert mutant.apply(source) != source
 
 
 def test_the_tests_of_core_modules_exist() -> None:
@@ -56,3 +81,4 @@ def test_a_seed_draws_the_same_mutants_whatever_else_is_drawn() -> None:
     assert len(together) == 15
     assert together[5:10] == sample(modules[1:2], each=5, seed=3)
     assert together != sample(modules, each=5, seed=4)
+    assert together[:4] == sample(modules[:1], each=4, seed=3)
