@@ -284,6 +284,15 @@ def test_too_many_flips_are_a_limit_of_the_callers(command: Command, store: Stor
     assert "in 20 of 120 pairs, more than the 10% allowed" in ran.out
 
 
+@pytest.mark.parametrize(("limit", "code"), [("0.24", 6), ("0.25", 0), ("0.26", 0)])
+def test_as_many_flips_as_the_limit_are_allowed(
+    command: Command, store: Store, limit: str, code: int
+) -> None:
+    make_run(store, "flips", rows("B" * 75 + "A" * 15 + "I" * 30))  # 30 of 120 are 0.25
+    ran = gate(command, "flips", "--max-inconsistent", limit)
+    assert (ran.code, "more than the 24% allowed" in ran.out) == (code, code == 6)
+
+
 def test_few_clusters_and_few_pairs_say_so(command: Command, store: Store) -> None:
     one = [replace(row, pair={"prompt": "same"}) for row in rows("B" * 40)]
     make_run(store, "one", one)

@@ -54,10 +54,36 @@ def test_a_second_look_at_growing_data_allows_for_the_first(command: Command, st
     (concluded,) = report["conclusions"]
     assert concluded["winRate"]["alwaysValid"] is True
     assert concluded["grownFrom"] == ["first"]
-    (note,) = [each for each in report["notes"] if "growing" in each]
-    assert note.startswith("look 2 at growing data (earlier: first)")
-    assert "None" not in note
-    assert "10%" in note or "10%" in note  # 5% for the first look, 5% for all others
+    # 5% for the first look, 5% for all others
+    assert notes_on_growth(report) == [grown_note(look=2, earlier="first", percent=10)]
+
+
+def grown_note(*, look: int, earlier: str, percent: int) -> str:
+    return (
+        f"look {look} at growing data (earlier: {earlier}): intervals from the second look on are "
+        "valid for any number of looks; the chance of a false claim in any look is at most "
+        f"{percent}%, and half that with --growing from the first look on"
+    )
+
+
+def notes_on_growth(report: Any) -> list[str]:
+    return [note for note in report["notes"] if "growing" in note]
+
+
+def test_every_earlier_look_is_counted_and_the_last_three_are_named(
+    command: Command, store: Store
+) -> None:
+    for look, name in enumerate(("one", "two", "three", "four", "five"), 1):
+        finished(store, name, rows("BA" * 5 * look))
+    for name, note in (
+        ("three", grown_note(look=3, earlier="one, two", percent=10)),
+        ("five", grown_note(look=5, earlier="two, three, four", percent=10)),
+    ):
+        assert notes_on_growth(shown(command, name)) == [note]
+    # At 90% each kind of look may err in 10%.
+    wider = shown(command, "two", "--level", "0.9")
+    assert notes_on_growth(wider) == [grown_note(look=2, earlier="one", percent=20)]
+    assert notes_on_growth(shown(command, "one")) == []
 
 
 def test_growing_data_is_always_valid_from_the_first_look_if_you_say_so(
@@ -68,7 +94,10 @@ def test_growing_data_is_always_valid_from_the_first_look_if_you_say_so(
     assert gate(command, "first", "--growing") == 6
     report = shown(command, "first", "--growing")
     assert report["conclusions"][0]["winRate"]["alwaysValid"] is True
-    assert any(note.startswith("growing data") for note in report["notes"])
+    assert notes_on_growth(report) == [
+        "growing data: intervals are valid for any number of looks; the chance of a false claim in "
+        "any of them is at most 5%"
+    ]
     # A clear difference is shown all the same.
     finished(store, "clear", rows("B" * 80 + "A" * 20, model_b="clear"))
     assert gate(command, "clear", "--growing") == 0

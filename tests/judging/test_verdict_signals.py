@@ -91,6 +91,20 @@ def test_a_tie_has_no_length_and_its_criteria_count_against_it() -> None:
     assert found["stated"] is None
 
 
+def test_a_tie_is_as_far_from_its_criteria_as_one_outweighs_the_other() -> None:
+    both = [ballot("TIE", order=order, criteria=("A", "B")) for order in ("original", "swapped")]
+    assert shown([*both])["criteria"] == -(3 - 1) / 4
+
+
+def test_a_criterion_without_weight_counts_as_one() -> None:
+    pair = make_pair(criteria=[{"name": "accuracy", "weight": 3}, {"name": "tone"}])
+    orders: tuple[Order, Order] = ("original", "swapped")
+    both = [ballot("A", order=order, criteria=("A", "B")) for order in orders]
+    assert shown([*both], pair=pair)["criteria"] == (3 - 1) / (3 + 1)
+    tone_only = [ballot("A", order=order, criteria=(None, "A")) for order in orders]
+    assert shown([*tone_only], pair=pair)["criteria"] == 1 / 1
+
+
 def test_samples_count_those_that_were_not_read() -> None:
     readings: list[Reading] = [
         ballot("A"),
@@ -112,6 +126,22 @@ def test_the_margin_is_of_the_mean_probabilities() -> None:
     assert found["margin"] == pytest.approx(math.log(0.6 / 0.35))
     assert found["orders"] == 0  # the mean decides over orders that differ
     assert found["stated"] is None
+
+
+def test_each_order_has_half_of_the_margin_however_many_samples_it_has() -> None:
+    readings: list[Reading] = [
+        ballot("A", shares=(0.8, 0.2, 0)),
+        ballot("A", sample=2, shares=(0.6, 0.4, 0)),
+        ballot("A", order="swapped", shares=(0.5, 0.45, 0.05)),
+        Unread(order="swapped", sample=2, kind="empty", reason="nothing"),
+    ]
+    a, b = ((0.8 + 0.6) / 2 + 0.5) / 2, ((0.2 + 0.4) / 2 + 0.45) / 2
+    assert shown(readings, how="average")["margin"] == pytest.approx(math.log(a / b))
+
+
+def test_a_margin_over_what_is_impossible_is_that_over_one_in_a_million() -> None:
+    certain = [ballot("A", order=order, shares=(1, 0, 0)) for order in ("original", "swapped")]
+    assert shown([*certain], how="average")["margin"] == pytest.approx(math.log(1_000_000))
 
 
 def test_scores_and_strength_are_the_mean_lean_to_the_winner() -> None:

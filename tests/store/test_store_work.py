@@ -196,9 +196,17 @@ def test_a_verdict_of_another_run_that_rests_on_a_retired_pass_goes_too(store: S
     first_order_only = begin(store, item("x", swap_positions=False), name="first order only")
     alone = win("A", made[:1])
     store.work.write([], [NewVerdict(first_order_only.run_id, 1, one.judge_id, alone)])
+    for each in (shares, first_order_only):
+        store.runs.update(each.run_id, state="finished")
+    before = {run.id: run for run in store.runs.all()}
     assert store.work.retire(one.run_id, {"unread"}) == 1
     assert len(shares.work()) == 1
     assert first_order_only.work() == []
+    # Figures kept of a run are as old as its record: what lost a verdict is changed.
+    after = {run.id: run for run in store.runs.all()}
+    assert after[shares.run_id].state == "stopped"
+    assert after[shares.run_id].updated_at > before[shares.run_id].updated_at
+    assert after[first_order_only.run_id] == before[first_order_only.run_id]
 
 
 def test_an_item_in_a_drawn_order_rests_on_that_order_alone(store: Store) -> None:
