@@ -58,6 +58,7 @@ async def test_a_consistent_judge_gives_a_win_with_every_field_of_the_contract()
     result = verdict.model_dump(mode="json")
     jsonschema.validate(result, output_schema())
     assert result["success"] is True
+    assert verdict.metadata.abstained is False
     assert (result["winner"], result["confidence"]) == ("A", 0.9)
     assert [c["criterion"] for c in result["comparison"]] == ["accuracy", "clarity"]
     assert set(result["comparison"][0]) == {
@@ -230,6 +231,22 @@ async def test_a_failed_pass_keeps_the_other_ones_ballot_and_counts_its_requests
     assert "winner" not in failure.model_dump(mode="json")
 
 
+async def test_of_two_failed_passes_the_same_is_told_whatever_is_called_a() -> None:
+    class Broken(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            a, b = call.pair.response_a, call.pair.response_b
+            raise JudgeRejected(f"{a if call.order == 'original' else b} came first")
+
+    told = set()
+    mirrored = {"response_a": PAIR.response_b, "response_b": PAIR.response_a}
+    for pair in (PAIR, PAIR.model_copy(update=mirrored)):
+        settled = await settle(pair, Broken(letters), JudgeConfig(retry=NO_RETRY))
+        assert not isinstance(settled, Verdict)
+        told.add(settled[1].message)
+        assert settled[0].metadata.usage.requests == 2
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("stated", [85, "high", "85%", -0.1, None, True, float("nan")])
 async def test_what_is_no_confidence_gives_none_and_never_a_default(stated: Any) -> None:
     def answer(call: JudgeCall) -> str:
@@ -280,6 +297,7 @@ async def test_letter_mode_asks_once_for_the_whole_and_once_for_each_criterion()
     await compare(PAIR, judge, JudgeConfig(mode="letter"))
     assert len(judge.calls) == 2 * (1 + 2)
     assert all(call.letters == ("A", "B", "C") for call in judge.calls)
+    assert all(call.logprobs for call in judge.calls)  # without which there are no probabilities
 
 
 @pytest.mark.parametrize(
@@ -395,7 +413,34 @@ async def test_letter_mode_leaves_no_question_running_after_an_error() -> None:
     assert asyncio.all_tasks() == before
     assert not isinstance(settled, Verdict)
     # in each order: the whole was answered, then one criterion of two failed
-    assert settled[0].metadata.usage.requests >= 4
+    assert settled[0].metadata.usage.requests == 2 * (1 + 2)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "failing", "requests"),
+    [
+        (True, "criterion", 2 * (1 + 2)),  # the whole was answered, and both criteria fail
+        (True, "criterion 2", 2 * (1 + 2)),
+        # One at a time: nothing is asked for any more, also not in the other order.
+        (False, "criterion 1", 1 + 1),
+        (False, "criterion 2", 1 + 2),
+    ],
+)
+async def test_a_failed_pass_in_letter_mode_counts_every_question(
+    parallel: bool, failing: str, requests: int
+) -> None:
+    class Stumbling(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            self.calls.append(call)
+            question = call.messages[-1].text
+            if failing in question and "all the criteria" not in question:
+                raise JudgeRejected("no")
+            return replace(letters(call), usage=Usage(requests=1))
+
+    judge = Stumbling(letters, Traits(parallel=parallel))
+    settled = await settle(PAIR, judge, JudgeConfig(mode="letter", retry=NO_RETRY))
+    assert not isinstance(settled, Verdict)
+    assert len(judge.calls) == settled[0].metadata.usage.requests == requests
 
 
 async def test_a_repair_that_fails_keeps_the_answer_that_was_paid_for() -> None:

@@ -241,10 +241,15 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> PassResult:
         others = [first, *others]
     else:  # The first question fills the server's prefix cache; the others then share it.
         completions = [await _ask(case, call(first))]
-    if case.judge.traits.parallel:
-        completions += await _all_or_first_error([_ask(case, call(q)) for q in others])
-    else:
-        completions += [await _ask(case, call(q)) for q in others]
+    try:
+        if case.judge.traits.parallel:
+            completions += await _all_or_first_error([_ask(case, call(q)) for q in others])
+        else:
+            for question in others:
+                completions.append(await _ask(case, call(question)))
+    except JudgeError as error:  # what was answered before it was asked for too
+        error.requests += sum(completion.usage.requests for completion in completions)
+        raise
     reading = read_letters(completions, pair=case.pair, order=order, sample=sample)
     return _pass(case, reading, completions, [], begun)
 
