@@ -319,6 +319,33 @@ def test_a_criterion_without_probabilities_stays_inconsistent_under_average() ->
     assert ruling.metadata.criteria[0].outcome is Outcome.INCONSISTENT
 
 
+def test_two_samples_of_a_criterion_are_averaged() -> None:
+    named: dict[Order, tuple[str, str]] = {"original": ("A", "A"), "swapped": ("A", "TIE")}
+    readings = [
+        ballot(order, "A", 0.9, sample=sample, by={"accuracy": won})
+        for order, winners in named.items()
+        for sample, won in enumerate(winners, 1)
+    ]
+    (criterion,) = ruled(pair(), readings, how="average").metadata.criteria
+    # A: (1 + 1/2) / 2 = 3/4; TIE: (0 + 1/2) / 2 = 1/4. By agreement the second order had no choice.
+    assert criterion.outcome is Outcome.WIN
+    assert (criterion.first_pass_winner, criterion.second_pass_winner) == ("A", "TIE")
+
+
+def test_a_tie_as_probable_as_the_better_response_is_a_tie() -> None:
+    readings = [probabilities("original", 0.5, 0.1, 0.4), probabilities("swapped", 0.3, 0.3, 0.4)]
+    ruling = ruled(pair(), readings, how="average")
+    # A: (0.5 + 0.3) / 2 = 0.4; TIE: 0.4
+    assert (ruling.winner, ruling.outcome) == ("TIE", "tie")
+    assert ruling.confidence == pytest.approx(0.4)
+
+
+def test_a_pass_that_was_not_made_says_so() -> None:
+    assert refused(pair(), [ballot("original", "A", 0.9)]).reason == (
+        "Second pass: not judged, and half a comparison decides nothing"
+    )
+
+
 def spoken(order: Order, winner: Any, word: str, by: dict[str, Any]) -> Ballot:
     return ballot(
         order,

@@ -127,6 +127,20 @@ def test_a_prompt_has_one_sign() -> None:
     assert test.p_value == pytest.approx(16 / 128)
 
 
+def test_one_pair_in_one_fixed_order_leaves_no_sign_test() -> None:
+    """A judge that takes the first response would look certain by it."""
+    outcomes = [WIN_A] * 30 + [WIN_B] * 10
+    assert win_rate(outcomes).sign_test is not None
+    known = np.arange(40) == 0
+    found = win_rate(outcomes, circumstances=Circumstances(one_order=known))
+    assert (found.sign_test, found.one_order, found.decided) == (None, 1, 39)
+    assert found.doubts == ("one_order",)
+    assert found.rate == pytest.approx(30 / 40)
+    # It counts against either end: 29 or 30 of 40.
+    assert found.low == exact_lower(29, 0, 11, level=0.95)
+    assert found.high == 1 - exact_lower(10, 0, 30, level=0.95)
+
+
 def test_invalid_pairs_are_excluded_and_bounded() -> None:
     worst = win_rate(MIXED).worst_case
     assert worst is not None
