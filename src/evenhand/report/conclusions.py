@@ -47,7 +47,6 @@ from evenhand.report.win_rates import (
     matchups,
     side_rate,
 )
-from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.intervals import holm_adjusted
 from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty
@@ -507,6 +506,8 @@ class _Reader:
         """With its account."""
         if not self._survey.prompts:
             return None, None
+        from evenhand.runs.settled_prefix import SettledPrefix
+
         prefix = SettledPrefix.of(self._store, self._run.id, self._judge.id, alpha=alpha, seed=seed)
         look = prefix.look()
         # The queue of a run that never came to judging is empty, and so nothing in it pending.
