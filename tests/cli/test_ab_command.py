@@ -290,11 +290,11 @@ def test_a_cap_holds_over_both_parts_and_all_commands(
         (("--a-command", "'", "--b", "openai:b"), "close its quotation marks"),
         (
             ("--a-command", "cat", "--b", "openai:b", "--a-seed", "1"),
-            "cat is no model, so seed has no effect; leave it out",
+            "cat is not a model, so seed has no effect; leave it out",
         ),
         (
             ("--a", "openai:a", "--b", "old.jsonl", "--b-system", "Be brief."),
-            "old.jsonl is no model, so system has no effect; leave it out",
+            "old.jsonl is not a model, so system has no effect; leave it out",
         ),
         (("--a", "openai:a", "--b-template", "none.txt"), "no {{ prompt }}"),
     ],

@@ -73,7 +73,7 @@ def test_without_labels_it_says_what_to_do(command: Command, run: int) -> None:
     ran = command("correct", "kitchen", "--store", "s.db")
     assert ran.code == 2
     assert ran.err == (
-        "error  no judged pair of run 'kitchen' has a label; evenhand correct kitchen "
+        "error  no judged pair in run 'kitchen' has a label; evenhand correct kitchen "
         "--draw 100 says which pairs to label\n"
     )
 

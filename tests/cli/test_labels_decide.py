@@ -49,7 +49,7 @@ def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> 
     assert ran.out.startswith(
         "new loses to old: 37% win rate (95% CI 32–43, 300 prompts, by labels)."
     )
-    assert "about all 300 pairs (111 won, 189 lost, 0 tied); the judge alone says 64%" in ran.out
+    assert "about all 300 pairs (111 won, 189 lost, 0 tied); by the judge alone: 64%" in ran.out
     assert "people: 111 won, 189 lost, 0 tied" in ran.out
     assert "new loses to old: 37% win rate (95% CI 32–43," in told(
         command("report", "whole", *HERE)

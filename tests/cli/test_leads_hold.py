@@ -60,7 +60,7 @@ def test_two_models_are_ranked_as_they_are_reported(
     told = lead(command, "two")
     assert "significantly better" not in told
     # Its table has an order all the same, and says whose.
-    assert told.index("The ranks and scores below go by the judge's verdicts alone.") > 0
+    assert told.index("The ranks and scores below use the judge's verdicts alone.") > 0
 
 
 def test_a_lead_that_length_explains_is_not_claimed(command: Command, store: Store) -> None:

@@ -259,7 +259,10 @@ def test_unknown_price_is_not_nothing(command: Command) -> None:
         ),
         (("--inconsistent-share", "0.2", "--no-swap"), "one order cannot be inconsistent"),
         (("--tie-share", "1"), "--tie-share is 1.0; give a share of at least 0 and below 1"),
-        (("--pairs", "5", "--rows-per-prompt", "2"), "5 pairs are not a whole number of prompts"),
+        (
+            ("--pairs", "5", "--rows-per-prompt", "2"),
+            "5 pairs cannot be split into prompts of 2 each",
+        ),
         (("--tokens", "900/400"), "--tokens needs --price INPUT/OUTPUT"),
         (("--price", "1/2"), "--price needs the tokens per call; give --tokens, --like RUN"),
         (("--price", "1/2", "--tokens", "many"), "--tokens 'many' is not INPUT/OUTPUT"),

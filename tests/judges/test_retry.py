@@ -139,7 +139,7 @@ async def test_the_servers_own_wait_is_the_least_that_is_waited(
 async def test_a_wait_above_the_cap_is_not_waited_for() -> None:
     judge, sleep = ScriptedJudge([JudgeRateLimited("busy", retry_after_s=3600)]), Sleeps()
     with pytest.raises(
-        JudgeRateLimited, match=r"asks to wait 3600 s, but a retry waits at most 30 s"
+        JudgeRateLimited, match=r"asked for a wait of 3600 s, but a retry waits at most 30 s"
     ):
         await ask_with_retries(judge, CALL, RetryPolicy(cap_s=30), sleep=sleep)
     assert (judge.asked, sleep.waits) == (1, [])

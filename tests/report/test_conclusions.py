@@ -785,7 +785,7 @@ def test_note_on_how_prompts_weigh_names_sides_without_models(store: Store) -> N
     make_run(store, "uneven", rows)
     notes = messages_of(conclude(store, "uneven").notes)
     (note,) = [each for each in notes if each.code == "report.prompts_weigh_the_same"]
-    assert note.startswith("B vs A: every prompt has the same weight; ")
+    assert note.startswith("B vs A: prompts have equal weight; ")
     assert note.values["rate"] == pytest.approx(8 / 13)
 
 

@@ -29,7 +29,7 @@ from store_values import decided, failure
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
 NONE = RankOptions(intervals=None)
-VERDICTS_ALONE = "The ranks and scores below go by the judge's verdicts alone."
+VERDICTS_ALONE = "The ranks and scores below use the judge's verdicts alone."
 
 
 @dataclass(frozen=True)
@@ -590,7 +590,7 @@ def test_nobody_leads_by_a_judge_that_takes_the_first_response(store: Store, opt
         assert (ranked.one_order, ranked.flipped) == (0, 60)
         assert claim == (
             "No conclusion on ant vs the others: in 100% of 40 pairs the verdict flipped "
-            "when the order was swapped, usually to one position."
+            "when the order was swapped, usually to the same position."
         )
 
 

@@ -127,7 +127,7 @@ def test_pages_shrink_where_texts_are_long_and_no_row_is_lost(
 
 
 def test_unknown_run_is_refused_at_once_with_the_nearest_names(store: Store) -> None:
-    none = re.escape(f"{store.address} has no run 'alpha', nor any other; ")
+    none = re.escape(f"no run 'alpha': {store.address} has no runs yet; ")
     with pytest.raises(InputError, match=none):
         read_run(store, "alpha")
     for name in ("pairs-3fa2c1", "pairs-77ab01", "other"):

@@ -222,7 +222,7 @@ def test_a_store_that_fails_is_told_without_its_place(
 
     monkeypatch.setattr(type(service.app.state.service.store), "find_run", fails)
     told = problem(service.client.get("/v1/runs/some"), 500, "store")
-    assert told.detail == "the server's store failed; see its log, or tell its operator"
+    assert told.detail == "the server's store failed; see its log, or contact its operator"
     call = {
         "jsonrpc": "2.0",
         "id": 1,

@@ -166,7 +166,7 @@ def test_too_few_prompts_give_the_base_rate_and_say_so() -> None:
         "not enough data: 98 right and 2 wrong verdicts; at least 3 of each are needed"
     )
     silent = fit_calibration([1, 0] * 50, {"margin": [None] * 100, "length": [3.0] * 100})
-    assert silent.reason == "no signal: none of them varies"
+    assert silent.reason == "no signal varies between the verdicts"
     assert silent.unused == ("margin", "length")
 
 

@@ -224,7 +224,7 @@ def test_too_little_data_is_a_reason(pairs: int, prompts: int | None, reason: st
 def test_too_few_pairs_of_unequal_length_are_counted_in_words() -> None:
     share = length_effect([WIN_A] * 5, length_a=[9] * 5, length_b=[1] * 5).longer_wins
     assert share.reason == (
-        "not enough data: 5 decisive, unequally long pairs; at least 6 are needed"
+        "not enough data: 5 pairs of unequal length with a winner; at least 6 are needed"
     )
 
 

@@ -92,7 +92,7 @@ def test_few_inconsistent_pairs_are_not_enough() -> None:
 def test_no_rows_are_not_enough() -> None:
     found = position_bias([], [])
     assert found.consistency.reason == (
-        "not enough data: 0 twice-read pairs; at least 6 are needed"
+        "not enough data: 0 pairs readable in both orders; at least 6 are needed"
     )
     assert (found.p_value, found.favours) == (None, None)
 

@@ -404,7 +404,7 @@ def test_the_confusion_table_keeps_inconsistent_and_invalid_apart(store: Store) 
 
 def test_a_run_of_which_nothing_is_judged_says_so(store: Store) -> None:
     make_run(store, "run", [Row("q1", says("A"), label="A", judged=False)])
-    with pytest.raises(InputError, match="no pair of run 'run' has been judged yet"):
+    with pytest.raises(InputError, match="no pairs in run 'run' have been judged yet"):
         audit_run(store, "run")
 
 

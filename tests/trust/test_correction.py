@@ -228,7 +228,7 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
 
 def test_no_labels_are_refused(store: Store) -> None:
     World(store)
-    with pytest.raises(InputError, match="no judged pair of run 'run' has a label"):
+    with pytest.raises(InputError, match="no judged pair in run 'run' has a label"):
         correct_run(store, "run")
 
 
@@ -394,7 +394,7 @@ def test_pairs_that_were_drawn_and_not_answered_are_told(store: Store) -> None:
     answered = drawn.model_copy(update={"pairs": drawn.pairs[:10] + drawn.pairs[12:]})
     world.label(answered)
     (note,) = correct_run(store, "run").notes
-    assert note.startswith("2 of 30 drawn pairs have no verdict; the rate is valid if ")
+    assert note.startswith("2 of 30 drawn pairs have no verdict; the rate is valid only if ")
 
 
 def test_an_even_draw_beside_a_weighted_one_joins_it(store: Store) -> None:
@@ -424,7 +424,7 @@ def test_chances_of_another_source_are_taken_as_told(store: Store) -> None:
     for own, chance in zip(ids, chances.tolist(), strict=False):
         vote_on(store, world.run, {own: world.truth[own]}, draw="weighted", chance=chance)
     found = correct_run(store, "run", side="A")
-    assert found.notes == ("each label's sampling probability is taken from its vote",)
+    assert found.notes == ("each label's sampling probability comes from its vote",)
     weights = 1 / chances[:30]
     expected = float(weights @ np.array(world.scores(ids)) / weights.sum())
     assert found.corrections[0].people_only.rate == pytest.approx(expected)
@@ -457,7 +457,7 @@ def test_rows_of_the_same_texts_are_drawn_once(store: Store) -> None:
 def test_everything_labelled_leaves_nothing_to_draw(store: Store) -> None:
     world = World(store, 20)
     vote_on(store, world.run, world.truth, draw="random")
-    with pytest.raises(InputError, match="every judged pair of run 'run' already has a label"):
+    with pytest.raises(InputError, match="every judged pair in run 'run' already has a label"):
         draw_pairs(store, "run", 5)
 
 

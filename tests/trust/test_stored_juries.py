@@ -235,7 +235,7 @@ def test_judges_that_always_agree_are_nearly_one(store: Store) -> None:
 
 def test_a_run_without_verdicts_is_refused(store: Store) -> None:
     judged_run(store, "run", {"x": "..", "y": ".."})
-    with pytest.raises(InputError, match="no pair of run 'run' has been judged yet"):
+    with pytest.raises(InputError, match="no pairs in run 'run' have been judged yet"):
         evaluate_jury(store, ["run"])
 
 
@@ -340,7 +340,7 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
     with pytest.raises(InputError) as refused:
         evaluate_jury(store, ["new"], use=saved)
     assert refused.value.message == (
-        "the jury has a seat for x [v1, en], which is not among the judges here (x [v2, zh], "
+        "the jury has a seat for x [v1, en], which is not one of the judges here (x [v2, zh], "
         "z [v2, zh]); learn a jury from these judges, or give force"
     )
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)

@@ -182,7 +182,7 @@ def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -
         drawn = known.drawn(rows, np.asarray(votes.chance))
         assert drawn in {end for _, end in rounds(300)}
         corrected = correct_run(store, "kitchen")
-        assert not any("taken from its vote" in note for note in corrected.notes)
+        assert not any("comes from its vote" in note for note in corrected.notes)
 
 
 def test_a_store_counts_votes_on_pairs_as_the_box_does(tmp_path: Path) -> None:

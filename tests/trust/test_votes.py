@@ -147,7 +147,7 @@ def test_a_summary_counts_pairs_once_and_says_how_far_people_agree(store: Store)
     assert 0.5 < agreed.low < 0.9 < agreed.high < 1
     # In a sentence, in whole per cent: 9 of 10 agree.
     said = sum_up_votes(found)
-    told = re.escape("3 people voted on 11 of 11 pairs; two people agree on 90%")
+    told = re.escape("3 people voted on 11 of 11 pairs; any two agree on 90%")
     assert re.fullmatch(rf"{told} \((\d+) to (\d+)\)\.", said), said
     # Alpha by hand: 18 A, 1 B, 1 TIE; observed 0.1, expected 1 - 18 * 17 / (20 * 19).
     assert found.agreement.alpha.alpha == pytest.approx(1 - 0.1 / (1 - 18 * 17 / (20 * 19)))

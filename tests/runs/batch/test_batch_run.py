@@ -336,7 +336,9 @@ async def test_a_stop_leaves_the_batches_and_the_same_command_collects_them(
     summary = await interrupted(provider, sums(6), at)
     assert (summary.stopped_by, summary.pending, summary.calls) == ("interrupt", 6, 12)
     assert any("1 batch with 12 requests is still at 127.0.0.1" in note for note in summary.notes)
-    with pytest.raises(InputError, match="has 12 requests at a provider's batch API; add batch"):
+    with pytest.raises(
+        InputError, match="has 12 requests waiting in a provider's batch API; add batch"
+    ):
         await by_batch(provider, sums(6), at, batch=False)
     provider.hold = False
     again = await by_batch(provider, sums(6), at)
