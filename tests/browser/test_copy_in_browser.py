@@ -76,7 +76,7 @@ def test_where_nothing_can_copy_the_text_is_selected_and_the_button_says_so(
     page.evaluate("document.execCommand = () => false")
     button = page.locator("[data-copy]").first
     button.click()
-    expect(button).to_have_text("Selected: copy it with the keyboard")
+    expect(button).to_have_text("Selected. Copy it with the keyboard.")
     chosen = "(box) => box.value.slice(box.selectionStart, box.selectionEnd)"
     assert page.get_by_role("textbox", name="Copy as Markdown").first.evaluate(chosen) == text
 
