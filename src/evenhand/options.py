@@ -353,8 +353,8 @@ class JudgingOptions(Options):
     mode: Annotated[
         Mode | None,
         Option(
-            help="reasoned: a full answer with reasons; letter: single tokens, decided by their "
-            "probabilities, cheap and without prose.",
+            help="reasoned: a full answer with reasons; letter: a single token, decided by its "
+            "probabilities; cheap, but gives no reasons.",
             default="what the judge does best",
             common=True,
         ),
@@ -362,7 +362,7 @@ class JudgingOptions(Options):
     samples: Annotated[
         int | None,
         Option(
-            help="How often each order is judged; above 1 the temperature is 1 unless given.",
+            help="How many times to judge each order; above 1 the temperature is 1 unless given.",
             default="1",
             least=1,
             most=100,
@@ -412,7 +412,7 @@ class JudgingOptions(Options):
     timeout_s: Annotated[
         float | None,
         Option(
-            help="Seconds for one request.",
+            help="Seconds allowed per request.",
             default="120 (local models: 600)",
             example=120,
             flag="timeout",
@@ -422,7 +422,7 @@ class JudgingOptions(Options):
     max_tokens: Annotated[
         int | None,
         Option(
-            help="The most tokens of one answer.",
+            help="Maximum tokens per answer.",
             default="4096 (local models: 2048)",
             example=4096,
             least=1,
@@ -441,7 +441,7 @@ class JudgingOptions(Options):
     retries: Annotated[
         int | None,
         Option(
-            help="Further tries after 429, 5xx, a reset or a timeout.",
+            help="Retries after a 429, a 5xx, a reset or a timeout.",
             default="3",
             example=3,
             least=0,
@@ -451,7 +451,7 @@ class JudgingOptions(Options):
     repairs: Annotated[
         int | None,
         Option(
-            help="How often the judge is shown its unreadable answer and asked to restate it.",
+            help="How many times to show the judge its unreadable answer and ask it to restate it.",
             default="1",
             least=0,
             most=5,
@@ -463,9 +463,9 @@ class JudgingOptions(Options):
     prepare: Annotated[
         tuple[ArtefactKind, ...] | None,
         Option(
-            help="What is written before the judging, separated by commas: metrics and reference "
-            "for the prompt, analysis of each response; none for nothing. Each is written once "
-            "and shared; evenhand audit can show whether it helps.",
+            help="What to write before judging, comma-separated: metrics and reference for the "
+            "prompt, analysis of each response; or none. Each text is written once and shared; "
+            "evenhand audit can measure whether it helps.",
             default="none",
             more="judges.md#the-judge-prepares",
             metavar="KINDS",
@@ -476,7 +476,7 @@ class JudgingOptions(Options):
     prepare_with: Annotated[
         str | None,
         Option(
-            help="Another model that writes it.",
+            help="The model that writes it.",
             default="the judge",
             example="openai:MODEL",
             metavar="JUDGE",
@@ -501,7 +501,7 @@ class RunningOptions(Options):
     store: Annotated[
         str | Path | None,
         Option(
-            help="Where runs are kept: a file, or postgresql://….",
+            help="Where runs are stored: a file, or postgresql://….",
             default="EVENHAND_STORE, or a file in your data folder",
             metavar="FILE_OR_URL",
             common=True,
@@ -513,7 +513,7 @@ class RunningOptions(Options):
     concurrency: Annotated[
         int | None,
         Option(
-            help="The most calls in flight.",
+            help="Maximum calls in flight.",
             default="adapts to the server, up to 512",
             least=1,
             most=4096,
@@ -523,16 +523,16 @@ class RunningOptions(Options):
     ] = None
     rpm: Annotated[
         float | None,
-        Option(help="The most requests a minute, per judge.", above=0, files="none"),
+        Option(help="Maximum requests per minute, per judge.", above=0, files="none"),
     ] = None
     tpm: Annotated[
         float | None,
-        Option(help="The most tokens a minute, per judge.", above=0, files="none"),
+        Option(help="Maximum tokens per minute, per judge.", above=0, files="none"),
     ] = None
     max_calls: Annotated[
         int | None,
         Option(
-            help="The most calls to make.",
+            help="Maximum number of calls.",
             least=0,
             most=10**12,  # what may be added up and stored stays within 64 bits
             common=True,
@@ -542,7 +542,7 @@ class RunningOptions(Options):
     max_cost: Annotated[
         float | None,
         Option(
-            help="The most dollars to spend.",
+            help="Maximum cost in dollars.",
             more="runs.md#cost",
             above=0,
             most=1e9,
@@ -553,7 +553,7 @@ class RunningOptions(Options):
     fresh: Annotated[
         bool,
         Option(
-            help="Ask everything anew, and share no passes with earlier runs.",
+            help="Ask everything again instead of reusing answers from earlier runs.",
             files="none",
             clients=True,
         ),
@@ -561,7 +561,7 @@ class RunningOptions(Options):
     retry: Annotated[
         tuple[Again, ...],
         Option(
-            help="Ask again what failed, or what could not be read, and only that. Repeatable.",
+            help="Ask again only what failed, or only what could not be read. Repeatable.",
             metavar="failed|unread",
             files="none",
         ),
@@ -569,8 +569,8 @@ class RunningOptions(Options):
     keep_going_unread: Annotated[
         bool,
         Option(
-            help="Continue with a judge whose answers cannot be read. Without it, 20 of them in a "
-            "row, or more than half of the first 40, stop the run.",
+            help="Continue even if the judge's answers cannot be read. Otherwise 20 unreadable "
+            "answers in a row, or more than half of the first 40, stop the run.",
             files="none",
             clients=True,
         ),
@@ -579,7 +579,7 @@ class RunningOptions(Options):
         float | None,
         Option(
             help="Stop after this long without any answer (429, 5xx, no connection): 90s, 10m, "
-            "2h, or seconds. The same command continues. Not for batches.",
+            "2h, or seconds. Run the same command to continue. Not for batches.",
             default="10m",
             example=600,
             flag="give-up-after",
@@ -604,7 +604,7 @@ class GeneratingOptions(Options):
     template: Annotated[
         str | None,
         Option(
-            help="What stands around each prompt, with {{ prompt }} in it.",
+            help="A template for each prompt; it must contain {{ prompt }}.",
             metavar="FILE",
             clients=True,
         ),
@@ -619,7 +619,7 @@ class GeneratingOptions(Options):
     ] = None
     max_tokens: Annotated[
         int | None,
-        Option(help="The most tokens of one answer; longer ones are truncated.", least=1),
+        Option(help="Maximum tokens per answer; longer answers are truncated.", least=1),
     ] = None
-    seed: Annotated[int | None, Option(help="The seed of the first repeat.", least=0)] = None
+    seed: Annotated[int | None, Option(help="Seed for the first repeat.", least=0)] = None
     name: Annotated[str | None, Option(help="The name shown in reports.")] = None

@@ -42,7 +42,7 @@ def test_it_says_what_it_costs_where_it_is_and_what_it_came_to(
     # 1,000 tokens in and 100 out, twelve times, at half of 1 and 2 dollars for a million.
     assert "12 calls, 12,000 tokens in, 1,200 out, $0.0072" in ran.out
     again = command(*asked, "--batch")
-    assert "all 6 pairs are judged already; nothing to do" in again.err
+    assert "all 6 pairs are already judged; nothing to do" in again.err
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_run_with_requests_at_a_provider_is_not_asked_or_deleted_unawares(
         store.batches.opened(store.batches.intend(new, [request]).id, "batch_77")
     ran = command(*asked)
     assert ran.code == 2
-    assert "has 1 request at a provider's batch API; add --batch to collect them" in ran.err
+    assert "has 1 request waiting in a provider's batch API; add --batch to collect them" in ran.err
     assert provider.paid == 4
     gone = command("runs", "--store", str(tmp_path / "s.db"), "delete", run.name, "--yes")
     assert gone.code == 0
-    assert "1 request at a provider's batch API will be billed but never collected" in gone.out
+    assert "1 request in a provider's batch API will be billed but never collected" in gone.out
 
 
 def test_identical_responses_are_in_no_batch(

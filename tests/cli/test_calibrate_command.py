@@ -111,8 +111,8 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     saved = command(*calibrated, "--min-agreement", "0.7", "--error-level", "0.2")
     promised = " ".join(saved.out.split())
     assert "applies only to data like run sums (sums.jsonl)" in promised
-    assert "wrongly granted in at most 20% of all calibrations" in promised
-    assert re.search(r"at least 70% agreement; seen \d+ of \d+: 0\.\d+ \(0\.\d+ to", promised)
+    assert "this guarantee fails in at most 20% of calibrations" in promised
+    assert re.search(r"at least 70% agreement; observed \d+ of \d+: 0\.\d+ \(0\.\d+ to", promised)
     # The judge is as sure of itself, and people think otherwise of half of the pairs.
     other = {"A": "B", "B": "A"}
     shifted = [
@@ -134,7 +134,7 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     assert f"where {seen['part']} of {seen['of']} verdicts above the threshold agreed" in told
     ran = command("run", "shifted.jsonl", *at, "--name", "shifted")
     said = " ".join(ran.out.split())
-    assert "WARNING the labels contradict the guarantee of openai:loopback" in said
+    assert "WARNING the labels contradict openai:loopback's guarantee" in said
     report = command("report", "shifted", "--store", "store.db", "--json")
     (found,) = report.json["abstentions"]
     check = found["check"]

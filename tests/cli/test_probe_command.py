@@ -261,5 +261,5 @@ def test_why_an_answer_is_unread_is_told_once(command: Command, start_server: St
     ran = command(*asked, "--details")
     assert ran.code == 0
     assert "Without a verdict: invalid 8, pending 0." in " ".join(ran.out.split())
-    assert "said unread then unread; no valid verdict" in ran.out
+    assert "got unread then unread; no valid verdict" in ran.out
     assert "“" not in ran.out

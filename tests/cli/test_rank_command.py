@@ -55,15 +55,15 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     lines = ran.out.splitlines()
     at = lines.index("3 models from run league")
     waits = "No conclusion yet on new vs the others: 1 of 10 pairs are pending, and the run"
-    alone = "The ranks and scores below go by the judge's verdicts alone."
+    alone = "The ranks and scores below use the judge's verdicts alone."
     flips = "1 of 11 verdicts flipped with the order."
     assert " ".join(lines[:at]) == f"{waits} judges them in file order. {alone} {flips}"
     assert lines[at + 1].split() == ["judge", "scripted"]
     assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
     flat = " ".join(ran.out.split())
     assert (
-        "intervals 95%, standard errors clustered by prompt (11 prompts); score intervals are "
-        "valid one by one, rank ranges for all models together"
+        "intervals 95%, standard errors clustered by prompt (11 prompts); each score interval is "
+        "valid on its own, rank ranges for all models together"
     ) in flat
     assert "note 1 of 11 verdicts (9.1%) flipped with the order" in flat
     at = next(n for n, line in enumerate(lines) if line.startswith("rank "))
@@ -283,7 +283,7 @@ def test_plot_writes_the_leaderboard(
     assert (command.directory / name).read_bytes().lstrip().startswith(begins)
     ran = command("rank", "league", *HERE, "--plot", "a.gif")
     assert ran.code == 2
-    assert "a.gif is no kind of chart" in ran.err
+    assert "cannot tell the format of a.gif" in ran.err
 
 
 def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_same_command_again_says_that_it_is_done(
     command(*arguments)
     ran = command(*arguments)
     assert (ran.code, len(server.requests)) == (0, 24)
-    assert "all 12 pairs are judged already; nothing to do" in ran.err
+    assert "all 12 pairs are already judged; nothing to do" in ran.err
 
 
 def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: StartServer) -> None:
@@ -94,7 +94,7 @@ def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: S
     second = command(*arguments)
     assert "1 call, 1 pass reused, " in second.out
     third = command(*arguments)
-    assert "its 1 pair is judged already; nothing to do" in third.err
+    assert "its 1 pair is already judged; nothing to do" in third.err
     assert "0 calls" in third.out
 
 

@@ -82,7 +82,9 @@ def test_runs_are_listed_in_whole_lines_newest_first(command: Command, judged: S
     ran = command("runs", *HERE)
     assert (ran.code, ran.err) == (0, "")
     heading, second, first = ran.out.splitlines()
-    columns = "run begun pairs judged A wins B wins ties inconsistent invalid pending skipped state"
+    columns = (
+        "run started pairs judged A wins B wins ties inconsistent invalid pending skipped state"
+    )
     assert " ".join(heading.split()) == columns
     assert first.split()[0] == "first"
     assert first.split()[3:] == ["8", "7", "2", "1", "1", "1", "2", "1", "2", "judging"]

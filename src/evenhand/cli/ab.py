@@ -108,7 +108,7 @@ Repeats = Annotated[
     typer.Option(
         "--repeats",
         min=1,
-        help="Answers per prompt and side, so that the interval includes the models' own noise.",
+        help="Answers per prompt and side; with several, the interval includes their noise.",
     ),
 ]
 AnswerTimeout = Annotated[
@@ -179,7 +179,7 @@ def ab(
     gating: GateChoices,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Have two models answer prompts, and judge which is better.
+    """Have two models answer prompts and judge which is better.
 
     Run it again to continue; no answer is generated twice, and the caps cover generation and
     judging together. Exit codes: 0 every pair was judged or no more were needed, 2 bad input

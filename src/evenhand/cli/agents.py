@@ -100,7 +100,7 @@ def skill(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace modified files.")] = False,
 ) -> None:
-    """Install the Agent Skill that teaches coding agents evenhand."""
+    """Install the Agent Skill that teaches agents to use evenhand."""
     from evenhand.skill import skill_folders, skill_texts, write_skill
 
     if show:

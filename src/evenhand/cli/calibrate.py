@@ -69,12 +69,12 @@ def calibrate(
         float | None,
         typer.Option(
             "--error-level",
-            help="With --min-agreement: the chance of granting a threshold wrongly. Default: 0.05.",
+            help="With --min-agreement: the chance of a false guarantee. Default: 0.05.",
         ),
     ] = None,
     level: opt.Level = 0.95,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Seed of the folds and of the held-out half.")
+        int, typer.Option("--seed", min=0, help="Seed for the folds and the held-out half.")
     ] = 0,
     plot: opt.Plot = None,
     force: Annotated[
@@ -323,15 +323,15 @@ def _guarantee(given: Guarantee) -> str:
         "" if given.coverage.value is None else f", {_tenths(given.coverage.value)} of verdicts"
     )
     return (
-        f"from {given.threshold:.3f} up{covered}: {promise}; seen "
+        f"from {given.threshold:.3f} up{covered}: {promise}; observed "
         f"{counted_share(given.agreement)}, one verdict per prompt; the others abstain"
     )
 
 
 def _promise(given: Guarantee) -> str:
     return (
-        f"wrongly granted in at most {percent(given.error_level)} of all calibrations, but "
-        "possibly in more of those that grant a threshold: trust the interval"
+        f"this guarantee fails in at most {percent(given.error_level)} of calibrations, but "
+        "perhaps in more of those that find a threshold: rely on the interval"
     )
 
 

@@ -25,8 +25,8 @@ _WHOLE = 10_000
 # Modules are imported when their command is called: all of them take longer than most commands.
 _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Judge": (
-        ("compare", "compare", "Say which of two responses is better, judged in both orders."),
-        ("ab", "ab", "Have two models answer prompts, and judge which is better."),
+        ("compare", "compare", "Judge which of two responses is better, in both orders."),
+        ("ab", "ab", "Have two models answer prompts and judge which is better."),
         ("run", "run", "Judge a file of pairs or two models' outputs; resumable."),
         ("prompt", "prompt", "Show exactly what the judge is sent in both passes."),
         ("criteria", "criteria", "Suggest criteria for a data set and test them."),
@@ -53,7 +53,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Serve": (
         ("serve", "serve", "Serve the HTTP API at /v1, MCP at /mcp and web pages."),
         ("mcp", "agents", "Serve MCP over standard input and output, for an agent."),
-        ("skill", "agents", "Install the Agent Skill that teaches coding agents evenhand."),
+        ("skill", "agents", "Install the Agent Skill that teaches agents to use evenhand."),
         ("schema", "agents", "Print the JSON Schema of a comparison's input or output."),
     ),
     "Set up": (

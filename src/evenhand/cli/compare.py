@@ -30,7 +30,7 @@ def compare(
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Say which of two responses is better, judged in both orders.
+    """Judge which of two responses is better, in both orders.
 
     Exit codes: 0 a verdict (including an inconsistent one), 2 bad input, 3 the judge failed, 4
     no valid verdict, 130 interrupted.

@@ -52,7 +52,7 @@ def correct(
         int | None,
         typer.Option("--draw", min=1, metavar="N", help="Draw N pairs for people to label next."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for the draw.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -156,7 +156,7 @@ def _show_correction(console: Console, report: Corrections, own: Correction) -> 
     if own.judge_weight is not None and own.gain is not None:
         line = (
             f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; "
-            f"worth {own.gain:.1f} times as many labels alone"
+            f"as precise as {own.gain:.1f} times as many labels alone"
         )
         session.print_line(console, Text(line))
     if own.judge_unread:

@@ -74,10 +74,12 @@ def suggest(
         typer.Option(
             "--pairs",
             min=1,
-            help=("The maximum number of labelled pairs to judge, sampled by prompt."),
+            help=("Maximum number of labelled pairs to judge, sampled by prompt."),
         ),
     ] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample and the halves.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed for the sample and its split into halves.")
+    ] = 0,
     level: opt.Level = 0.95,
     output: Annotated[
         Path | None,

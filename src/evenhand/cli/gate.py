@@ -43,7 +43,8 @@ _REMEDIES: dict[Doubt, str] = {
     "position": "use another judge; check it with evenhand audit and evenhand probe",
     "drawn_order": "judge more pairs in both orders with --both-orders; evenhand plan "
     "--orders random says how many",
-    "ties": "use another judge, or show with labels or evenhand probe that this one can tell",
+    "ties": "use another judge, or show with labels or evenhand probe that this one can "
+    "tell a difference",
 }
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 

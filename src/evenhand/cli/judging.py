@@ -371,7 +371,7 @@ def show_cascade(console: Console, report: CascadeReport, people: Path | None) -
         ),
         (
             "agreement",
-            (f"agreement agreement with labels, of those that stand: {share(report.agreement)}"),
+            f"with labels, of the verdicts that stand: {share(report.agreement)}",
         ),
         *(
             ("", f"of {one_line(stage.judge)}: {share(stage.agreement)}")

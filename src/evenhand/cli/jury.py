@@ -71,7 +71,7 @@ def jury(
         bool,
         typer.Option(
             "--recuse-family",
-            help="No judge votes on pairs that involve a model of its own family.",
+            help="Judges do not vote on pairs with a model from their own family.",
         ),
     ] = False,
     output: Annotated[
@@ -87,7 +87,7 @@ def jury(
         bool,
         typer.Option(
             "--force",
-            help="Overwrite files; with --use, allow other judges than it was made for.",
+            help="Overwrite files; with --use, also allow judges it was not made for.",
         ),
     ] = False,
     side: opt.SideOption = "B",

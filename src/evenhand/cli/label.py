@@ -49,7 +49,7 @@ def label(
             "--only",
             help="random: all pairs; unlabelled: pairs without a label or vote; "
             "inconsistent: pairs that flipped; disagreements: judges differ from each "
-            "other or the label; abstained: no judge's verdict stands. Default: random.",
+            "other or the label; abstained: pairs that no judge settled. Default: random.",
         ),
     ] = None,
     drawn: Annotated[
@@ -57,15 +57,15 @@ def label(
         typer.Option(
             "--drawn",
             metavar="FILE",
-            help="The pairs of a file written by evenhand correct --draw, in order, each "
-            "vote with its probability of being drawn.",
+            help="Vote on the pairs in a file written by evenhand correct --draw, in order; each "
+            "vote records its pair's probability of being drawn.",
         ),
     ] = None,
     number: Annotated[
         int | None,
-        typer.Option("--number", min=1, help="How many pairs. Default: all."),
+        typer.Option("--number", min=1, help="How many pairs to vote on. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the order and the sides.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed for the order of pairs and sides.")] = 0,
     store: opt.StoreAddress = None,
 ) -> None:
     """Vote on a run's pairs in the terminal, blind; resumable.
@@ -191,7 +191,7 @@ _CHOSEN = {
     "unlabelled": "pairs without a label or someone else's vote",
     "inconsistent": "pairs that flipped",
     "disagreements": "pairs on which judges disagree",
-    "abstained": "pairs on which no judge's verdict stands",
+    "abstained": "pairs that no judge settled",
     "drawn": "drawn in the file",
 }
 _LEAST_LINES = 4

@@ -95,7 +95,7 @@ Document = Annotated[
 Prompt = Annotated[
     str | None,
     typer.Option(
-        "--prompt", "-p", help="What both responses answer: text, or @FILE (@- for stdin)."
+        "--prompt", "-p", help="The prompt both responses answer: text, or @FILE (@- for stdin)."
     ),
 ]
 ResponseA = Annotated[
@@ -131,7 +131,7 @@ Identifier = Annotated[
 ]
 NoTie = Annotated[bool, typer.Option("--no-tie", help="Do not allow ties.")]
 NoSwap = Annotated[
-    bool, typer.Option("--no-swap", help="Judge in one order only (position may then decide).")
+    bool, typer.Option("--no-swap", help="Judge in one order only; position may then decide.")
 ]
 Orders = Annotated[
     Literal["both", "random"],
@@ -199,7 +199,7 @@ OnBadRows = Annotated[
 ]
 RunName = Annotated[
     str | None,
-    typer.Option("--name", help="The run's name. Default: made from the files and options."),
+    typer.Option("--name", help="The run's name. Default: derived from the files and options."),
 ]
 StoreAddress = Annotated[str | None, as_typer(RunningOptions.row("store"))]
 JudgeNames = Annotated[
@@ -246,7 +246,7 @@ MaxSkipped = Annotated[
     float | None,
     typer.Option(
         "--max-skipped",
-        help="The same for rows that were skipped or have no counterpart.",
+        help="The same limit for rows that were skipped or have no counterpart.",
     ),
 ]
 MissingOption = Annotated[
@@ -291,7 +291,7 @@ Growing = Annotated[
     bool,
     typer.Option(
         "--growing",
-        help="More rows will follow: use intervals that are valid however often you look.",
+        help="More data will follow: use intervals that stay valid however often you look.",
     ),
 ]
 Topic = Annotated[
@@ -311,7 +311,7 @@ TheseTopics = Annotated[
 ]
 SideOption = Annotated[
     Literal["A", "B"],
-    typer.Option("--side", help="Whose win rate to report. Default: B, the new one."),
+    typer.Option("--side", help="Whose win rate to report; B is usually the new one."),
 ]
 TiesOption = Annotated[
     Literal["half", "excluded", "wins"],
@@ -327,7 +327,7 @@ Level = Annotated[
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Draw it to FILE.svg, or write its figures to FILE.csv."
+        "--plot", metavar="FILE", help="Save the chart as FILE.svg, or its data as FILE.csv."
     ),
 ]
 DryRun = Annotated[
@@ -412,7 +412,7 @@ def _help_all(more: int) -> Any:
             "--help-all",
             is_eager=True,
             callback=show,
-            help=f"Show this message with {more} more options and exit.",
+            help=f"Show this message with {more} more option{'' if more == 1 else 's'} and exit.",
         ),
     ]
 

@@ -83,7 +83,7 @@ ProbeRunName = Annotated[
     typer.Option(
         "--name",
         help=(
-            "The run's name; NAME-en and NAME-zh with both languages. Default: made from "
+            "The run's name; NAME-en and NAME-zh with both languages. Default: derived from "
             "the options."
         ),
     ),
@@ -408,7 +408,7 @@ def _case(case: FailingCase) -> str:
     # Of two orders that differ the mean decided.
     mean = case.state == "wrong" and len({answer.winner for answer in case.answers}) > 1
     verdict = f" (on average {case.winners[0]})" if mean else ""
-    return f"{case.ids[0]}: expected {case.expected}, said {orders}{verdict}; {case.fault}"
+    return f"{case.ids[0]}: expected {case.expected}, got {orders}{verdict}; {case.fault}"
 
 
 def _place(answer: JudgeAnswer, case: FailingCase) -> str:

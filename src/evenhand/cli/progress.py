@@ -152,7 +152,7 @@ class ProgressLog(Observer):
                 self.say(f"note  {judge.name}: {judge.traits.caveat}")
         if done == total:
             all_of_it = "its 1 pair is" if total == 1 else f"all {self._amount(total)} are"
-            self.say(f"run {run}: {all_of_it} judged already; nothing to do")
+            self.say(f"run {run}: {all_of_it} already judged; nothing to do")
         elif done:
             are = "is" if done == 1 else "are"
             self.say(f"run {run} continues: {number(done)} of {self._amount(total)} {are} judged")
@@ -292,7 +292,7 @@ def _grouped(progress: Progress) -> list[str]:
     if progress.trouble is not None and not progress.stopping:
         pace.append(one_line(progress.trouble))
     elif progress.paused_s > 1:
-        pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
+        pace.append(f"waiting {seconds(progress.paused_s)} as the judge asked")
     if progress.stopping:
         pace.append("stopping")
     return [" · ".join(pace), " · ".join(_outcomes(progress))]

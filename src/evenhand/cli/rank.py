@@ -117,7 +117,7 @@ Elo = Annotated[
 ]
 EloStep = Annotated[
     float | None,
-    typer.Option("--k", help="With --elo: the most a rating moves in one battle. Default: 16."),
+    typer.Option("--k", help="With --elo: the maximum change per battle. Default: 16."),
 ]
 WinMatrix = Annotated[
     bool, typer.Option("--matrix", help="Show each model's expected score against every other.")
@@ -139,7 +139,7 @@ PlotFile = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Draw the leaderboard and win matrix to FILE.svg, or write their figures to FILE.csv.",
+        help="Save the leaderboard and win matrix as FILE.svg, or their data as FILE.csv.",
     ),
 ]
 
@@ -344,7 +344,7 @@ def _intervals(ranking: Ranking) -> str:
         drawn = f"{number(ranking.replicates or 0)} bootstrap replicates"
         how = f"{drawn} {clustered}, seed {ranking.seed}"
     return (
-        f"{_percent(ranking.level)}, {how}; score intervals are valid one by one, rank ranges "
+        f"{_percent(ranking.level)}, {how}; each score interval is valid on its own, rank ranges "
         "for all models together"
     )
 

@@ -58,7 +58,7 @@ def report(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Also write it as one HTML file, with its pairs to browse.",
+            help="Also write the report as one HTML file, with its pairs to browse.",
         ),
     ] = None,
     pairs: Annotated[
@@ -312,9 +312,8 @@ def _position(claim: Conclusion) -> Iterator[str]:
         part = leaning.part if position.favours == "first" else leaning.of - leaning.part
         tested = "" if position.p_value is None else f", {p_value(position.p_value)}"
         yield (
-            f"position bias to the {position.favours} position: {number(part)} of "
-            f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
-            + ("; ALARM" if position.alarm else "")
+            f"position bias: {number(part)} of {counted(leaning.of, 'flipped pair')} went to the "
+            f"response shown {position.favours}{tested}" + ("; ALARM" if position.alarm else "")
         )
     elif position.first_preference.of == 0:
         yield "no verdict flipped with the order"
@@ -368,18 +367,12 @@ def show_abstentions(console: Console, own: Sequence[Abstentions]) -> None:
 
 def _abstention_lines(own: Abstentions) -> list[tuple[str, str]]:
     if own.threshold is None:
-        limit = f"nothing could be guaranteed for {own.min_agreement:g}, so all of them"
+        limit = f"all of them, as no threshold guarantees {own.min_agreement:g} agreement"
     else:
-        limit = f"below {own.threshold:.3f}, which an agreement of {own.min_agreement:g} needs"
+        limit = f"below {own.threshold:.3f}, the threshold for {own.min_agreement:g} agreement"
     return [
         ("abstained", f"{number(own.abstained)} of {number(own.judged)} pairs: {limit}"),
         ("coverage", counted_share(own.coverage)),
-        (
-            "agreement",
-            (
-                f"agreement agreement with labels: {counted_share(own.agreement_kept)} of those "
-                "that stand"
-            ),
-        ),
-        ("", f"of those that abstained {counted_share(own.agreement_abstained)}"),
+        ("agreement", f"with labels: {counted_share(own.agreement_kept)} of those that stand"),
+        ("", f"of those that abstained: {counted_share(own.agreement_abstained)}"),
     ]

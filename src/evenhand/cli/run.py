@@ -189,7 +189,9 @@ Seed = Annotated[
     int | None,
     typer.Option(
         "--seed",
-        help=("Seed of the random order for --until-decided, --rank-adaptive and --orders random."),
+        help=(
+            "Seed for the random order with --until-decided, --rank-adaptive and --orders random."
+        ),
     ),
 ]
 

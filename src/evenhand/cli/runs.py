@@ -196,7 +196,7 @@ def delete(
         there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
         if there:
             goes += (
-                f"; {counted(there, 'request')} at a provider's batch API will be billed but "
+                f"; {counted(there, 'request')} in a provider's batch API will be billed but "
                 "never collected (cancel them with run --batch --cancel-batches)"
             )
         if not yes and not _confirmed(f"deleting {goes}", "command.delete_unasked", name):
@@ -320,8 +320,8 @@ def _table(lines: Sequence[RunLine]) -> Table:
     from rich.text import Text
 
     skipped = any(line.skipped_rows for line in lines)
-    columns = ("run", "begun", *_COUNTS, *(["skipped"] if skipped else []), "state")
-    table = table_of(*columns, left=("run", "begun", "state"))
+    columns = ("run", "started", *_COUNTS, *(["skipped"] if skipped else []), "state")
+    table = table_of(*columns, left=("run", "started", "state"))
     for line in lines:
         counts = [*_counts(line), *([line.skipped_rows] if skipped else [])]
         table.add_row(
@@ -387,7 +387,7 @@ def show_run(console: Console, report: RunReport) -> None:
 
 
 def _plan(report: RunReport) -> Iterator[tuple[str, str]]:
-    yield "begun", f"{moment(report.created_at)}, last changed {moment(report.updated_at)}"
+    yield "started", f"{moment(report.created_at)}, last updated {moment(report.updated_at)}"
     yield "store", one_line(report.store)
     yield "sources", ", ".join(map(one_line, report.sources)) or "none"
     planned = report.plan.get("data")

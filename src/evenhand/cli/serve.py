@@ -36,8 +36,7 @@ Host = Annotated[
     str | None,
     typer.Option(
         "--host",
-        help="The address to listen on. Any other than loopback needs EVENHAND_TOKEN. "
-        "Default: 127.0.0.1.",
+        help="The address to listen on; all but loopback need EVENHAND_TOKEN. Default: 127.0.0.1.",
     ),
 ]
 Port = Annotated[
@@ -54,7 +53,7 @@ AllowedHosts = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-host",
-        help="Another host name to answer to, e.g. behind a proxy. Repeatable.",
+        help="Another host name to accept, e.g. behind a proxy. Repeatable.",
     ),
 ]
 AllowedOrigins = Annotated[

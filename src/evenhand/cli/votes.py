@@ -57,7 +57,7 @@ def of_people(context: typer.Context) -> None:
 def show(
     name: opt.RunArgument,
     level: opt.Level = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of alpha's interval.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed for alpha's interval.")] = 0,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
