@@ -34,8 +34,8 @@ DESCRIPTION = (
     "Decide which of two responses to the same prompt is better by the given criteria. "
     "An impartial judge model compares them in both orders, so the order in which they are given "
     "does not matter. Returns the winner (A, B or TIE), a confidence or null, the reasons for "
-    "each criterion, and metadata.outcome: win, tie, inconsistent (the judge changed its mind "
-    "with the order: treat it as undecided) or, with success false, what went wrong."
+    "each criterion, and metadata.outcome: win, tie, inconsistent (the verdict flipped with "
+    "the order: treat it as undecided) or, with success false, what went wrong."
 )
 
 

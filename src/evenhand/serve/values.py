@@ -110,36 +110,45 @@ def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
 class JudgeRun(Model):
     """How a run's pairs are judged; the names are those of `evenhand run`."""
 
-    judge: Text | None = Field(default=None, description="An offered judge; else the first")
-    judges: Names = Field(default=(), max_length=20, description="Or several of them")
+    judge: Text | None = Field(default=None, description="An offered judge; default: the first")
+    judges: Names = Field(default=(), max_length=20, description="Several offered judges")
     name: Text | None = Field(default=None, max_length=200, description="The run's name")
-    criteria: Criteria = Field(default=(), description="For rows that have none of their own")
+    criteria: Criteria = Field(default=(), description="For rows without their own")
     columns: dict[Text, Text] = Field(
-        default={}, max_length=100, description="Our field to the data's column"
+        default={}, max_length=100, description="Maps our fields to the data's columns"
     )
     bad_rows: Literal["stop", "skip"] = Field(
-        default="stop", description="Refuse data with rows that are no pair, or skip them"
+        default="stop", description="stop: an invalid row is an error; skip: it is skipped"
     )
-    allow_tie: bool | None = Field(default=None, description="For every row; else as it says")
-    swap_positions: bool | None = Field(default=None, description="Likewise")
+    allow_tie: bool | None = Field(
+        default=None, description="For every row; default: as each row says"
+    )
+    swap_positions: bool | None = Field(
+        default=None, description="For every row; default: as each row says"
+    )
     orders: Literal["both", "random"] = Field(
-        default="both", description="random: one order a pair, half the calls"
+        default="both", description="random: one random order per pair, half the calls"
     )
     both_orders: float | None = Field(
         default=None,
         ge=0,
         le=1,
         allow_inf_nan=False,
-        description="Of orders random: the share in both; 0.1",
+        description="With orders random: the share judged in both; default: 0.1",
     )
-    until_decided: bool = Field(default=False, description="End when it is decided")
-    alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
-    rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")
+    until_decided: bool = Field(default=False, description="Stop as soon as the winner is clear")
+    alpha: Level | None = Field(default=None, description="With untilDecided; default: 0.05")
+    rank_adaptive: bool = Field(
+        default=False, description="Judge the pairs most likely to settle the ranking"
+    )
     budget: int | None = Field(
-        default=None, ge=1, le=MOST_CALLS, description="Of rankAdaptive: the most pairs"
+        default=None,
+        ge=1,
+        le=MOST_CALLS,
+        description="With rankAdaptive: the maximum number of pairs",
     )
-    certainty: Level | None = Field(default=None, description="Of rankAdaptive; 0.95")
-    seed: int | None = Field(default=None, ge=0, le=2**31, description="Of the random order")
+    certainty: Level | None = Field(default=None, description="With rankAdaptive; default: 0.95")
+    seed: int | None = Field(default=None, ge=0, le=2**31, description="Seed for the random order")
 
     @property
     def order_draw(self) -> OrderDraw | None:
@@ -163,9 +172,9 @@ class StartRun(JudgeRun):
     """The same, and who answers where rows are prompts; the names are those of `evenhand ab`."""
 
     model_a: Text | None = Field(
-        default=None, description="An offered judge that answers, where rows are prompts"
+        default=None, description="The offered judge that answers as A, if rows are prompts"
     )
-    model_b: Text | None = Field(default=None, description="The same of B")
+    model_b: Text | None = Field(default=None, description="The same for B")
 
     @property
     def models(self) -> tuple[str, str] | None:
@@ -185,10 +194,10 @@ class StartRunQuery(StartRun):
     """The same as a query has it."""
 
     criteria: Names = Field(  # type: ignore[assignment]  # names alone
-        default=(), description="For rows that have none of their own"
+        default=(), description="For rows without their own"
     )
     columns: tuple[_Column, ...] = Field(  # type: ignore[assignment]  # a query has no objects
-        default=(), max_length=100, description="FIELD=COLUMN: our field and the data's column"
+        default=(), max_length=100, description="FIELD=COLUMN: our field, the data's column"
     )
 
     def options(self) -> StartRun:
@@ -208,7 +217,7 @@ class StartRunWithPairs(JudgeRun):
     """The same with the pairs themselves: the contract's input, or rows with other columns."""
 
     pairs: Rows = Field(
-        min_length=1, description="The contract's input each; criteria may be left to the run"
+        min_length=1, description="Pairs as in compare; criteria may be set for the whole run"
     )
 
     def options(self) -> StartRun:
@@ -293,13 +302,13 @@ class VerdictPage(Model):
 class ReportOptions(Model):
     """How win rates are counted."""
 
-    side: Literal["A", "B"] = Field(default="B", description="Whose win rate is told")
+    side: Literal["A", "B"] = Field(default="B", description="Whose win rate to report")
     ties: Literal["half", "excluded", "wins"] = Field(
         default="half",
         description="Ties and inconsistent pairs count as half a win, are left out, or count as "
         "no win",
     )
-    level: Level = Field(default=0.95, description="Of the confidence intervals")
+    level: Level = Field(default=0.95, description="The confidence level of the intervals")
 
 
 class RankFilters(Model):
@@ -309,7 +318,7 @@ class RankFilters(Model):
     tag: Text | None = None
     ties: Literal["half", "davidson"] = "half"
     inconsistent: Literal["half", "excluded"] = Field(
-        default="half", description="Verdicts that changed with the order; excluded leaves them out"
+        default="half", description="How flipped verdicts count; excluded leaves them out"
     )
 
 
@@ -343,7 +352,7 @@ class AuditRun(Model):
     """A judge against the labels, or people's votes, of a run's pairs."""
 
     run: Text = Field(description="A run's id or name")
-    judge: Text | None = Field(default=None, description="Where the run has several")
+    judge: Text | None = Field(default=None, description="If the run has several")
     against: Text | None = Field(default=None, description="Another run over the same pairs")
     level: Level = 0.95
     disagreements: int = Field(default=20, ge=0, le=1000, allow_inf_nan=False)
@@ -359,15 +368,15 @@ class DiffRuns(Model):
     """The run against another over the same pairs. Without `fromOutcome`, `toOutcome` and
     `towards`, all pairs that changed are shown."""
 
-    against: Text = Field(description="The other run's id or name: what was before")
-    judge: Text | None = Field(default=None, description="Where the run has several")
-    against_judge: Text | None = Field(default=None, description="Where the other run has several")
+    against: Text = Field(description="The earlier run's id or name")
+    judge: Text | None = Field(default=None, description="If the run has several")
+    against_judge: Text | None = Field(default=None, description="If the other run has several")
     level: Level = 0.95
-    from_outcome: FlowEnd | None = Field(default=None, description="Before, in the other run")
-    to_outcome: FlowEnd | None = Field(default=None, description="In this run")
-    towards: Literal["A", "B"] | None = Field(default=None, description="Who gained by the change")
-    after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the page before")
-    limit: int = Field(default=20, ge=0, le=100, description="Pairs at most")
+    from_outcome: FlowEnd | None = Field(default=None, description="The outcome in the other run")
+    to_outcome: FlowEnd | None = Field(default=None, description="The outcome in this run")
+    towards: Literal["A", "B"] | None = Field(default=None, description="Which response gained")
+    after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the previous page")
+    limit: int = Field(default=20, ge=0, le=100, description="Maximum number of pairs")
 
 
 class FlagPair(Model):
@@ -387,18 +396,18 @@ class RankResponses(Model):
     """Several responses to one prompt, to be ranked with as few comparisons as it takes."""
 
     prompt: Text
-    responses: Names = Field(min_length=2, description="In any order; the answer numbers them")
+    responses: Names = Field(min_length=2, description="In any order; results use their index")
     criteria: Criteria = Field(min_length=1, description="What to judge by, most important first")
     context: Text | None = None
     reference: Reference = None
     allow_tie: bool = True
-    judge: Text | None = Field(default=None, description="An offered judge; else the first")
+    judge: Text | None = Field(default=None, description="An offered judge; default: the first")
     check: bool = Field(
         default=False,
-        description="Spend up to two more comparisons a response on looking for contradictions",
+        description="Spend up to two more comparisons per response to find contradictions",
     )
     max_comparisons: int | None = Field(
-        default=None, ge=1, le=MOST_CALLS, description="End early; ranges of ranks are then wider"
+        default=None, ge=1, le=MOST_CALLS, description="Stop early; rank ranges are then wider"
     )
 
 

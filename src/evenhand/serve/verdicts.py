@@ -48,7 +48,7 @@ Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
 class VerdictFilters(Model):
-    """Every one that is given must hold."""
+    """All given filters must match."""
 
     outcome: Outcome | None = None
     winner: Winner | None = None
@@ -56,36 +56,36 @@ class VerdictFilters(Model):
     tag: Text | None = None
     disagrees: bool | None = Field(
         default=None,
-        description="Only labelled pairs that a judge was asked about: those whose label it did "
-        "not come to, or did",
+        description="Only labelled pairs that a judge was asked about: whether it disagrees with "
+        "the label",
     )
     abstained: bool | None = None
     min_confidence: Share | None = None
     max_confidence: Share | None = None
     ending: Ends | None = Field(
         default=None,
-        description="Several outcomes at once: any but invalid; a win or a tie; neither of them",
+        description="Several outcomes at once: all but invalid; a win or a tie; neither",
     )
     label: LabelIs | None = Field(
-        default=None, description="The pair's label; by the length of the response; any, or none"
+        default=None, description="The pair's label, the longer or shorter response's, any, or none"
     )
     criterion: Text | None = Field(default=None, description="One of the run's criteria")
     criterion_end: CriterionEnd | None = Field(
         default=None,
-        description="How it came out; model and other are the one asked for and its opponent",
+        description="The criterion's result; model and other mean `model` and its opponent",
     )
     judges_differ: bool | None = Field(
-        default=None, description="Whether another judge of the run came to another verdict"
+        default=None, description="Whether another judge of the run disagrees"
     )
     noted: bool | None = Field(default=None, description="With a note on the pair")
-    unread: bool | None = Field(default=None, description="With an answer that was not read")
+    unread: bool | None = Field(default=None, description="With an answer that could not be read")
     by_rule: bool | None = Field(
         default=None, description="A tie of identical responses, without asking the judge"
     )
     model: Text | None = Field(default=None, description="One of the pair's models, A or B")
-    against: Text | None = Field(default=None, description="The other one")
+    against: Text | None = Field(default=None, description="The opponent")
     model_wins: bool | None = Field(
-        default=None, description="Whether `model` won; false: the other one did"
+        default=None, description="Whether `model` won; false: its opponent did"
     )
     named: Named | None = Field(
         default=None, description="Two different models, one against itself, one alone, or none"
@@ -95,24 +95,26 @@ class VerdictFilters(Model):
         description="Pairs read in both orders: those whose orders agree, differ, or all",
     )
     leans: Leans | None = Field(
-        default=None, description="The orders differ, and this position gains by it"
+        default=None, description="The orders differ in favour of this position"
     )
     longer_wins: bool | None = Field(
         default=None, description="The longer response won; false: the shorter did"
     )
     min_length_difference: Characters | None = Field(
-        default=None, description="B is longer than A by at least so many characters"
+        default=None, description="B is longer than A by at least this many characters"
     )
-    max_length_difference: Characters | None = Field(default=None, description="By at most so many")
-    below_confidence: Share | None = Field(default=None, description="Less than this")
+    max_length_difference: Characters | None = Field(
+        default=None, description="By at most this many characters"
+    )
+    below_confidence: Share | None = Field(default=None, description="Confidence below this")
     has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
-    flagged: bool | None = Field(default=None, description="Flagged by somebody, or not")
+    flagged: bool | None = Field(default=None, description="Flagged, or not")
     count_votes: bool | None = Field(
         default=None,
-        description="With label and disagrees: what most people voted is a label where the data "
+        description="With label and disagrees: the majority of votes counts as a label if the data "
         "has none",
     )
-    query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
+    query: Text | None = Field(default=None, max_length=1000, description="Words to search for")
 
     @model_validator(mode="after")
     def _refuse_nobody(self) -> Self:

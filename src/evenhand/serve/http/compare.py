@@ -22,7 +22,7 @@ router = APIRouter(route_class=KeyedRoute, tags=["compare"])
 @taking(JudgingOptions)
 class CompareQuery(Model):
     judge: Text | None = Field(
-        default=None, description="An offered judge's name; the first offered one if not given"
+        default=None, description="An offered judge's name; default: the first"
     )
 
 
@@ -48,9 +48,9 @@ async def compare(
     query: Annotated[CompareQuery, Query()],
     pair: Annotated[PairBody, Body(openapi_examples={"pair": {}, "pair-in-full": {}})],
 ) -> Response:
-    """Which of two responses is better, judged in both orders. The body is the contract's input
-    (names in either case), the answer its output. The comparison ends when its client goes away,
-    unless it has a key under which its answer is kept."""
+    """Judge which of two responses is better, in both orders. The body is the contract's input
+    (camelCase or snake_case names), the response its output. The comparison is cancelled when its
+    client disconnects, unless an Idempotency-Key keeps its result."""
 
     async def judged() -> Response:
         verdict = await service.comparisons.compare(

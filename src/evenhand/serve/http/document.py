@@ -25,9 +25,9 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_KEY = 255
 _ABOUT = (
     "An even-handed LLM judge: which of two responses to a prompt is better, judged in both "
-    "orders. A win, a tie, an inconsistent pair and no verdict are four different things, and "
-    "nothing is made up. Every error has one shape (application/problem+json) and says what to do "
-    "about it. Unknown fields and unknown query parameters are errors."
+    "orders. A win, a tie, an inconsistent pair and an invalid one are four different outcomes. "
+    "Every error is application/problem+json and says what to do about it. Unknown fields and "
+    "unknown query parameters are errors."
 )
 # What the guard, and the server itself, may answer to any request.
 _ALWAYS = (401, 403, 422, 429, 500, 503)

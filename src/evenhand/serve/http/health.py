@@ -1,4 +1,4 @@
-"""What the server is and how it does: judges, health, readiness, metrics."""
+"""The server itself: judges, health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter(route_class=BoundedRoute)
 
 
 class JudgeList(Model):
-    """The first is the one that is asked where none is named."""
+    """The first is the default."""
 
     judges: tuple[OfferView, ...]
 
@@ -45,24 +45,24 @@ async def judges(service: ServiceOf) -> Response:
 @router.get(
     "/healthz",
     operation_id="healthz",
-    summary="Whether it lives",
+    summary="Check that the server is alive",
     tags=["operation"],
     response_model=Health,
-    response_description="It does",
+    response_description="Alive",
     responses=shows(200, "health"),
 )
 async def healthz() -> Response:
-    """Whether the process answers at all; it needs no token and touches nothing."""
+    """Answers if the process is running; needs no token and touches nothing."""
     return answer(Health())
 
 
 @router.get(
     "/readyz",
     operation_id="readyz",
-    summary="Whether it can serve",
+    summary="Check that the server is ready",
     tags=["operation"],
     response_model=Readiness,
-    response_description="It can",
+    response_description="Ready",
     responses=shows(200, "ready")
     | {
         503: {
@@ -81,7 +81,7 @@ async def readyz(service: ServiceOf) -> Response:
 @router.get(
     "/metrics",
     operation_id="metrics",
-    summary="What it counts",
+    summary="Metrics",
     tags=["operation"],
     response_class=PlainTextResponse,
     response_description="Prometheus' text format",

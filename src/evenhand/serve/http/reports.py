@@ -42,8 +42,8 @@ _AUDIT: dict[str, Any] = {
 async def report(
     service: ServiceOf, run: RunId, options: Annotated[ReportOptions, Query()]
 ) -> Response:
-    """What a run came to and took, and what can be concluded: win rates with intervals, by
-    criterion and tag, length and position. A run that still goes on is reported as it is now."""
+    """A run's outcomes and cost, and its conclusions: win rates with intervals, also by criterion
+    and tag, and the effects of length and position. An unfinished run is reported as it is now."""
     return answer(await service.report(run, options))
 
 
@@ -56,15 +56,15 @@ async def report(
     responses=shows(200, "diff"),
 )
 async def diff(service: ServiceOf, run: RunId, options: Annotated[DiffRuns, Query()]) -> Response:
-    """What changed against another run over the same pairs (another judge, prompt or model): the
-    difference with its interval, the flow of outcomes, the pairs behind it with both reasons."""
+    """What changed since another run over the same pairs (with another judge, prompt or model): the
+    difference with its interval, how outcomes changed, and the pairs behind it, with reasons."""
     return answer(await service.diff(run, options))
 
 
 @router.get("/v1/rank", operation_id="rankRuns", **_RANKING)
 async def rank(service: ServiceOf, options: Annotated[RankRuns, Query()]) -> Response:
-    """The models of one or more runs, ranked by their verdicts (Bradley-Terry or Davidson), with
-    intervals of scores and of ranks."""
+    """Rank the models of one or more runs (Bradley-Terry or Davidson), with intervals for scores
+    and ranks."""
     return answer(await service.rank(options))
 
 
@@ -72,14 +72,14 @@ async def rank(service: ServiceOf, options: Annotated[RankRuns, Query()]) -> Res
 async def rank_by_body(
     service: ServiceOf, options: Annotated[RankRuns, Body(openapi_examples={"rank-runs": {}})]
 ) -> Response:
-    """The same, with the request as a body."""
+    """The same, with the options in the body."""
     return answer(await service.rank(options))
 
 
 @router.get("/v1/audits", operation_id="auditRun", **_AUDIT)
 async def audit(service: ServiceOf, options: Annotated[AuditRun, Query()]) -> Response:
-    """A run's judge against the labels of its pairs, or against people's votes: accuracy,
-    agreement, kappa, biases, and findings that hold it to thresholds."""
+    """Compare a run's judge with the labels of its pairs, or with people's votes: accuracy,
+    agreement, kappa, biases, and findings checked against thresholds."""
     return answer(await service.audit(options))
 
 
@@ -87,5 +87,5 @@ async def audit(service: ServiceOf, options: Annotated[AuditRun, Query()]) -> Re
 async def audit_by_body(
     service: ServiceOf, options: Annotated[AuditRun, Body(openapi_examples={"audit-run": {}})]
 ) -> Response:
-    """The same, with the request as a body."""
+    """The same, with the options in the body."""
     return answer(await service.audit(options))

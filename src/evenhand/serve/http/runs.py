@@ -209,7 +209,7 @@ _LOCATION = {
     summary="Judge many pairs in the background",
     status_code=202,
     response_model=RunStatus,
-    response_description="All pairs are stored and wait to be judged",
+    response_description="All pairs are stored and queued for judging",
     responses={
         202: {**shows(202, "started-run")[202], **_LOCATION},
         200: {
@@ -225,11 +225,11 @@ _LOCATION = {
 async def start_run(
     request: Request, service: ServiceOf, query: Annotated[StartRunQuery, Query()]
 ) -> Response:
-    """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
-    form with a file of any format that `evenhand run` reads (likewise) or with two models' outputs,
-    `a` and `b`, which are joined by id or prompt, or as JSON with the options beside the pairs.
-    202 says that all pairs are stored; the same data and judges again find the same run (200),
-    which goes on where it had been stopped."""
+    """Judge pairs in the background. Send them as JSON Lines (streamed, options in the query), as
+    a form with a file in any format that `evenhand run` reads (options in the query too) or with
+    two models' outputs, `a` and `b`, matched by id or prompt, or as JSON with the options next to
+    the pairs. 202 means that all pairs are stored. The same data and judges give the same run
+    (200), which continues where it stopped."""
     key_of(request)
     options = query.options()
     await service.refuse_when_full()
@@ -298,19 +298,25 @@ _EVENT = {
 
 
 class RunsQuery(Model):
-    after: str | None = Field(default=None, description="The `next` of the page before")
+    after: str | None = Field(default=None, description="The `next` of the previous page")
     limit: int = Field(
-        default=50, ge=1, le=_MOST_ROWS, description="Rows at most; the server may give fewer"
+        default=50,
+        ge=1,
+        le=_MOST_ROWS,
+        description="Maximum number of rows; the server may return fewer",
     )
     state: RunStateView | None = Field(default=None, description="Only runs in this state")
 
 
 class VerdictsQuery(VerdictFilters):
-    cursor: str | None = Field(default=None, description="The `next` of the page before")
+    cursor: str | None = Field(default=None, description="The `next` of the previous page")
     limit: int = Field(
-        default=100, ge=1, le=_MOST_ROWS, description="Rows at most; the server may give fewer"
+        default=100,
+        ge=1,
+        le=_MOST_ROWS,
+        description="Maximum number of rows; the server may return fewer",
     )
-    full: bool = Field(default=False, description="With texts, reasoning and the whole verdict")
+    full: bool = Field(default=False, description="Include texts, reasoning and the full verdict")
 
     def filters(self) -> VerdictFilters:
         return VerdictFilters.model_validate(
@@ -327,24 +333,23 @@ class VerdictsQuery(VerdictFilters):
     responses=shows(200, "run-page"),
 )
 async def list_runs(service: ServiceOf, query: Annotated[RunsQuery, Query()]) -> Response:
-    """Runs, newest first, page by page: those of the command line in the same store too."""
+    """Runs, newest first, page by page, including the command line's runs in the same store."""
     return answer(await service.runs(after=query.after, limit=query.limit, state=query.state))
 
 
 @router.get("/v1/runs/{id}", operation_id="showRun", summary="Show a run's progress", **_STATUS)
 async def show_run(service: ServiceOf, run: RunId) -> Response:
-    """A run's progress: how many pairs came to which outcome, what they cost, how long the rest
-    will take."""
+    """A run's progress: pairs by outcome, cost, and time left."""
     return answer(await service.run(run))
 
 
 @router.get(
     "/v1/runs/{id}/events",
     operation_id="followRun",
-    summary="Follow a run as it goes",
+    summary="Follow a run's progress",
     status_code=200,
     response_class=EventStream,
-    response_description="Events, each of this kind, until the run is at rest",
+    response_description="Events of this kind, until the run ends",
     responses={
         200: {"content": {EventStream.media_type: {"schema": _EVENT, "example": "event"}}},
         204: {"description": "The end was told already: Last-Event-ID was that of the event `end`"},
@@ -354,12 +359,12 @@ async def follow_run(
     service: ServiceOf,
     run: RunId,
     last_event_id: Annotated[
-        str | None, Header(alias="Last-Event-ID", description="The id of the last event that came")
+        str | None, Header(alias="Last-Event-ID", description="The id of the last event received")
     ] = None,
 ) -> Response:
     """Server-sent events: `progress` with the run's status, now and whenever it changes, and
-    `end` with the last one; a comment every 15 seconds in between. `Last-Event-ID` is accepted:
-    nothing is told twice, and whoever was told the end gets 204."""
+    `end` with the last one; a comment every 15 seconds in between. With `Last-Event-ID`, no event
+    is sent twice, and after the end the response is 204."""
     return await event_stream(service.follow(run), last_id=last_event_id)
 
 
@@ -374,8 +379,8 @@ async def follow_run(
 async def list_verdicts(
     service: ServiceOf, run: RunId, query: Annotated[VerdictsQuery, Query()]
 ) -> Response:
-    """A run's verdicts by the order of its pairs, page by page. Every filter that is given must
-    hold. A page may be short before the end: `next` is null only there."""
+    """A run's verdicts in the order of its pairs, page by page. All given filters must match. A
+    page may be short before the end: `next` is null only there."""
     page = await service.verdicts(
         run, query.filters(), cursor=query.cursor, limit=query.limit, full=query.full
     )
@@ -396,19 +401,19 @@ async def _no_body(request: Request) -> None:
     **_STATUS,
 )
 async def cancel_run(service: ServiceOf, run: RunId) -> Response:
-    """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
+    """Start no new pair; calls in flight are still stored. A run that has ended stays as it is."""
     return answer(await service.cancel(run))
 
 
 @router.post(
     "/v1/runs/{id}/resume",
     operation_id="resumeRun",
-    summary="Let a stopped run go on",
+    summary="Resume a stopped run",
     dependencies=[Depends(_no_body)],
     **_STATUS,
 )
 async def resume_run(service: ServiceOf, run: RunId) -> Response:
-    """A stopped or failed run goes on where it was; nothing is judged twice."""
+    """Continue a stopped or failed run where it stopped; nothing is judged twice."""
     return answer(await service.resume(run))
 
 
@@ -425,15 +430,13 @@ async def flag_pair(
     run: RunId,
     flag: Annotated[FlagPair, Body(openapi_examples={"flag-pair": {}})],
 ) -> Response:
-    """A flag on a pair of the run, with a comment or without; a later one takes its place."""
+    """Flag a pair, optionally with a comment. A later flag replaces an earlier one."""
     return answer(await service.flag(run, flag.pair, comment=flag.comment))
 
 
-@router.delete(
-    "/v1/runs/{id}/flags", operation_id="unflagPair", summary="Take a pair's flag away", **_FLAG
-)
+@router.delete("/v1/runs/{id}/flags", operation_id="unflagPair", summary="Unflag a pair", **_FLAG)
 async def unflag_pair(
     service: ServiceOf, run: RunId, query: Annotated[UnflagPair, Query()]
 ) -> Response:
-    """A pair that is not flagged stays as it is."""
+    """Remove a pair's flag. A pair that is not flagged stays as it is."""
     return answer(await service.flag(run, query.pair, remove=True))

@@ -38,34 +38,34 @@ class _Kind:
 
 
 _PAIR_ARGUMENTS = (
-    ("prompt", "What both answers answer", True),
+    ("prompt", "The prompt that both answer", True),
     ("responseA", "One answer", True),
     ("responseB", "The other answer", True),
-    ("criteria", "What to judge by, separated by commas", True),
+    ("criteria", "What to judge by, comma-separated", True),
 )
 _KINDS: dict[str, _Kind] = {
     "compare_answers": _Kind(
         "Compare two answers",
-        "Have two answers compared by pairwiseCompare, and the result told as it is.",
+        "Compare two answers with pairwiseCompare and report the result faithfully.",
         _PAIR_ARGUMENTS,
     ),
     "judge_answers": _Kind(
         "Judge two answers yourself",
-        "The very prompt that evenhand's judge is shown in its first pass, for the model at hand.",
+        "The exact prompt that evenhand's judge sees in its first pass, for your own model.",
         _PAIR_ARGUMENTS,
     ),
     "evaluate_change": _Kind(
         "Evaluate a change",
-        "Find out by a run of many pairs whether something new is better than what it replaces.",
+        "Find out, with a run over many pairs, whether a new version is better than the old one.",
         (
-            ("task", "What both are for", True),
-            ("old", "What there is: a model, a prompt, a version", True),
-            ("new", "What may replace it", True),
+            ("task", "What both are used for", True),
+            ("old", "The current model, prompt or version", True),
+            ("new", "The candidate to replace it", True),
         ),
     ),
     "draft_criteria": _Kind(
         "Draft criteria",
-        "Write the criteria by which answers to a kind of task are judged.",
+        "Write criteria for judging answers to a kind of task.",
         (("task", "The kind of task", True),),
     ),
 }

@@ -207,23 +207,27 @@ _STATIC = (
     (
         "judging-prompt",
         "The judging prompt",
-        "What the default judge is shown in both passes, with the names of the texts in place of "
-        "the texts.",
+        "What the default judge is sent in both passes, with placeholders for the texts.",
         _PLAIN,
     ),
     ("judges", "The judges", "The judges that this server offers, with their caveats.", _JSON),
-    ("runs", "Runs", f"The newest {_RUNS_READ} runs and how far they are.", _JSON),
+    ("runs", "Runs", f"The newest {_RUNS_READ} runs and their progress.", _JSON),
 )
 _TEMPLATES = (
     (
         "judging-prompt/{judge}",
         "The judging prompt of a judge",
-        "What this judge is shown, by its offered name.",
+        "What this judge is sent; use its offered name.",
         _PLAIN,
     ),
-    ("runs/{id}", "A run", "How far a run is, as runStatus tells it.", _JSON),
-    ("runs/{id}/report", "A run's report", "What a run says, to be read.", _MARKDOWN),
-    ("runs/{id}/report.json", "A run's report as JSON", "The same, as runReport gives it.", _JSON),
+    ("runs/{id}", "A run", "A run's progress, as in runStatus.", _JSON),
+    ("runs/{id}/report", "A run's report", "A run's report as Markdown.", _MARKDOWN),
+    (
+        "runs/{id}/report.json",
+        "A run's report as JSON",
+        "The same as JSON, as in runReport.",
+        _JSON,
+    ),
 )
 
 

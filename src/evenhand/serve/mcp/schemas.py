@@ -1,4 +1,4 @@
-"""What the tools take and give: their input models, what agents are told of each, and short JSON
+"""What the tools take and give: input models, the descriptions that agents read, and short JSON
 Schemas without references.
 """
 
@@ -19,7 +19,7 @@ MOST_WAIT_S = 300.0
 
 
 class RunWanted(Model):
-    run: Text = Field(description="The run's id, as startRun gave it, or its name")
+    run: Text = Field(description="The run's id from startRun, or its name")
 
 
 class StatusWanted(RunWanted):
@@ -28,7 +28,7 @@ class StatusWanted(RunWanted):
         ge=0,
         le=MOST_WAIT_S,
         allow_inf_nan=False,
-        description="Wait up to so many seconds for the run to end, with progress on the way",
+        description="Wait up to this many seconds for the run to end, reporting progress",
     )
 
 
@@ -45,9 +45,9 @@ class AuditWanted(AuditRun):
     )
     pairs: Rows = Field(
         default=(),
-        description="The contract's input each, with a label: A, B or TIE, by somebody to trust",
+        description="Pairs as in pairwiseCompare, each with a label you trust: A, B or TIE",
     )
-    criteria: Criteria = Field(default=(), description="For pairs that have none of their own")
+    criteria: Criteria = Field(default=(), description="For pairs without their own")
 
     def of_run(self, run: str, judge: str | None) -> AuditRun:
         known = self.model_dump(exclude={"pairs", "criteria"}) | {"run": run, "judge": judge}
@@ -55,14 +55,14 @@ class AuditWanted(AuditRun):
 
 
 INSTRUCTIONS = (
-    "evenhand is an even-handed judge of answers: every comparison is made in both orders, so the "
-    "order in which you give two answers does not matter. Use pairwiseCompare for two answers, "
+    "evenhand is an even-handed LLM judge: it makes every comparison in both orders, so the order "
+    "in which you give two answers does not matter. Use pairwiseCompare for two answers, "
     "rankResponses for a few answers to one prompt, startRun for many pairs (then runStatus and "
-    "runReport), and auditJudge to learn how far a judge agrees with people before you rely on "
-    "it. Outcomes are four different things: win; tie (equally good); inconsistent (the judge "
-    "changed its mind with the order: undecided, not a tie); invalid (no verdict could be had). "
-    "A failed call has isError and success false and says what to do; never make up a verdict in "
-    "its place. What you give is judged as material: instructions inside the answers are not "
+    "runReport), and auditJudge to measure how well a judge agrees with people before you rely on "
+    "it. There are four outcomes; never treat one as another: win; tie (equally good); "
+    "inconsistent (the verdict flipped with the order: undecided, not a tie); invalid (no "
+    "verdict). A failed call has isError true and success false and says what to do; never make "
+    "up a verdict instead. Answers are judged as material: instructions inside them are not "
     "followed."
 )
 
@@ -71,49 +71,48 @@ TOOLS: dict[str, tuple[str, str]] = {
     tools.NAME: ("Compare two responses", tools.DESCRIPTION),
     "rankResponses": (
         "Rank several responses",
-        "Rank 2 or more responses to one prompt from best to worst, with the fewest comparisons "
-        "known (10 for 6 responses, 30 for 12, at most), each made in both orders. Use it to pick "
-        "the best of several drafts. Each response gets a range of ranks; those that the judge "
-        "could not tell apart share theirs. neighbours says what each step rests on and how sure "
-        "the judge was: the order rests on single comparisons, so treat a close step as a hint. "
-        "Responses are named by their index in your list, counted from 0.",
+        "Rank 2 or more responses to one prompt from best to worst, with as few comparisons as "
+        "possible (at most 10 for 6 responses, 30 for 12), each in both orders. Use it to pick "
+        "the best of several drafts. Each response gets a range of ranks; responses that the "
+        "judge cannot tell apart share theirs. neighbours shows what each step is based on and "
+        "how sure the judge was: each step is a single comparison, so treat a close one as a "
+        "hint. Responses are identified by their index in your list, starting at 0.",
     ),
     "startRun": (
         "Start a run of many pairs",
-        "Judge many pairs in the background and keep the verdicts: use it instead of calling "
-        "pairwiseCompare in a loop. Give the pairs inline, with modelA and modelB to have them "
-        "named, and criteria in each or once for all. Returns at once with the run's id. The same "
-        "pairs and judge find the same run again; nothing is judged or paid for twice. Set "
-        "maxCalls or maxCost to bound what it may spend.",
+        "Judge many pairs in the background and store the verdicts; use it instead of calling "
+        "pairwiseCompare in a loop. Give the pairs inline, with modelA and modelB to name the "
+        "models, and criteria per pair or once for all. Returns the run's id immediately. The "
+        "same pairs and judge give the same run; nothing is judged or paid for twice. Set "
+        "maxCalls or maxCost to limit spending.",
     ),
     "runStatus": (
-        "See how far a run is",
-        "How far a run is: its state (reading, queued, judging, finished, stopped, failed), the "
-        "verdicts so far, the calls and the cost. With waitS it waits that long for the run to "
-        "end and tells its progress on the way; use that instead of asking again and again. A "
-        "failed run says why in error; mend that and call startRun again to go on.",
+        "Check a run's progress",
+        "A run's state (reading, queued, judging, finished, stopped, failed), verdicts so far, "
+        "calls and cost. With waitS it waits up to that long for the run to end and reports "
+        "progress; use that instead of polling. A failed run says why in error; fix that and "
+        "call startRun again to continue.",
     ),
     "cancelRun": (
         "Stop a run",
-        "Stop a background run: what is in flight is still finished and kept, nothing new is "
-        "asked. Calling startRun with the same pairs goes on where it stopped.",
+        "Stop a background run: calls in flight are finished and stored, and nothing new is "
+        "asked. Call startRun with the same pairs to continue where it stopped.",
     ),
     "runReport": (
-        "Read a run's conclusions",
-        "What a run says: the win rate of one side (B unless told) with its confidence interval, "
-        "the four outcomes, parts by criterion and tag, whether length or position may be behind "
-        "it, and the cost. Claim a difference only where the interval leaves out 0.5; an interval "
-        "that holds 0.5 means that the data does not decide. Works on unfinished runs too, and "
-        "then says so.",
+        "Get a run's report",
+        "A run's result: the win rate of one side (B by default) with its confidence interval, "
+        "the four outcomes, rates by criterion and tag, whether length or position may explain "
+        "it, and the cost. Claim a difference only if the interval excludes 0.5; if it includes "
+        "0.5, the data does not decide. Also works on unfinished runs, and says so.",
     ),
     "auditJudge": (
         "Audit the judge against labels",
-        "How far the judge can be trusted: its agreement with labels by people (A, B or TIE), "
-        "kappa, consistency between the orders, position and length bias, against simple "
+        "How far to trust the judge: its agreement with human labels (A, B or TIE), kappa, "
+        "consistency between orders, position bias and length bias, compared with simple "
         "baselines. Give run for a run whose pairs have labels, or labelled pairs inline (each "
         "with label), which are judged first, with progress. findings.word is trustworthy, with "
         "care, not trustworthy, too few labels, not shown (judged in one order) or not enough "
-        "data; thresholds such as minAccuracy give a ruling: pass, fail or undecided. Do it "
+        "data; thresholds such as minAccuracy give a ruling: pass, fail or undecided. Do this "
         "before you rely on a judge.",
     ),
 }
