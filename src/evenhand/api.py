@@ -41,7 +41,7 @@ Pairs: TypeAlias = "str | Path | ArrowStream | Iterable[Pair | Mapping[str, Any]
 
 
 def open_judge(judge: str | None = None, config: JudgeConfig | None = None) -> OpenJudge:
-    """A judge by name; what `config` leaves open is as the environment and config files say."""
+    """Open a judge by name; the environment and config files fill in what `config` leaves open."""
     return resolve(load_settings(), judge, config).open_judge()
 
 
@@ -78,7 +78,7 @@ async def compare(
     allow_tie: bool | None = None,
     swap_positions: bool | None = None,
 ) -> Verdict:
-    """Which of two responses is better: of a pair, or of the texts `a` and `b`.
+    """Judge which of two responses is better: a pair's, or the texts `a` and `b`.
 
     A judge given by name is opened and closed here.
     """
@@ -101,7 +101,7 @@ compare_sync = sync_of(compare)
 def _given(
     pair: Pair | Mapping[str, Any] | None, fields: dict[str, Any]
 ) -> Pair | Mapping[str, Any]:
-    """A pair, or its fields: one of them."""
+    """A pair, or its fields, but not both."""
     if pair is not None:
         if fields:
             raise InputError(Message("api.pair_given_twice", names=list(fields)))
@@ -127,9 +127,9 @@ def compare_many(
     columns: Mapping[str, str] | None = None,
     concurrency: int = _AT_ONCE,
 ) -> AsyncGenerator[Verdict | Failure, None]:
-    """The verdicts on many pairs, in the order of the pairs, at most `concurrency` at once.
+    """Verdicts on many pairs, in their order, at most `concurrency` at once.
 
-    What went wrong with one pair is a `Failure` in its place. Nothing is stored: `run` does that.
+    A pair that fails gives a `Failure`. Nothing is stored; use `run` for that.
     """
     from evenhand.data import ReadOptions
 
@@ -224,9 +224,9 @@ async def rank_responses(
     max_comparisons: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RankedResponses:
-    """Several responses to one prompt, ranked with the fewest comparisons, each in both orders.
+    """Rank several responses to one prompt with few comparisons, each in both orders.
 
-    `check` spends some more on looking for contradictions.
+    `check` spends a few more to look for contradictions.
     """
     from evenhand.ranker.responses import AT_ONCE, rank_responses
 
@@ -262,7 +262,7 @@ def _needs_prompt(judge: str | Judge | None, config: JudgeConfig) -> bool:
 
 @asynccontextmanager
 async def _opened_judge(judge: str | Judge | None, config: JudgeConfig) -> AsyncIterator[Judge]:
-    """The caller's own stays open; one by its name is opened and closed here."""
+    """The caller's own judge stays open; one given by name is opened and closed here."""
     if judge is not None and not isinstance(judge, str):
         yield judge
         return

@@ -64,10 +64,10 @@ async def run(
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
-    """Judge many pairs: a file of them, a DataFrame, any iterable; or the outputs of two models,
-    `a` and `b`. The same call again goes on. `orders` asks each pair in one order at random.
+    """Judge many pairs: a file, a DataFrame, any iterable; or the outputs of two models, `a` and
+    `b`. Call it again to continue. With `orders`, each pair is judged in one random order.
 
-    Raises what keeps it from beginning, and what the judge or the store stopped it with; a cap
+    Raises errors that prevent the start, and those of the judge or the store that stopped it; a cap
     that was reached is in the summary.
     """
     _refuse_data(pairs, a, b)
@@ -110,10 +110,11 @@ async def ab(
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AbSummary:
-    """Two models, templates, commands or files on the same prompts: generate, judge, conclude.
+    """Compare two models, templates, commands or files on the same prompts: generate, judge,
+    conclude.
 
-    The same call again goes on. Raises what keeps it from beginning, and what a model, the judge
-    or the store stopped it with; a cap that was reached is in the summary.
+    Call it again to continue. Raises errors that prevent the start, and those of a model, the judge
+    or the store that stopped it; a cap that was reached is in the summary.
     """
     from evenhand.runs.ab import GeneratedPairs, SideChoice, open_prompts, open_sides, run_ab
     from evenhand.runs.generation import Generation, ModelSide
@@ -163,10 +164,10 @@ async def suggest_criteria(
     options: RunOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> CriteriaSuggestion:
-    """Criteria that a judge suggests from a sample of prompts; where rows are pairs with labels, a
-    run tries them, and those that agree with people are kept. The same call again goes on.
+    """Have a judge suggest criteria from a sample of prompts; if rows are labelled pairs, a run
+    tests them and keeps those that agree with people. Call it again to continue.
 
-    Raises what the judge or the store stopped it with; a cap that was reached is in the run.
+    Raises errors of the judge or the store that stopped it; a cap that was reached is in the run.
     """
     from evenhand.runs.criteria import read_criteria_data, suggest_within
     from evenhand.trust.criteria import stored_criteria, suggestion
@@ -233,7 +234,7 @@ async def _opened_plans(
     config: JudgeConfig | None,
     settings: Settings,
 ) -> AsyncIterator[list[JudgePlan]]:
-    """Judges that are given by name are opened and closed here."""
+    """Judges given by name are opened and closed here."""
     plans: list[JudgePlan] = []
     ours: list[Judge] = []
     try:
@@ -265,7 +266,7 @@ def _reading(
 
 
 def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge | None]:
-    """One judge or several; what is none is told before anything is opened."""
+    """One judge or several; anything else is refused before a judge is opened."""
     if judge is None or isinstance(judge, str) or is_judge(judge):
         return [judge]
     several = list(judge) if isinstance(judge, Sequence) else [judge]
@@ -280,7 +281,7 @@ def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge
 
 
 def _refuse_data(pairs: Pairs | None, a: Outputs | None, b: Outputs | None) -> None:
-    """Pairs, or both models' outputs: not both, and not half of it."""
+    """Pairs, or both models' outputs: exactly one of the two."""
     if pairs is not None and (a is not None or b is not None):
         raise InputError(Message("api.data_given_twice"))
     if pairs is None and (a is None or b is None):
@@ -317,7 +318,7 @@ def conclude(
     level: float = 0.95,
     limits: ConclusionLimits | None = None,
 ) -> Conclusions:
-    """What a run says of one side: win rate, parts, length, position. What `report` shows."""
+    """A run's conclusions for one side: win rates, length, position, as in `evenhand report`."""
     from evenhand.report.conclusions import conclude
 
     settings = load_settings()
@@ -346,9 +347,9 @@ def gate(
     limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
 ) -> GateReport:
-    """Whether a run's interval lies above a threshold, below it, or neither; or each of several
-    that `require` names ("overall>0.5", "safety>=0.45", "tag:refunds>=0.4"). What is not given is
-    as [gate] of the config file says, else 0.5 and 0.05."""
+    """Whether a run's interval is above a threshold, below it, or neither; or the same for each
+    requirement in `require` ("overall>0.5", "safety>=0.45", "tag:refunds>=0.4"). Defaults come from
+    [gate] in the config file, otherwise 0.5 and 0.05."""
     from evenhand.report.gate import gate_run
 
     settings = load_settings()
@@ -388,7 +389,7 @@ def rank(
     judge: str | None = None,
     tag: str | None = None,
 ) -> RunRanking:
-    """The models of one or more runs, ranked; `stats.ranking.leaderboard` ranks columns."""
+    """Rank the models of one or more runs; `stats.ranking.leaderboard` ranks columns."""
     from evenhand.report.ranking import rank_runs
 
     with _opened(store) as opened:
@@ -422,7 +423,7 @@ def flag(
     remove: bool = False,
     store: str | Path | Store | None = None,
 ) -> FlaggedPair:
-    """Flag a pair of a run by its id or number, or take the flag away."""
+    """Flag a pair of a run by its id or number, or unflag it."""
     from evenhand.report.records import flag_pair
 
     with _opened(store) as opened:
@@ -438,7 +439,7 @@ def audit(
     level: float = 0.95,
     disagreements: int = 20,
 ) -> Audit:
-    """A judge against the labels of its run, or people's votes. What `audit` shows."""
+    """Compare a judge with its run's labels or people's votes, as `evenhand audit` does."""
     from evenhand.trust.audit import audit_run
 
     with _opened(store) as opened:
@@ -460,8 +461,8 @@ def calibrate(
     level: float = 0.95,
     seed: int = 0,
 ) -> CalibrationReport:
-    """Learn from a run's labels how likely its judge's verdicts are right; `save` keeps it, for
-    `open_calibration`."""
+    """Learn from a run's labels how likely its judge's verdicts are to be right; `save` stores it
+    for `open_calibration`."""
     from evenhand.trust.calibration import calibrate_run, save_calibration
 
     with _opened(store) as opened:
@@ -492,8 +493,8 @@ def correct(
     labels_are_random: bool = False,
     seed: int = 0,
 ) -> Corrections:
-    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "plurality",
-    "majority" or a saved one, in the judge's place."""
+    """A run's win rates, corrected for the judge's errors with human labels; `jury` replaces the
+    judge: "plurality", "majority" or a saved jury."""
     from evenhand.trust.correction import correct_run
 
     with _opened(store) as opened:
@@ -511,7 +512,7 @@ def correct(
 
 @contextmanager
 def _opened(store: str | Path | Store | None) -> Iterator[Store]:
-    """The caller's own stays open; one by its address is not made where there is none."""
+    """The caller's own stays open; a store given by address is never created."""
     if isinstance(store, Store):
         yield store
         return

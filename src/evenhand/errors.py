@@ -77,7 +77,7 @@ class EvenhandError(Exception):
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def reword(self, message: str) -> None:
-        """Say it otherwise, as the same error."""
+        """The same error with another message."""
         self.message = message
         self.args = (message,)
 
@@ -162,7 +162,7 @@ class JudgeServerError(JudgeError):
 
 
 class JudgeRejected(JudgeError):
-    """`unknown_model`: there is no such model or address, so every other request fails too."""
+    """`unknown_model`: no such model or address, so every other request would fail too."""
 
     kind = "judge_rejected"
     unknown_model = False
@@ -206,7 +206,7 @@ class CapReached(EvenhandError):
 
 
 class NoVerdict(EvenhandError):
-    """The outcome `invalid`: asked and answered, but nothing decides."""
+    """The outcome `invalid`: the judge answered, but its answers give no verdict."""
 
     kind = "invalid"
 

@@ -169,7 +169,7 @@ class Pair(Model):
         return ORDERS if self.swap_positions else ORDERS[:1]
 
     def mirrored(self) -> Pair:
-        """The same pair with its responses exchanged."""
+        """The same pair with its responses swapped."""
         return self.model_copy(
             update={"response_a": self.response_b, "response_b": self.response_a}
         )
@@ -198,7 +198,7 @@ def drawn_order(pair: Pair) -> Order | None:
 def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) -> Pair:
     """A Pair from plain data, or an InputError that names the field and what it takes.
 
-    `criteria_needed` is False for a judge that reads no prompt: what it says was said before.
+    `criteria_needed` is False for a judge that replays recorded answers and reads no prompt.
     """
     if isinstance(value, Pair):
         return value

@@ -149,7 +149,7 @@ class Analysis(Model):
 
 
 class Ballot(Model):
-    """What the judge said in one pass, in the caller's labels."""
+    """The judge's verdict in one pass, in the caller's labels."""
 
     order: Order
     sample: int = 1
@@ -171,9 +171,9 @@ class Ballot(Model):
     raw: str = ""
 
     def mirrored(self) -> Ballot:
-        """The same statement with A and B exchanged, seen from the other order.
+        """The same ballot with A and B swapped, seen from the other order.
 
-        `raw` stays: it is what the judge wrote, in the labels it was shown.
+        `raw` stays as the judge wrote it, in the labels it was shown.
         """
         return Ballot(
             order="swapped" if self.order == "original" else "original",
@@ -208,7 +208,7 @@ class Unread(Model):
 
 
 class Outcome(StrEnum):
-    """Four different things, all the way to the statistics."""
+    """Four outcomes that stay distinct all the way to the statistics."""
 
     WIN = "win"
     TIE = "tie"
@@ -222,7 +222,7 @@ DecidedBy = Literal["confidence", "criteria", "identical"]
 
 
 class Usage(Model):
-    """Tokens and money. Null where the judge did not say, or its price is not known."""
+    """Tokens and cost; null if the judge did not report them or its price is unknown."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -372,7 +372,7 @@ class ErrorBody(Model):
 
 
 class Failure(Model):
-    """No verdict: no winner and no confidence are made up."""
+    """No verdict: there is no winner and no confidence."""
 
     success: Literal[False] = False
     error: ErrorBody

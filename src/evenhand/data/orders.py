@@ -18,10 +18,10 @@ _WHOLE = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class OrderDraw:
-    """One order for each pair, at random; both for a random `both_orders` share of the pairs.
+    """One random order per pair; both orders for a random `both_orders` share of the pairs.
 
-    Only pairs asked in both orders show how much the position decides. A larger share has all
-    pairs of a smaller one, so that their passes are used again.
+    Only pairs judged in both orders can show position bias. A larger share includes all pairs of a
+    smaller one, so their passes are reused.
     """
 
     seed: int = 0

@@ -42,7 +42,7 @@ def judge(
 ) -> FunctionJudge | Callable[[Answering], FunctionJudge]:
     """`@judge`, or `@judge(name="house", version="2")`: the function, async or not, is the judge.
 
-    `version` tells apart what its source does not: the model that it asks, its settings.
+    `version` identifies what its source does not: the model that it asks, its settings.
     """
     if function is None:
         return lambda decorated: FunctionJudge(decorated, name=name, version=version)

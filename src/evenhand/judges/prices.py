@@ -25,7 +25,7 @@ _A_FEW = 1000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens, as the caller pays them; cached input counts as input."""
+    """Dollars per million tokens, as the caller pays them; cached input counts as input."""
 
     input_per_million: float
     output_per_million: float

@@ -46,7 +46,7 @@ class JudgeCall:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """One generated token, and the likeliest tokens at its place with their log-probabilities."""
+    """A generated token, and the likeliest tokens in its place with their log-probabilities."""
 
     token: str
     logprob: float
@@ -58,7 +58,7 @@ Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back. `text` is verbatim."""
+    """A judge's reply; `text` is verbatim."""
 
     text: str
     finish: Finish = "stop"
@@ -80,7 +80,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the rest of the program must know of a judge before asking it."""
+    """What the rest of the program must know about a judge before asking it."""
 
     modes: tuple[Mode, ...] = ("reasoned", "letter")  # the first is its default
     parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
@@ -97,7 +97,7 @@ class Traits:
 class Judge(Protocol):
     """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`.
 
-    It may also have an `identity`, an account and news, which the functions below read.
+    It may also have an `identity`, an account and news; the functions below read them.
     """
 
     @property
@@ -112,7 +112,7 @@ class Judge(Protocol):
 
 
 class OpenJudge(Judge, Protocol):
-    """What `open_judge` gives: a judge that `async with` closes at its end."""
+    """What `open_judge` returns: a judge that `async with` closes at the end."""
 
     async def __aenter__(self) -> Self: ...
 

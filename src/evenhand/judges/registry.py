@@ -24,7 +24,7 @@ TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JudgeOptions(JudgingOptions):
-    """The options, and what only a program gives. No repr shows a secret."""
+    """The options, and what only a program can set. No repr shows a secret."""
 
     api_key: str | None = field(default=None, repr=False)
     seed: int | None = None  # of the first sample; the next ones count up from it
@@ -79,7 +79,7 @@ _ALL_OTHERS = "evenhand.judges.providers"
 
 
 class JudgeName(NamedTuple):
-    """`openai:gpt-4o` in its two parts; `model` is empty for the embedded judge, `local`."""
+    """`openai:gpt-4o` in two parts; `model` is empty for the embedded judge, `local`."""
 
     kind: str
     model: str

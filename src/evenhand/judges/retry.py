@@ -101,9 +101,8 @@ _JITTER = random.Random()  # noqa: S311 - spreads calls in time, protects nothin
 class RetryPolicy:
     """`attempts` in all; before attempt n + 1, wait up to base_s · 2^(n-1), at most cap_s.
 
-    Being told to slow down (429) says nothing of the call: where `limited_attempts` is given, those
-    are counted apart from the others. `patience_s`: how long a server may ask to wait, where that
-    is longer than cap_s.
+    A 429 says nothing about the call itself: with `limited_attempts`, those are counted separately.
+    `patience_s`: the longest wait that a server may ask for, if longer than cap_s.
     """
 
     attempts: int = 4
@@ -126,7 +125,7 @@ class RetryPolicy:
             )
 
     def wait_s(self, failed: int, rng: random.Random) -> float:
-        """Full jitter: anything from nothing to the whole step, so that calls spread out."""
+        """Full jitter: anything from zero to the whole step, to spread calls out."""
         # 2**1000 is still a float; beyond it the cap has long decided.
         return rng.uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(failed - 1, 1000)))
 

@@ -51,10 +51,10 @@ class Calibrator(Protocol):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JudgeConfig(JudgeOptions):
-    """Which judge is asked, where it is, and how it judges a pair.
+    """Which judge to ask, where it is, and how it judges a pair.
 
-    None: not chosen. `resolve` fills that in from the settings; whatever they do not say either is
-    the default that the properties below give, or the judge's own.
+    None: not chosen. `resolve` fills it in from the settings; otherwise it is the default that the
+    properties below give, or the judge's own.
     """
 
     # Opened by `resolve`.
@@ -114,7 +114,7 @@ class JudgeConfig(JudgeOptions):
         )
 
     def open_judge(self) -> OpenJudge:
-        """The judge that it names; nothing is sent or loaded before its first question."""
+        """Open the judge; nothing is sent or loaded before its first call."""
         if self.judge is None:
             raise InputError(Message("judging.no_judge"))
         judge = open_judge(self.judge, self)
@@ -126,11 +126,11 @@ class JudgeConfig(JudgeOptions):
         return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
 
     def asks_identical(self, traits: Traits) -> bool:
-        """Whether identical responses go to the judge. A replay keeps what was recorded."""
+        """Whether to ask the judge about identical responses. A replay keeps what was recorded."""
         return bool(self.ask_identical) or traits.by_id
 
     def ties_by_rule(self, pair: Pair, traits: Traits) -> bool:
-        """Whether the responses are identical, so that nobody needs to be asked."""
+        """Whether the responses are identical and the judge need not be asked."""
         return pair.response_a == pair.response_b and not self.asks_identical(traits)
 
     def prepares(self, traits: Traits) -> tuple[ArtefactKind, ...]:
@@ -175,7 +175,7 @@ class JudgeConfig(JudgeOptions):
         return mode
 
     def reconciling(self, mode: Mode) -> Reconciling:
-        """Letters are decided on their mean probability; everything else by agreement."""
+        """Letter mode uses the mean probability; everything else, agreement."""
         how = self.reconcile or ("average" if mode == "letter" else "agreement")
         has_weights = (
             mode == "letter" or self.confidence == "logprobs" or self.samples_per_order > 1
@@ -185,7 +185,7 @@ class JudgeConfig(JudgeOptions):
         return how
 
     def calibration_for(self, judge: Judge) -> Calibrator | None:
-        """The calibration, once it has agreed to this judge."""
+        """The calibration, checked to fit this judge."""
         if self.calibration is not None:
             mode = self.mode_for(judge)
             reads_prompt = judge.traits.needs_prompt

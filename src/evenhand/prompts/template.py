@@ -213,7 +213,7 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
 
 
 def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
-    """A user's template: plain {slots}, or Jinja where the file's name ends in .j2 or .jinja."""
+    """Open a user's template: plain {slots}, or Jinja if the file's name ends in .j2 or .jinja."""
     path = Path(path)
     try:
         source = path.read_bytes().decode("utf-8-sig")

@@ -103,8 +103,8 @@ class FlippedPair(Model):
 
 
 class DiffOptions(Model):
-    """`from_outcome`, `to_outcome` and `towards` choose which pairs are shown; without them, all
-    that changed. `after` is the `next` of the page before."""
+    """`from_outcome`, `to_outcome` and `towards` select the pairs to show; without them, all that
+    changed. `after` is the `next` of the previous page."""
 
     level: float = 0.95
     from_outcome: FlowOutcome | None = None

@@ -45,10 +45,10 @@ Inconsistent = Literal["half", "excluded"]
 
 @dataclass(frozen=True, slots=True)
 class RankOptions:
-    """With `elo_k` Elo ratings are made, which know of `inconsistent` and no other option.
+    """With `elo_k`, Elo ratings; of the other options only `inconsistent` applies to them.
 
-    `inconsistent` "excluded" leaves out every verdict that changed with the order of the
-    responses, also where averaging found it a winner; a file of battles has none of them.
+    `inconsistent` "excluded" leaves out every verdict that flipped with the order, even if
+    averaging gave it a winner; a file of battles has none.
     """
 
     ties: Ties = "half"

@@ -289,18 +289,17 @@ def _grouped(members: NDArray[Any], count: int) -> Iterator[tuple[int, Rows]]:
 
 
 class ConclusionLimits(Model):
-    """What a conclusion takes for granted, and what keeps it from being one.
+    """What a conclusion assumes, and what prevents one.
 
-    `max_invalid` and `max_skipped` are shares of all pairs: with more invalid verdicts, or more
-    rows that were skipped or had no partner, nothing is concluded. Up to there what is missing
-    counts against every claim, unless `missing` is "half", which is the caller's word.
-    `allow_one_order` is the caller's word that one fixed order will do. `smallest_effect` is the
-    difference from one half that matters to the caller. `growing`: more rows will follow, so that
-    every interval holds for any number of looks. `allow_length` is the caller's word that longer
-    answers may win by their length, `labels_are_random` that labels which do not say how their
-    pairs were drawn are of a random draw; `require_labels` asks for a rate that labels correct.
-    `topic` names the column whose values are a sample of topics; `these_topics` is the caller's
-    word that a claim about these alone will do.
+    `max_invalid` and `max_skipped` are shares of all pairs: if more verdicts are invalid, or more
+    rows were skipped or have no counterpart, nothing is concluded. Below that, missing pairs count
+    against every claim, unless the caller sets `missing` to "half". `allow_one_order` accepts pairs
+    judged in one fixed order, `allow_length` accepts that longer answers may win by their length.
+    `smallest_effect` is the smallest difference from one half that matters. `growing`: more rows
+    will follow, so every interval must stay valid for any number of looks. `labels_are_random`
+    vouches that labels of unknown sampling are from a random draw; `require_labels` requires a rate
+    that labels correct. `topic` names the column whose values are a sample of topics;
+    `these_topics` limits the claim to these.
     """
 
     max_invalid: float | None = None

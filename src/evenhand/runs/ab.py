@@ -54,7 +54,7 @@ _SHORT_ANSWER, _LONG_ANSWER = 240, 4800
 
 
 class AbSummary(Model):
-    """`run` is None where answers are still missing, so that nothing was judged."""
+    """`run` is None if answers are still missing, so nothing was judged."""
 
     name: str
     store: str
@@ -120,7 +120,7 @@ def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SideChoice(GeneratingOptions):
-    """Who answers on one side, as a caller says it: a model or a file of answers, or a command.
+    """Who answers on one side: a model, a file of answers, or a command.
     None: the model's own default."""
 
     spec: str | None = None

@@ -21,7 +21,7 @@ _UNPRICED_CALLS = 100
 
 @dataclass(frozen=True, slots=True)
 class UntilDecided:
-    """`alpha` is the chance of naming a winner where there is none."""
+    """`alpha` is the chance of naming a winner when there is none."""
 
     alpha: float = 0.05
     seed: int = 0
@@ -54,7 +54,7 @@ class RankAdaptive:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(RunningOptions):
-    """The options, and what only some commands have. None: no limit, or a good default."""
+    """The options, and those of some commands only. None: no limit, or a good default."""
 
     name: str | None = None
     price: Price | None = None  # the caller's own, where no list has the judge
@@ -88,13 +88,13 @@ class RunOptions(RunningOptions):
 
     @property
     def gives_up_after_s(self) -> float:
-        """Calls that are to be minutes apart may fail twice before it is given up."""
+        """With calls minutes apart, allow two failures before giving up."""
         given = _GIVE_UP_AFTER_S if self.give_up_after_s is None else self.give_up_after_s
         return max(given, 120 / self.rpm) if self.rpm else given
 
     @property
     def calls_unpriced(self) -> int | None:
-        """The cap on calls where a price is not known; None where max_cost is refused for it."""
+        """The cap on calls if a price is unknown; None if max_cost is refused instead."""
         if not self.caps_unpriced or self.max_cost is None or self.batch or self.executor == "ray":
             return None
         usual = math.ceil(_UNPRICED_CALLS * self.max_cost)

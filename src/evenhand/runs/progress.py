@@ -76,7 +76,7 @@ class JudgeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run, over all its judges."""
+    """A snapshot of a run, over all its judges."""
 
     run: str
     done: int

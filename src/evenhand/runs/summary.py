@@ -41,7 +41,7 @@ class Spent(Model):
 
 
 class RunSummary(OutcomeCounts):
-    """The outcomes are the run's, over all its judges; what was spent is this command's alone."""
+    """Outcomes are the run's, over all its judges; spending is this command's only."""
 
     run: str
     store: str
@@ -64,14 +64,14 @@ class RunSummary(OutcomeCounts):
 
     @property
     def finished(self) -> bool:
-        """Or ended as it should: it found what it was after, or asked all that it might."""
+        """Also true if it ended as planned: decided, or its budget used up."""
         if self.stopped_by is None:
             return self.pending == 0
         return self.stopped_by in ("decided", "certain", "budget")
 
     def verdicts(self, store: str | Path | None = None) -> Iterator[Verdict | Failure]:
-        """What is stored of the run now, in the order of its pairs, judge by judge; pending pairs
-        have none. `store`: its address, where that has a password, which `self.store` leaves out.
+        """The run's stored verdicts, in the order of its pairs, judge by judge; pending pairs have
+        none. `store`: its address, needed if it has a password, which `self.store` omits.
         """
         for row in self._rows(store):
             yield row.verdict

@@ -139,7 +139,7 @@ CALIBRATION_FILES = SavedFiles(
 
 
 def open_calibration(name: str | Path, *, forced: bool = False) -> AppliedCalibration:
-    """By the name it was saved under, or a path that ends in .json."""
+    """Open a calibration by its saved name, or by a path that ends in .json."""
     saved = CALIBRATION_FILES.open(name)
     return AppliedCalibration(saved, forced, name=CALIBRATION_FILES.path(name).stem)
 
