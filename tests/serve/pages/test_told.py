@@ -23,7 +23,7 @@ def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> No
     for have in (0, 1, 5):
         told = PageTranslator("zh")(not_enough(have, unit, 6))
         assert told.startswith(f"数据不足：只有 {have} 个")
-        assert told.endswith("至少需要 6 个。")
+        assert told.endswith("至少需要 6 个")
 
 
 def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
