@@ -134,7 +134,7 @@ def test_a_judge_that_two_runs_have_sits_once(store: Store) -> None:
     judged_run(store, "second", {"x": "AB"})
     sitting = evaluate_jury(store, ["first", "second"])
     assert sitting.poll.panel.titles == ("x", "y")
-    assert "x of run second sits once: an earlier run has it" in sitting.report.notes
+    assert "x of run second is counted once: an earlier run has it" in sitting.report.notes
 
 
 def test_the_same_judge_in_two_languages_is_two(store: Store) -> None:

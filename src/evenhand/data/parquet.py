@@ -214,7 +214,7 @@ class _Thrift:
             for _, inner in self.fields():
                 self.skip(inner, depth=depth + 1)
         elif kind not in (_TRUE, _FALSE):
-            raise Broken(f"its headers have a value of the unknown kind {kind}")
+            raise Broken(f"its headers have a value of unknown kind {kind}")
 
     def _skip_element(self, kind: int, depth: int) -> None:
         self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind, depth=depth)
@@ -238,7 +238,7 @@ class _Thrift:
                 return value
             shift += 7
             if shift > 63:
-                raise Broken("its headers have a number of more than 64 bits")
+                raise Broken("its headers have a number longer than 64 bits")
 
 
 # Rows are texts of unknown length: few enough of them that a batch of long ones still fits.

@@ -81,7 +81,7 @@ def pull(
     target = _place(cache, model)
     try:
         if locate(cache, model=model) and _sha256_of(target) == model.sha256:
-            say(f"{target} is there and verified")
+            say(f"{target} is downloaded and verified")
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
@@ -99,7 +99,7 @@ def pull(
                 strerror=error.strerror or error,
             )
         ) from None
-    say(f"{target} is there and verified")
+    say(f"{target} is downloaded and verified")
     return target
 
 

@@ -221,7 +221,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fail(self._endpoint.no_http("it wants another protocol"))
+            self._fail(self._endpoint.no_http("it asks for another protocol"))
             self.drop()
         except httptools.HttpParserError as error:
             self._fail(self._endpoint.no_http(_parsers_words(error)))

@@ -260,7 +260,7 @@ class FigureCache:
                         kept.let_go(number)
                 raise
             except EvenhandError as error:
-                log.warning("figures wait for the store: %s", error.message)
+                log.warning("figures are waiting for the store: %s", error.message)
 
     def _computed(self, subject: _Subject[Any]) -> tuple[bytes, ErrorBody | None]:
         """The figure as JSON, or why there is none."""
@@ -271,7 +271,7 @@ class FigureCache:
             if isinstance(error, StoreError):
                 body = body.model_copy(update={"retryable": True})
         except Exception as error:  # one figure fails, and not the process that computes them all
-            log.exception("computing a figure failed by a mistake of ours")
+            log.exception("computing a figure failed: a bug in evenhand")
             name = type(error).__name__
             body = ErrorBody(
                 kind="internal", message=Message("serve.bug", name=name), retryable=True

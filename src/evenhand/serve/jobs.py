@@ -252,9 +252,9 @@ class RunJob(Observer):
             return await self._failed(error)
         except Exception as error:
             # Its message may hold texts of the data.
-            log.exception("run %s failed by a mistake of ours", self._run.id)
+            log.exception("run %s failed: a bug in evenhand", self._run.id)
             what = (
-                f"the run met a mistake of ours ({type(error).__name__}); resume it, or report it"
+                f"the run hit a bug in evenhand ({type(error).__name__}); resume it, or report it"
             )
             return await self._failed(EvenhandError(what))
         if summary is None:
@@ -539,9 +539,9 @@ class Jobs:
             try:
                 await self._look()
             except EvenhandError as error:
-                log.warning("background runs wait for the store: %s", error.message)
+                log.warning("background runs are waiting for the store: %s", error.message)
             except Exception:
-                log.exception("looking for background runs failed by a mistake of ours")
+                log.exception("looking for background runs failed: a bug in evenhand")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), _LOOKED_EVERY_S)
 
@@ -576,12 +576,12 @@ class Jobs:
             except EvenhandError as error:
                 self._leave(run_id, _TRIED_AGAIN_S)
                 if not isinstance(error, StoreBusy):
-                    log.warning("run %s cannot be held: %s", run_id, error.message)
+                    log.warning("cannot lock run %s: %s", run_id, error.message)
                 return
             try:
                 await self._judge(run_id)
             except EvenhandError as error:
-                log.warning("run %s waits for the store: %s", run_id, error.message)
+                log.warning("run %s is waiting for the store: %s", run_id, error.message)
                 self._leave(run_id, _STORE_AWAITED_S)
                 body = error_body(error).model_dump(mode="json", context=WHOLE)
                 with contextlib.suppress(EvenhandError):

@@ -47,7 +47,7 @@ class Metrics(ServiceObserver):
         )
         self._request_seconds = Histogram(
             "evenhand_http_request_seconds",
-            "From a request's arrival to the end of its answer.",
+            "From a request's arrival to the end of its response.",
             ("route",),
             buckets=_HTTP_SECONDS,
             registry=registry,
@@ -57,25 +57,25 @@ class Metrics(ServiceObserver):
         )
         self._refused = Counter(
             "evenhand_http_refused",
-            "Requests that the guard sent away, by the kind of error.",
+            "Requests refused by the guard, by kind of error.",
             ("kind",),
             registry=registry,
         )
         self._comparisons = Counter(
             "evenhand_comparisons",
-            "Comparisons by what came of them: win, tie, inconsistent, invalid, or failed.",
+            "Comparisons by result: win, tie, inconsistent, invalid, or failed.",
             ("judge", "outcome"),
             registry=registry,
         )
         self._failures = Counter(
             "evenhand_comparison_failures",
-            "Comparisons without a verdict, by the kind of error.",
+            "Comparisons without a verdict, by kind of error.",
             ("judge", "kind"),
             registry=registry,
         )
         self._comparison_seconds = Histogram(
             "evenhand_comparison_seconds",
-            "How long a comparison took, waiting for its turn included.",
+            "How long a comparison took, including waiting.",
             ("judge",),
             buckets=_JUDGING_SECONDS,
             registry=registry,
@@ -90,7 +90,7 @@ class Metrics(ServiceObserver):
             registry=registry,
         )
         self._runs_ended = Counter(
-            "evenhand_runs_ended", "Background runs let go of.", ("state",), registry=registry
+            "evenhand_runs_ended", "Background runs that ended.", ("state",), registry=registry
         )
         self._in_flight = _gauge(
             registry, "evenhand_comparisons_in_flight", "Comparisons being judged."

@@ -45,7 +45,7 @@ class SentMessage(NamedTuple):
 def prompt_text(pair: Pair, plan: JudgePlan) -> str:
     judge, config = plan.judge, plan.config
     if not judge.traits.needs_prompt:
-        return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
+        return f"{judge.name} does not read a prompt: its answers are recorded or follow a rule.\n"
     mode = config.mode_for(judge)
     filled = Prompt.of(pair, config.template_for(mode), places_of(config.prepare or ()))
     parts: list[str] = []

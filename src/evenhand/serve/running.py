@@ -184,7 +184,7 @@ class UvicornServer(uvicorn.Server):
         self._app.router.lifespan_context = lifespan
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        log.info("the server is ending: what is in flight may finish")
+        log.info("the server is shutting down; requests in flight may finish")
         state = getattr(self._app, "state", None)
         policy = getattr(state, "policy", None)
         service = getattr(state, "service", None)
@@ -379,7 +379,7 @@ class _Workers:
         ):
             self._ending = True
             raise StoreError(Message("serve.worker_ended", exitcode=worker.process.exitcode))
-        log.warning("worker %s ended; another takes its place", worker.process.pid)
+        log.warning("worker %s exited; starting another", worker.process.pid)
 
     def _on_signal(self, sig: int, frame: FrameType | None) -> None:
         if self._ending:  # the second time: at once

@@ -286,7 +286,7 @@ class StoredRuns:
                     try:
                         statuses.append(read_status(self._store, run, jobs.get(run.id)))
                     except StoreError as error:  # what is wrong with one hides no other
-                        log.warning("run %s is left out of the list: %s", run.id, error.message)
+                        log.warning("run %s is not listed: %s", run.id, error.message)
             before = records[-1].id
         return RunPage(runs=tuple(statuses))
 

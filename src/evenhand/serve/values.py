@@ -305,8 +305,7 @@ class ReportOptions(Model):
     side: Literal["A", "B"] = Field(default="B", description="Whose win rate to report")
     ties: Literal["half", "excluded", "wins"] = Field(
         default="half",
-        description="Ties and inconsistent pairs count as half a win, are left out, or count as "
-        "no win",
+        description="Ties and flipped pairs count as half a win, are left out, or count as no win",
     )
     level: Level = Field(default=0.95, description="The confidence level of the intervals")
 

@@ -151,7 +151,9 @@ def read_panel(
             notes.append(Message("trust.panel_drawn_orders", run=run.name))
         for record in store.runs.judges(run.id):
             if any(column.record.id == record.id for column in columns):
-                notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
+                notes.append(
+                    f"{record.name} of run {run.name} is counted once: an earlier run has it"
+                )
                 continue
             kin = judge_families(store, run, [record], models, known)[record.id]
             columns.append(_juror_verdicts(store, runs[0], run, record, kin))

@@ -180,7 +180,7 @@ async def test_a_judge_that_answers_nothing_makes_no_pair_invalid(start: Start, 
     summary = await by_batch(provider, sums(4), at)
     assert (summary.invalid, summary.pending, summary.stopped_by) == (0, 4, "judge")
     assert summary.error is not None
-    assert " answered nothing, and nothing was judged: " in summary.error.message
+    assert " never answered, so nothing was judged: " in summary.error.message
     assert "no such thing" in summary.error.message
 
 

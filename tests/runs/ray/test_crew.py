@@ -177,7 +177,7 @@ async def test_lost_workers_cost_only_what_they_had_in_flight(
     assert (summary.pending, summary.wins_b) == (0, wins_b(300))
     assert count_passes(fresh_database) == 600
     assert len(server.requests) <= 600 + 3 * 3  # three in flight at each of three
-    assert "3 workers were lost; what was in flight there was asked again" in summary.notes
+    assert "3 workers were lost; their calls in flight were asked again" in summary.notes
 
 
 async def test_a_cap_holds_when_workers_are_lost(

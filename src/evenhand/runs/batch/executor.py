@@ -283,7 +283,7 @@ class BatchQueue:
             context.stop.ask(*self._capped)
         failure = self._settler.last_failure
         if failure is not None and not self._settler.proven:
-            what = f"{context.run_judge.judge.name} answered nothing, and nothing was judged"
+            what = f"{context.run_judge.judge.name} never answered, so nothing was judged"
             failure.reword(f"{what}: {failure.message}")
             context.stop.ask("judge", failure)
 

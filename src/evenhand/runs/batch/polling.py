@@ -165,9 +165,9 @@ class BatchPoller:
             if batch.id not in self._announced:
                 self._announced.add(batch.id)
                 context.observer.announce(
-                    f"whether {counted_requests(batch.requests)} reached {context.host} is "
-                    "known once a batch of that size ends there; until then nothing is "
-                    "submitted again"
+                    f"it is unknown whether {counted_requests(batch.requests)} reached "
+                    f"{context.host}; nothing is submitted again until a batch of that size "
+                    "ends there"
                 )
         elif time.time() - batch.sent_at >= context.timing.arrives_within_s:
             await self.drop(batch)
@@ -207,7 +207,7 @@ class BatchPoller:
             context.waiting.hold_back()
             context.observer.announce(
                 f"{context.host} has no room for {counted_requests(batch.requests)} now "
-                f"({status.why}); smaller batches are tried"
+                f"({status.why}); trying smaller batches"
             )
             return
         context.stop.ask(

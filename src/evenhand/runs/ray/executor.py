@@ -128,7 +128,7 @@ class RayExecutor:
         pending = sum(run_judge.count.pending for run_judge in run_judges)
         wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
         where = f"joining the cluster at {self._address}" if self._address else "starting Ray here"
-        self._announce(f"{where}; this takes some seconds")
+        self._announce(f"{where}; this takes a few seconds")
         try:
             async with joined(
                 self._address,
@@ -196,7 +196,7 @@ class RayExecutor:
             if not await asyncio.to_thread(self._store.is_attended, self._run.id):
                 return
             if not announced:
-                self._announce("workers of an earlier command are still on this run; waiting")
+                self._announce("waiting for workers of an earlier command to leave this run")
             announced = True
             await asyncio.sleep(_LOOKED_EVERY_S)
 
@@ -252,8 +252,8 @@ class RayExecutor:
 
     def _tell_of_lost(self, pool: WorkerPool) -> None:
         lost = f"{_counted(pool.lost, 'worker')} {'was' if pool.lost == 1 else 'were'} lost"
-        calls = f", and up to {pool.lost_calls:,} calls count as made" if pool.lost_calls else ""
-        self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
+        calls = f", and up to {pool.lost_calls:,} of them count as made" if pool.lost_calls else ""
+        self._notes.append(f"{lost}; their calls in flight were asked again{calls}")
 
     def _spent(self, run_id: int) -> dict[str, float]:
         """By all commands of the run, as far as it is known: on passes and on what is prepared."""

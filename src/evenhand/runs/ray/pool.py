@@ -196,7 +196,7 @@ class WorkerPool:
                 self._stop.ask(report.trouble.by, error_of(report.trouble, handle.place))
             if report.ended:
                 if not self._over.is_set():
-                    raise WorkerLost("it heard nothing for too long", surely=True)
+                    raise WorkerLost("it received nothing for too long", surely=True)
                 self._ledger.close(member.number)
                 del self._members[member.number]
                 self.server_news.update(set(report.server_news))

@@ -373,4 +373,4 @@ class Worker:
 
 def _failure_message(error: Exception) -> str:
     reason = " ".join(str(error).split())[:200]
-    return f"a worker failed ({type(error).__name__}: {reason}); the same command goes on"
+    return f"a worker failed ({type(error).__name__}: {reason}); run the same command to continue"

@@ -84,8 +84,8 @@ def _complete(operation: dict[str, Any], *, posts: bool, of_run: bool) -> None:
                 "name": IDEMPOTENCY_KEY,
                 "in": "header",
                 "required": False,
-                "description": "A name for this request: sent again within a day, it gets the "
-                "first one's answer",
+                "description": "Identifies this request: repeated within a day, it gets the first "
+                "response again",
                 "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
             }
         )
@@ -119,7 +119,7 @@ def _refusal(status: int) -> dict[str, Any]:
         "content": {problems.MEDIA_TYPE: content},
     }
     if status in (429, 503):
-        description = "Seconds after which to ask again"
+        description = "Seconds to wait before retrying"
         described["headers"] = {
             "Retry-After": {"description": description, "schema": {"type": "integer"}}
         }

@@ -24,7 +24,7 @@ _RANKING: dict[str, Any] = {
     "responses": shows(200, "ranking") | refuses(404),
 }
 _AUDIT: dict[str, Any] = {
-    "summary": "Hold a judge against labels",
+    "summary": "Audit a judge against labels",
     "response_model": AuditReport,
     "response_description": "The audit and its findings",
     "responses": shows(200, "audit") | refuses(404),

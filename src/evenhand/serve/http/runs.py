@@ -169,7 +169,7 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-_FORMATS = f"{formats.listed()}, by the name's ending; or .gz"
+_FORMATS = f"{formats.listed()}, recognised by the file name; or .gz"
 # FastAPI would read them whole, and knows one kind of body for each endpoint.
 _BODIES: dict[str, Any] = {
     "application/x-ndjson": {
@@ -214,7 +214,7 @@ _LOCATION = {
         202: {**shows(202, "started-run")[202], **_LOCATION},
         200: {
             "model": RunStatus,
-            "description": "The same run was there already",
+            "description": "The same run already exists",
             **shows(200, "run")[200],
             **_LOCATION,
         },
@@ -352,7 +352,7 @@ async def show_run(service: ServiceOf, run: RunId) -> Response:
     response_description="Events of this kind, until the run ends",
     responses={
         200: {"content": {EventStream.media_type: {"schema": _EVENT, "example": "event"}}},
-        204: {"description": "The end was told already: Last-Event-ID was that of the event `end`"},
+        204: {"description": "Nothing more to send: Last-Event-ID was that of the event `end`"},
     },
 )
 async def follow_run(

@@ -61,7 +61,7 @@ def status_line(status: RunStatus) -> str:
             counts += f" Now {_one_line(render(status.trouble, face='http'))}."
         if status.remaining_s is not None:
             counts += f" About {status.remaining_s:.0f} s to go."
-        counts += f' It goes on in the background; ask runStatus with run "{status.id}".'
+        counts += f' It continues in the background; call runStatus with run "{status.id}".'
     elif status.state == "finished":
         counts += f' See runReport with run "{status.id}".'
     return counts
@@ -216,7 +216,7 @@ _STATIC = (
 _TEMPLATES = (
     (
         "judging-prompt/{judge}",
-        "The judging prompt of a judge",
+        "A judge's prompt",
         "What this judge is sent; use its offered name.",
         _PLAIN,
     ),

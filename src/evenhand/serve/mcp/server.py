@@ -55,7 +55,7 @@ def make_server(service: Service) -> Server[Any]:
         tool = TOOLS.get(params.name)
         if tool is None:
             known = ", ".join(TOOLS)
-            raise MCPError(types.INVALID_PARAMS, f"there is no such tool; the tools are {known}")
+            raise MCPError(types.INVALID_PARAMS, f"no such tool; the tools are {known}")
         try:
             async with reporting(context.session.report_progress) as progress:
                 call = ToolCall(service, params.arguments or {}, progress, token=_token(context))

@@ -198,7 +198,7 @@ def _refusal_of(line: bytes) -> types.JSONRPCError | None:
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
-        return _refusal(types.PARSE_ERROR, "the line is not JSON; send one message a line")
+        return _refusal(types.PARSE_ERROR, "the line is not JSON; send one message per line")
     if message is not None and "id" not in given:
         return None
     number = given.get("id") if isinstance(given, dict) else None
@@ -302,7 +302,7 @@ def _writable(answer: SessionMessage) -> SessionMessage:
     try:
         answer.message.model_dump_json()
     except ValueError as error:
-        logger.error("an answer could not be written: %s", type(error).__name__)
+        logger.error("could not write a response: %s", type(error).__name__)
         number = getattr(answer.message, "id", None)
         return SessionMessage(_refusal(types.INTERNAL_ERROR, "not writable", number))
     return answer

@@ -34,10 +34,10 @@ _MODELS_ON_TOP = 20
 
 class RunQuery(ReportOptions):
     comparison: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="Which of several is shown in full"
+        default=None, ge=1, le=1_000_000, description="Which comparison to show in full"
     )
     after: int | None = Field(
-        default=None, ge=0, le=1_000_000, description="How many of several are passed over"
+        default=None, ge=0, le=1_000_000, description="How many comparisons to skip"
     )
 
 
