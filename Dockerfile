@@ -2,7 +2,7 @@
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY requirements/image.txt requirements/
-# Nothing but what the lock has, by its hashes; then the source itself, from here.
+# Only what the lock file pins, by hash; then the source itself, from here.
 RUN python -m venv /opt/evenhand \
     && /opt/evenhand/bin/pip install --no-cache-dir --disable-pip-version-check \
         --require-hashes -r requirements/image.txt

@@ -40,7 +40,7 @@ test-rest: .venv/.test-all .venv/.npm .venv/.model
 # A package that is not here is Any, which these two would find wanting.
 UNTYPED := $(if $(wildcard .venv/.test-all),,--no-warn-unused-ignores --no-warn-return-any)
 
-lint: .venv/.test ## Style, types and the rooms' import rules
+lint: .venv/.test ## Style, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --num-workers 2 $(UNTYPED)
@@ -86,7 +86,7 @@ verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simul
 	$(BIN)/python -m benchmarks.pages
 	$(BIN)/python -m benchmarks.pages --postgres
 
-readings: .venv/.test-all ## Read every recorded completion and count the misread
+readings: .venv/.test-all ## Read every recorded completion and count misreads
 	$(BIN)/python scripts/readings.py
 
 figures: .venv/.test-all ## The published figures, by their authors' rules and by ours
@@ -95,7 +95,7 @@ figures: .venv/.test-all ## The published figures, by their authors' rules and b
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --no-header
 
-lock: .venv/bin/uv ## Pin the requirements anew
+lock: .venv/bin/uv ## Pin the requirements again
 	$(LOCK) --upgrade requirements/uv.in -o requirements/uv.txt
 	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra local \
 	  -o requirements/demo.txt

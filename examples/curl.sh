@@ -1,6 +1,6 @@
 #!/bin/sh
 # evenhand by curl alone: one comparison, then a data set judged in the background.
-# Needs a server at EVENHAND_URL (evenhand serve); EVENHAND_TOKEN where it asks for one.
+# Needs a server at EVENHAND_URL (evenhand serve), and EVENHAND_TOKEN if it requires one.
 set -eu
 url=${EVENHAND_URL:-http://127.0.0.1:8321}
 
@@ -20,7 +20,7 @@ ask /v1/compare --json '{
   "criteria": ["accuracy"]
 }'
 
-# A data set, as JSON lines: it is taken in, and judged while you do something else.
+# A data set, as JSON Lines: it is stored, then judged in the background.
 run=$(ask '/v1/runs?criteria=accuracy&maxCalls=100' --header 'Content-Type: application/x-ndjson' --data-binary @- <<'PAIRS'
 {"id": "1", "prompt": "What is 7 times 8?", "responseA": "54", "responseB": "56"}
 {"id": "2", "prompt": "Name a prime.", "responseA": "Nine is one.", "responseB": "Seven."}
@@ -29,9 +29,9 @@ PAIRS
 echo "$run"
 id=$(echo "$run" | grep -o '"id":"[^"]*"' | cut -d '"' -f 4)
 
-# Its progress as it goes; curl ends when the run does.
+# Follow its progress; curl ends when the run does.
 ask "/v1/runs/$id/events" --no-buffer
 
-# What came out, and what it says about the two sides.
+# Its verdicts, and its report on the two sides.
 ask "/v1/runs/$id/verdicts"
 ask "/v1/runs/$id/report"

@@ -1,4 +1,4 @@
-"""An agent of LangChain that asks evenhand, over HTTP, which of two answers is better.
+"""A LangChain agent that asks evenhand, over HTTP, which of two answers is better.
 
 Needs `pip install . langchain langchain-openai httpx`, OPENAI_API_KEY, and a server at
 EVENHAND_URL (`evenhand serve`). Without a server, `evenhand.tools.langchain_tool("openai:…")` is

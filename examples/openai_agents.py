@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK that asks evenhand, over MCP, which of two answers is better.
+"""An OpenAI Agents SDK agent that asks evenhand, over MCP, which of two answers is better.
 
 Needs `pip install openai-agents mcp`, OPENAI_API_KEY, and a server at EVENHAND_URL
 (`evenhand serve`).

@@ -1,4 +1,4 @@
-"""An agent of pydantic-ai that asks evenhand, over MCP, which of two answers is better.
+"""A pydantic-ai agent that asks evenhand, over MCP, which of two answers is better.
 
 Needs `pip install 'pydantic-ai-slim[mcp,openai]'`, the model's key (OPENAI_API_KEY), and a server
 at EVENHAND_URL (`evenhand serve`).

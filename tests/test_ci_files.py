@@ -225,7 +225,7 @@ def test_what_a_cap_stopped_is_reported_and_does_not_pass(runner: Runner) -> Non
     runner.inputs["command"] += " --max-calls 20"
     runner.inputs["undecided"] = "pass"
     assert runner.run() == 5
-    assert "::error::a cap stopped it" in runner.log
+    assert "::error::a cap was reached" in runner.log
     assert "not finished" in runner.summary
     assert "## evenhand: undecided" in runner.summary
 
@@ -250,7 +250,7 @@ def test_two_models_are_asked_judged_and_gated(runner: Runner, start_server: Sta
     assert "openai:new beats openai:old" in runner.summary
     runner.inputs["command"] += " --max-calls 10 --repeats 2 --store other.db"
     assert runner.run() == 5
-    assert "::error::a cap stopped it" in runner.log
+    assert "::error::a cap was reached" in runner.log
 
 
 # The recipes that the documentation links to.

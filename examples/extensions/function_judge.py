@@ -1,7 +1,7 @@
 """A judge from a plain function: the prompt's text in, the model's text out.
 
-The function may be async; one that is not runs in a thread. Replace its body by a call of your
-model: this one names the response that has more digits, so that the example needs no key.
+The function may be async; one that is not runs in a thread. Replace its body with a call to your
+model: this one names the response with more digits, so the example needs no key.
 """
 
 from __future__ import annotations

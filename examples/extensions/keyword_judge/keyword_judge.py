@@ -1,7 +1,7 @@
-"""A judge of another package, `keyword:WORD`: the response that has the word wins.
+"""A judge from another package, `keyword:WORD`: the response that contains the word wins.
 
 evenhand finds the module by the entry point in pyproject.toml and calls its two functions. A judge
-that asks a model sends `call.messages`; this one needs no model, so that the example runs anywhere.
+that asks a model sends `call.messages`; this one needs no model, so the example runs anywhere.
 """
 
 from __future__ import annotations
