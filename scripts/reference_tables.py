@@ -7,11 +7,13 @@ A test fails where a table is not as this writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
+from evenhand.analyses.registry import OURS, AnalysisEntry
 from evenhand.formats import FORMATS
 from evenhand.judge_kinds import JUDGE_KINDS
 from evenhand.options import GeneratingOptions, JudgingOptions, Row, RunningOptions
@@ -81,6 +83,12 @@ def run_table() -> str:
     return _table(("query", "meaning", "takes", "default"), [*judging, *running, *sides])
 
 
+def analysis_table(analysis: AnalysisEntry) -> str:
+    """The query of a registered analysis."""
+    lines = [_sent(row, default=_default(row)) for row in client_rows(analysis.options)]
+    return _table(("query", "meaning", "takes", "default"), lines)
+
+
 def _sent(row: Row, *, default: str, side: str | None = None) -> tuple[str, ...]:
     name = f"{row.name}_{side}" if side else row.name
     meaning = row.option.help
@@ -99,7 +107,9 @@ def _takes(row: Row) -> str:
         listed = ", ".join(f"`{each}`" for each in row.choices)
         return f"{listed}, with commas" if row.kind == "choices" else listed
     if row.kind not in ("whole", "number"):
-        return "text"
+        return "text, repeatable" if row.kind == "texts" else "text"
+    if option.least is None and option.above is None:
+        return "a number"
     least = f"above {option.above:g}" if option.least is None else f"from {option.least:g}"
     return f"{least} to {option.most:,.0f}" if option.most else least
 
@@ -124,11 +134,15 @@ def formats_table() -> str:
     return _table(("format", "endings", "a row is", "row number"), lines)
 
 
-TABLES = {
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "data.md": {"formats": formats_table},
     "settings.md": {"options": options_table, "sides": sides_table},
     "judges.md": {"judges": judges_table},
-    "http.md": {"compare options": compare_table, "run options": run_table},
+    "http.md": {
+        "compare options": compare_table,
+        "run options": run_table,
+        **{each.name: partial(analysis_table, each) for each in OURS.values()},
+    },
 }
 
 

@@ -162,6 +162,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "event": last_event(client.get(f"{place}/events").text),
         "verdict-page": get(f"{place}/verdicts", limit=2),
         "report": get(f"{place}/report"),
+        "gate": get(f"{place}/gate"),
         "rank-runs": rank,
         "ranking": post("/v1/rank", rank),
         "audit-run": audit,

@@ -12,23 +12,29 @@ from pathlib import Path
 import pytest
 
 EXTENSIONS = Path(__file__).parents[1] / "examples" / "extensions"
-KEYWORD = EXTENSIONS / "keyword_judge"
+PACKAGES = ("keyword_judge", "tie_analysis")
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> dict[str, str]:
-    """The environment of an interpreter with the package installed: its module, and the metadata
-    that an installer writes from its pyproject.toml."""
-    project = tomllib.loads((KEYWORD / "pyproject.toml").read_text("utf-8"))["project"]
-    metadata = tmp_path / f"keyword_judge-{project['version']}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", "utf-8"
-    )
-    points = project["entry-points"]["evenhand.judges"]
-    lines = [f"{name} = {target}\n" for name, target in points.items()]
-    (metadata / "entry_points.txt").write_text("[evenhand.judges]\n" + "".join(lines), "utf-8")
-    path = [str(tmp_path), str(KEYWORD), os.environ.get("PYTHONPATH", "")]
+    """The environment of an interpreter with the packages installed: their modules, and the
+    metadata that an installer writes from a pyproject.toml."""
+    for name in PACKAGES:
+        text = (EXTENSIONS / name / "pyproject.toml").read_text("utf-8")
+        project = tomllib.loads(text)["project"]
+        metadata = tmp_path / f"{name}-{project['version']}.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n",
+            "utf-8",
+        )
+        lines = [
+            f"[{group}]\n" + "".join(f"{point} = {target}\n" for point, target in points.items())
+            for group, points in project["entry-points"].items()
+        ]
+        (metadata / "entry_points.txt").write_text("".join(lines), "utf-8")
+    folders = [str(EXTENSIONS / name) for name in PACKAGES]
+    path = [str(tmp_path), *folders, os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
@@ -55,6 +61,62 @@ def test_judge_of_another_package_is_a_judge_of_the_command_line(
     assert "names no word" in json.loads(refused.stdout)["error"]["message"]
 
 
+def test_analysis_of_another_package_is_on_every_face(site: dict[str, str], tmp_path: Path) -> None:
+    """One module beside its registration: a command with help and options, an endpoint in the
+    OpenAPI document, a page."""
+
+    def evenhand(*arguments: str, code: int = 0) -> str:
+        command = [sys.executable, "-m", "evenhand", *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=site, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout
+
+    rows = [
+        {"prompt": f"p{n}", "responseA": "aa", "responseB": "b" * (n % 3), "criteria": ["c"]}
+        for n in range(12)
+    ]  # of lengths 2 and 0, 1, 2: four of twelve are ties
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    store = ("--store", "evenhand.db")
+    evenhand("run", "pairs.jsonl", "--judge", "baseline:longer", "--name", "r", *store)
+    assert "Count a run's ties." in evenhand("--help")
+    assert "--most" in evenhand("ties", "--help")
+    assert evenhand("ties", "r", *store) == "4 of 12 pairs are ties.\n"
+    told = json.loads(evenhand("ties", "r", "--most", "0.3", "--json", *store, code=1))
+    assert (told["ties"], told["valid"], told["most"]) == (4, 12, 0.3)
+    assert evenhand("ties", "r", "--most", "2", *store, code=2) == ""
+    asked = """
+import json
+from evenhand.serve.config import ServerConfig
+from http_service import HttpService
+
+service = HttpService(ServerConfig(store="evenhand.db", port=0))
+service.start()
+try:
+    get = service.client.get
+    document = get("/openapi.json").json()["paths"]["/v1/runs/{id}/ties"]["get"]
+    told = get("/v1/runs/r/ties", params={"most": 0.5}).json()
+    refused = get("/v1/runs/r/ties", params={"most": 2}).status_code
+    page = get("/runs/1/ties", params={"lang": "en"}).text
+finally:
+    service.stop()
+names = [each["name"] for each in document["parameters"]]
+print(json.dumps([names, told["ties"], refused, "4 of 12 pairs are ties." in page]))
+"""
+    here = str(Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=tmp_path,
+        env={**site, "PYTHONPATH": os.pathsep.join([site["PYTHONPATH"], here])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [["id", "most"], 4, 422, True]
+
+
 def test_example_of_a_function_judge_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXTENSIONS / "function_judge.py")],
@@ -74,7 +136,8 @@ def test_examples_are_among_what_is_type_checked() -> None:
 
 
 def test_examples_of_extensions_use_public_names_alone() -> None:
-    for path in EXTENSIONS.rglob("*.py"):
+    """An analysis also uses what registers one."""
+    for path in EXTENSIONS.rglob("*judge*.py"):
         text = path.read_text("utf-8")
         assert "evenhand." not in text.replace("evenhand.judge", "").replace(
             "evenhand.compare_sync", ""

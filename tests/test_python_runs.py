@@ -201,7 +201,7 @@ def test_config_file_holds_in_python_where_the_call_says_nothing(
     assert (whole.run, whole.pending) == (capped.run, 0)
     gate = evenhand.gate(whole.run)
     assert (gate.min_win_rate, gate.alpha, gate.limits.max_skipped) == (0.25, 0.2, 0.5)
-    assert evenhand.gate(whole.run, min_win_rate=0.5).min_win_rate == 0.5
+    assert evenhand.gate(whole.run, evenhand.GateOptions(min_win_rate=0.5)).min_win_rate == 0.5
     (verdict,) = evenhand.compare_many_sync(sums(1))
     row = sums(1)[0]
     one = evenhand.compare_sync(prompt=row["prompt"], a=row["response_a"], b=row["response_b"])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import stats as stats
     from evenhand import tools as tools
+    from evenhand.analysis_options import GateOptions as GateOptions
     from evenhand.api import compare as compare
     from evenhand.api import compare_many as compare_many
     from evenhand.api import compare_many_sync as compare_many_sync
@@ -114,6 +115,7 @@ _HOME = {
     "Failure": "evenhand.contract",
     "flag": "evenhand.api_runs",
     "gate": "evenhand.api_runs",
+    "GateOptions": "evenhand.analysis_options",
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",
     "judge": "evenhand.judges.function",

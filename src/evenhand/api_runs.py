@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from evenhand.analyses.registry import GATE, AnalysisEntry, Subject
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -35,9 +36,10 @@ from evenhand.settings import GateSettings, Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
+    from evenhand.analyses.gate import GateReport
+    from evenhand.analysis_options import GateOptions
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
     from evenhand.report.diff import DiffOptions, RunDiff
-    from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
@@ -335,41 +337,23 @@ def conclude(
 
 
 def gate(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    min_win_rate: float | None = None,
-    require: Sequence[str] = (),
-    assume_accuracy: float | None = None,
-    alpha: float | None = None,
-    side: Side = "B",
-    ties: Ties = "half",
-    limits: ConclusionLimits | None = None,
-    max_inconsistent: float | None = None,
+    run: str, options: GateOptions | None = None, *, store: str | Path | Store | None = None
 ) -> GateReport:
     """Whether a run's interval is above a threshold, below it, or neither; or the same for each
     requirement in `require` ("overall>0.5", "safety>=0.45", "tag:refunds>=0.4"). Defaults come from
     [gate] in the config file, otherwise 0.5 and 0.05."""
-    from evenhand.report.gate import gate_run
+    result: GateReport = _analysed(GATE, run, options, store)
+    return result
 
-    settings = load_settings()
-    set_up = settings.gate
+
+def _analysed(
+    analysis: AnalysisEntry, run: str, options: Any, store: str | Path | Store | None
+) -> Any:
+    from evenhand.report.lookup import find_run
+
     with _opened(store) as opened:
-        return gate_run(
-            opened,
-            run,
-            min_win_rate=set_up.min_win_rate if min_win_rate is None else min_win_rate,
-            require=require or (set_up.require if min_win_rate is None else ()),
-            assume_accuracy=set_up.assume_accuracy if assume_accuracy is None else assume_accuracy,
-            alpha=next(each for each in (alpha, set_up.alpha, 0.05) if each is not None),
-            side=side,
-            ties=ties,
-            limits=limits or _limits(set_up),
-            max_inconsistent=set_up.max_inconsistent
-            if max_inconsistent is None
-            else max_inconsistent,
-            families=settings.families,
-        )
+        subject = Subject(opened, find_run(opened, run), load_settings())
+        return analysis.implementation.compute(subject, options or analysis.options())
 
 
 def _limits(gate: GateSettings) -> ConclusionLimits:

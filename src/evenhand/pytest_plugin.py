@@ -283,10 +283,12 @@ def _of_many(
     summary: RunSummary, session: _Session, min_win_rate: float | None, alpha: float | None
 ) -> tuple[Result, str]:
     """By the interval of the win rate."""
+    from evenhand.analysis_options import GateOptions
     from evenhand.api_runs import gate
     from evenhand.messages import Message, chained
 
-    report = gate(summary.run, store=session.store(), min_win_rate=min_win_rate, alpha=alpha)
+    asked = GateOptions(min_win_rate=min_win_rate, alpha=alpha)
+    report = gate(summary.run, asked, store=session.store())
     results: dict[str, Result] = {"pass": "better", "fail": "worse", "undecided": "undecided"}
     result = results[report.ruling]
     why = [check.line for check in report.checks if check.ruling == report.ruling]

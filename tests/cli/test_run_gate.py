@@ -10,8 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from command_line import Command, judged_by
-from evenhand.cli.gate import GateChoices
-from evenhand.cli.options import Claiming, Counting
+from evenhand.cli.analyses import GateChoices
 from run_data import CRITERIA, adds_up, sums, write_lines
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
 
@@ -173,9 +172,8 @@ def test_gate_leaves_devices_alone(command: Command) -> None:
     """A build may send the file to a device or a link, which is no file of an earlier gate."""
     Path("kept.xml").write_text("kept", "utf-8")
     Path("link.xml").symlink_to("kept.xml")
-    counting, claiming = Counting(), Claiming()
     for target in ("/dev/null", "link.xml"):
-        GateChoices(counting=counting, claiming=claiming, junit=Path(target)).begin()
+        GateChoices(junit=Path(target)).begin()
     assert Path("/dev/null").exists()
     assert Path("link.xml").read_text("utf-8") == "kept"
 

@@ -17,12 +17,12 @@ from scipy.stats import binom
 
 import evenhand
 from evenhand import RunOptions
+from evenhand.analyses.gate import gate_run
 from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, conclude
-from evenhand.report.gate import gate_run
 from evenhand.report.win_rates import LabelRecord
 from evenhand.runs.options import UntilDecided
 from evenhand.stats.always_valid import always_valid_interval

@@ -10,15 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from evenhand.analyses.gate import GateCheck, gate_run, judge_gate, junit_xml
+from evenhand.analysis_options import GateOptions
 from evenhand.errors import InputError
 from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusion, ConclusionLimits, Conclusions, Side, conclude
-from evenhand.report.gate import GateCheck, GateOptions, gate_run, judge_gate, junit_xml
 from evenhand.report.ranking import rank_runs, sum_up_ranking
 from evenhand.serve.config import ServerConfig
 from evenhand.store import Store
@@ -88,6 +89,13 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, sum(math.comb(n, k) for k in range(fewer + 1)) / 2.0 ** (n - 1))
 
 
+def asked(limits: ConclusionLimits, **more: Any) -> GateOptions:
+    given = limits.model_dump(by_alias=False) | more
+    if given.pop("labels_are_random"):
+        given["labels_are"] = "random"
+    return GateOptions(corrected=given.pop("require_labels"), **given)
+
+
 class Faces:
     """One run, read from both sides."""
 
@@ -99,8 +107,8 @@ class Faces:
     def agree(self) -> Iterator[str]:
         """Checks all of it; gives what each conclusion claims, for the test to count."""
         found, run = self.found, self.run
-        gate = judge_gate(found, GateOptions.of(limits=run.limits))
-        other = judge_gate(self.mirrored, GateOptions.of(limits=run.limits))
+        gate = judge_gate(found, asked(run.limits))
+        other = judge_gate(self.mirrored, asked(run.limits))
         assert len(found.conclusions) == len(gate.checks) == len(run.said)
         as_json = json.loads(found.model_dump_json(by_alias=True))["conclusions"]
         gate_json = json.loads(gate.model_dump_json(by_alias=True))["checks"]
@@ -133,7 +141,7 @@ class Faces:
         if self.seed % 2 == 0:
             self._lead()
         if self.seed % 10 == 0:
-            again = gate_run(self.store, run.name, min_win_rate=0.5, limits=run.limits)
+            again = gate_run(self.store, run.name, asked(run.limits, min_win_rate=0.5))
             assert again.model_dump() == gate.model_dump()
 
     def _lead(self) -> None:
@@ -330,12 +338,8 @@ class Faces:
         assert not (run.labels == 0 and beside)
 
     def _other_gate(self, threshold: float) -> None:
-        options = GateOptions.of(
-            limits=self.run.limits, min_win_rate=threshold, assume_accuracy=0.99
-        )
-        mirrored = GateOptions.of(
-            limits=self.run.limits, min_win_rate=1 - threshold, assume_accuracy=0.99
-        )
+        options = asked(self.run.limits, min_win_rate=threshold, assume_accuracy=0.99)
+        mirrored = asked(self.run.limits, min_win_rate=1 - threshold, assume_accuracy=0.99)
         checks = judge_gate(self.found, options).checks
         turned = judge_gate(self.mirrored, mirrored).checks
         for check, conclusion, other in zip(checks, self.found.conclusions, turned, strict=True):

@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import RunOptions
-from evenhand.contract.codes import OutcomeCounts
-from evenhand.errors import InputError
-from evenhand.report.claims import ClaimedRate
-from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
-from evenhand.report.gate import (
-    GateOptions,
+from evenhand.analyses.gate import (
     GateReport,
     gate_run,
     judge_gate,
     junit_xml,
     write_junit,
 )
+from evenhand.analysis_options import GateOptions
+from evenhand.contract.codes import OutcomeCounts
+from evenhand.errors import InputError
+from evenhand.report.claims import ClaimedRate
+from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
 from evenhand.runs.options import UntilDecided
 from evenhand.stats.rates.length_bias import length_effect
 from evenhand.stats.rates.position_bias import position_bias
@@ -105,7 +105,7 @@ def conclusions_of(found: Sequence[Conclusion], *, run: str = "run") -> Conclusi
 
 
 def ruled(*found: Conclusion, threshold: float = 0.5) -> GateReport:
-    return judge_gate(conclusions_of(found), GateOptions.of(min_win_rate=threshold))
+    return judge_gate(conclusions_of(found), GateOptions(min_win_rate=threshold))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_threshold_outside_0_to_1_is_an_error(threshold: float) -> None:
 def test_alpha_outside_0_to_1_is_an_error(store: Store, alpha: float) -> None:
     make_run(store, "run", ())
     with pytest.raises(InputError, match=r"alpha is .*; give a number between 0 and 1"):
-        gate_run(store, "run", alpha=alpha)
+        gate_run(store, "run", GateOptions(alpha=alpha))
 
 
 def rows(wins: int, losses: int, *, invalid: int = 0, pending: int = 0) -> list[Row]:
@@ -232,7 +232,7 @@ def test_stored_run_is_gated_at_its_own_level(
     store: Store, wins: int, losses: int, threshold: float, alpha: float, ruling: str
 ) -> None:
     make_run(store, "run", rows(wins, losses))
-    gate = gate_run(store, "run", min_win_rate=threshold, alpha=alpha)
+    gate = gate_run(store, "run", GateOptions(min_win_rate=threshold, alpha=alpha))
     assert gate.ruling == ruling
     assert (gate.min_win_rate, gate.alpha, gate.level) == (threshold, alpha, 1 - alpha)
     assert (gate.side, gate.ties, gate.run, gate.whole) == ("B", "half", "run", True)
@@ -241,7 +241,7 @@ def test_stored_run_is_gated_at_its_own_level(
 def test_other_side_has_the_opposite_ruling(store: Store) -> None:
     make_run(store, "run", rows(40, 20))
     assert gate_run(store, "run").ruling == "pass"
-    old = gate_run(store, "run", side="A")
+    old = gate_run(store, "run", GateOptions(side="A"))
     assert (old.ruling, old.checks[0].sides) == ("fail", "old against new")
 
 
@@ -302,8 +302,8 @@ async def test_decided_run_is_gated_by_its_test_at_the_gates_alpha(tmp_path: Pat
     )
     assert summary.decision is not None
     with open_store(tmp_path / "evenhand.db") as store:
-        usual = gate_run(store, summary.run, side="A")
-        strict = gate_run(store, summary.run, side="A", alpha=0.0001)
+        usual = gate_run(store, summary.run, GateOptions(side="A"))
+        strict = gate_run(store, summary.run, GateOptions(side="A", alpha=0.0001))
         at_level = conclude(store, summary.run, side="A", level=0.9999).conclusions[0].win_rate
     assert (usual.checks[0].low, usual.checks[0].high) == (
         summary.decision.low,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from evenhand.analyses.gate import gate_run
 from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusions, conclude
-from evenhand.report.gate import gate_run
 from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.store import Store
 from judged_runs import judged_run

@@ -13,8 +13,8 @@ import typer
 from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.analyses import GateChoices, GateFlag, asked_gate
 from evenhand.cli.figures import counted, dollars, number, seconds
-from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
 from evenhand.cli.judging import show_preview
 from evenhand.cli.options import (
     Given,
@@ -201,7 +201,7 @@ def ab(
     ends = stopping.fields(one_order=rules.no_swap, drawn_orders=drawn is not None, gated=gate)
     asked_for = asked_gate(gate, gating, dry_run=dry_run, shared=("alpha", "max_skipped"))
     set_up = load_settings().gate.max_skipped
-    allowed = first_given(gating.counting.max_skipped, set_up, _MAY_LACK_ANSWERS)
+    allowed = first_given(gating.values.get("max_skipped"), set_up, _MAY_LACK_ANSWERS)
     mapped = mapped_columns(columns)
     sides = open_sides(
         first.choice(answer_timeout),

@@ -13,6 +13,7 @@ from typer import Typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from evenhand.analyses.registry import OURS, analyses
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -20,6 +21,9 @@ _NAME = "evenhand"
 # Short help is cut at a length; no sentence of ours is as long.
 _WHOLE = 10_000
 
+
+# In the place of a module and a sentence: `analyses/registry.py` has them.
+_REGISTERED = ("", "")
 
 # Panel by panel: a command, its module, and what its help says first (a test compares the two).
 # Modules are imported when their command is called: all of them take longer than most commands.
@@ -34,7 +38,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Conclude": (
         ("report", "report", "Report a run's win rate with its interval."),
-        ("gate", "gate", "Pass, fail or stay undecided on a run's win rate, for CI."),
+        ("gate", *_REGISTERED),
         ("rank", "rank", "Rank models from runs or from a file of battles."),
         ("diff", "diff", "Compare two runs over the same pairs."),
         ("show", "show", "Show one pair in full, with every pass."),
@@ -73,8 +77,12 @@ class _Commands(dict[str, Any]):
         super().__init__(dict.fromkeys(name for name, _, _ in rows))
         self._modules = {name: module for name, module, _ in rows}
 
+    def __contains__(self, name: object) -> bool:
+        """Looks at installed packages where the command is none of ours."""
+        return super().__contains__(name) or name in analyses()
+
     def __getitem__(self, name: str) -> Any:
-        command = super().__getitem__(name)
+        command = super().get(name)
         if command is None:
             command = self[name] = self._built(name)
         return command
@@ -90,7 +98,12 @@ class _Commands(dict[str, Any]):
         return [(name, self[name]) for name in self]
 
     def _built(self, name: str) -> Any:
-        found = getattr(import_module(f"evenhand.cli.{self._modules[name]}"), name)
+        if name in OURS or name not in self._modules:
+            from evenhand.cli.analyses import command_of
+
+            found: Any = command_of(analyses()[name])
+        else:
+            found = getattr(import_module(f"evenhand.cli.{self._modules[name]}"), name)
         around = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
         if isinstance(found, Typer):
             around.add_typer(found, name=name)
@@ -131,10 +144,19 @@ class RootCommands(CommandTree):
         super().__init__(**{**given, "commands": _Commands()})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        self.write_panels(
-            formatter,
-            {panel: [(name, text) for name, _, text in rows] for panel, rows in _PANELS.items()},
-        )
+        found = analyses()
+        panels = {
+            panel: [
+                (name, text or found[name].summary if name in found else text)
+                for name, _, text in rows
+            ]
+            for panel, rows in _PANELS.items()
+        }
+        listed = {name for rows in panels.values() for name, _ in rows}
+        for each in found.values():
+            if each.name not in listed:
+                panels.setdefault(each.panel, []).append((each.name, each.summary))
+        self.write_panels(formatter, panels)
 
 
 def path_of(context: Any) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
+from evenhand.analyses.registry import GATE, status_of
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds, share, tokens
 from evenhand.errors import Status
@@ -28,10 +29,10 @@ from evenhand.present.terminal import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.cli.gate import GateChoices
+    from evenhand.analyses.gate import GateReport
+    from evenhand.cli.analyses import GateChoices
     from evenhand.contract import AnswerProtocol
     from evenhand.report.abstentions import Abstentions
-    from evenhand.report.gate import GateReport
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
     from evenhand.runs.preview import Preview
     from evenhand.store import Store
@@ -187,22 +188,22 @@ class Gated:
         cls, run: str, code: int, choices: GateChoices | None, store: str | Path | None
     ) -> Gated:
         """`code` is the run's, which stands where the run is not finished."""
-        from evenhand.cli.gate import STATUS, gate_judged
+        from evenhand.cli.analyses import gate_judged
 
         if choices is None:
             return cls(code)
         report = gate_judged(run, choices, store, finished=code == Status.OK)
-        return cls(code or STATUS[report.ruling], report)
+        return cls(code or status_of(GATE, report), report)
 
     @property
     def as_json(self) -> dict[str, Any]:
         return {} if self.report is None else {"gate": json.loads(self.report.model_dump_json())}
 
     def show(self, store: str | Path | None) -> None:
-        from evenhand.cli.gate import show_gate
+        from evenhand.cli.analyses import show
 
         if self.report is not None:
-            show_gate(session.out(), self.report)
+            show(GATE, self.report)
             show_next("report", self.report.run, store)
 
 

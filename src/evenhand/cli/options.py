@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -25,6 +25,7 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
+from evenhand.analysis_options import ClaimOptions, Side, Ties
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions, Kind, Options, Row, RunningOptions
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from evenhand.data import OrderDraw
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
-    from evenhand.report.conclusions import ConclusionLimits
     from evenhand.runs import RunOptions
 
 T = TypeVar("T")
@@ -234,93 +234,11 @@ LatestOrNamed = Annotated[
     str | None,
     typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
 ]
-MaxInvalid = Annotated[
-    float | None,
-    typer.Option(
-        "--max-invalid",
-        help="Conclude nothing if a larger share of pairs has no valid verdict. Below that "
-        "they count against the claim.",
-    ),
-]
-MaxSkipped = Annotated[
-    float | None,
-    typer.Option(
-        "--max-skipped",
-        help="The same limit for rows that were skipped or have no counterpart.",
-    ),
-]
-MissingOption = Annotated[
-    Literal["against", "half"] | None,
-    typer.Option(
-        "--missing",
-        help="How to count pairs without a verdict: against the claim (default), or half if "
-        "you vouch that they are like the others.",
-    ),
-]
-AllowOneOrder = Annotated[
-    bool,
-    typer.Option(
-        "--allow-one-order",
-        help="Also use pairs judged in one fixed order, although position may decide them.",
-    ),
-]
-LabelsAre = Annotated[
-    Literal["random"] | None,
-    typer.Option(
-        "--labels-are",
-        help="random: you vouch that the data's labels, and votes without a recorded draw, "
-        "are on randomly drawn pairs.",
-    ),
-]
-AllowLength = Annotated[
-    bool,
-    typer.Option(
-        "--allow-length",
-        help="Conclude even if longer responses win and no difference shows at equal length.",
-    ),
-]
-SmallestEffect = Annotated[
-    float | None,
-    typer.Option(
-        "--smallest-effect",
-        help="The smallest difference from 0.5 that matters, e.g. 0.02; reports whether it "
-        "is shown, ruled out or open.",
-    ),
-]
-Growing = Annotated[
-    bool,
-    typer.Option(
-        "--growing",
-        help="More data will follow: use intervals that stay valid however often you look.",
-    ),
-]
-Topic = Annotated[
-    str | None,
-    typer.Option(
-        "--topic",
-        metavar="COLUMN",
-        help="The tag column with each pair's topic: claims must generalise beyond these "
-        "topics. Default: the only tag column, if its topics differ.",
-    ),
-]
-TheseTopics = Annotated[
-    bool,
-    typer.Option(
-        "--these-topics", help=("Limit the claim to these topics, even if topics differ.")
-    ),
-]
-SideOption = Annotated[
-    Literal["A", "B"],
-    typer.Option("--side", help="Whose win rate to report; B is usually the new one."),
-]
-TiesOption = Annotated[
-    Literal["half", "excluded", "wins"],
-    typer.Option(
-        "--ties",
-        help="Count ties as half, exclude them, or count outright wins only.",
-    ),
-]
 
+AllowOneOrder = Annotated[bool, as_typer(ClaimOptions.row("allow_one_order"))]
+LabelsAre = Annotated[Literal["random"] | None, as_typer(ClaimOptions.row("labels_are"))]
+SideOption = Annotated[Side, as_typer(ClaimOptions.row("side"))]
+TiesOption = Annotated[Ties, as_typer(ClaimOptions.row("ties"))]
 Level = Annotated[
     float, typer.Option("--level", help=("The confidence level of the intervals, between 0 and 1."))
 ]
@@ -378,9 +296,17 @@ def _spread(command: Callable[..., None], common: frozenset[str] | None) -> Call
         made = {name: _group_of(group, given) for name, group in groups.items()}
         command(**{name: given.get(name) for name in taken.parameters} | made)
 
-    vars(called)["__signature__"] = taken.replace(parameters=list(spread.values()))
-    called.__annotations__ = {name: each.annotation for name, each in spread.items()}
-    return called
+    return with_parameters(called, command.__doc__ or "", tuple(spread.values()))
+
+
+def with_parameters(
+    command: Callable[..., None], about: str, parameters: tuple[inspect.Parameter, ...]
+) -> Callable[..., None]:
+    """The command as Typer takes it, with these parameters and this help."""
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__doc__ = about
+    return command
 
 
 def _hidden(own: inspect.Parameter, hidden: bool) -> inspect.Parameter:
@@ -444,18 +370,6 @@ def _group_of(group: type[T], given: Mapping[str, Any]) -> T:
             for each in _fields_of(group)
         }
     )
-
-
-def given_options(group: object) -> Iterator[tuple[str, str]]:
-    """The name and the flag of each option of a group that is not at its default."""
-    for each in _fields_of(type(group)):
-        value = getattr(group, each.name)
-        if _is_group(each):
-            yield from given_options(value)
-        elif value != each.default:
-            (declared,) = each.annotation.__metadata__
-            # As typer takes it, the first flag stands where a default would.
-            yield each.name, declared.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,6 +437,13 @@ class Given:
 
     def __init__(self, **values: Any) -> None:
         self.values = {name: value for name, value in values.items() if _is_given(value)}
+
+    def given(self) -> Iterator[tuple[str, str]]:
+        """The name and the flag of each that is not at its default."""
+        for each in self.flags:
+            if each.name in self.values and self.values[each.name] != each.default:
+                # As typer takes it, the first flag stands where a default would.
+                yield each.name, _declared(each, "default")
 
     def checked(
         self, options: type[Options], *, side: str | None = None, **chosen: Any
@@ -594,49 +515,17 @@ class CheckedChoices(ServerChoices):
     flags = flags_of(map(JudgingOptions.row, ("base_url", "timeout_s")))
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """Whose win rate it is, and what counts as missing."""
+class ReportChoices(Given):
+    """Whose win rate is reported, how it is counted and what may be concluded from it."""
 
-    side: SideOption = "B"
-    ties: TiesOption = "half"
-    max_invalid: MaxInvalid = None
-    max_skipped: MaxSkipped = None
-    missing: MissingOption = None
+    flags = (*flags_of(ClaimOptions.rows()), parameter("level", Level, 0.95))
 
-
-@dataclass(frozen=True, slots=True)
-class Claiming:
-    """What may be concluded."""
-
-    allow_one_order: AllowOneOrder = False
-    allow_length: AllowLength = False
-    labels_are: LabelsAre = None
-    smallest_effect: SmallestEffect = None
-    growing: Growing = False
-    topic: Topic = None
-    these_topics: TheseTopics = False
-
-    def limits(self, counting: Counting) -> ConclusionLimits:
-        from evenhand.report.conclusions import ConclusionLimits
+    def claims(self) -> ClaimOptions:
+        """What is not given is as [gate] of the config file says."""
         from evenhand.settings import load_settings
 
-        set_up = load_settings().gate
-        given = [getattr(counting, name) for name in ("max_invalid", "max_skipped")]
-        set_ups = (set_up.max_invalid, set_up.max_skipped)
-        invalid, skipped = (s if g is None else g for g, s in zip(given, set_ups, strict=True))
-        return ConclusionLimits(
-            max_invalid=invalid,
-            max_skipped=skipped,
-            missing=counting.missing or set_up.missing or "against",
-            allow_one_order=self.allow_one_order,
-            allow_length=self.allow_length,
-            labels_are_random=self.labels_are is not None,
-            smallest_effect=self.smallest_effect,
-            growing=self.growing,
-            topic=self.topic,
-            these_topics=self.these_topics,
-        )
+        given = ClaimOptions(**self.checked(ClaimOptions))
+        return given.over(asdict(load_settings().gate))
 
 
 def first_given(given: T | None, set_up: T | None, default: T) -> T:

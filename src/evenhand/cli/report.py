@@ -24,7 +24,7 @@ from evenhand.cli.figures import (
     wins_and_losses,
 )
 from evenhand.cli.manifest import manifest_line
-from evenhand.cli.options import Claiming, Counting, grouped
+from evenhand.cli.options import ReportChoices, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.errors import InputError
 from evenhand.messages import Message
@@ -49,9 +49,7 @@ if TYPE_CHECKING:
 def report(
     *,
     name: opt.LatestOrNamed = None,
-    counting: Counting,
-    claiming: Claiming,
-    level: opt.Level = 0.95,
+    choices: ReportChoices,
     plot: opt.Plot = None,
     html: Annotated[
         Path | None,
@@ -81,10 +79,11 @@ def report(
 
     Also by criterion and tag, with the effects of length and position.
     """
-    from evenhand.report.conclusions import conclude
+    from evenhand.report.conclusions import ConclusionLimits, conclude
     from evenhand.report.manifest import manifest_of
     from evenhand.settings import load_settings
 
+    claims = choices.claims()
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
         if value is not None and html is None:
@@ -93,10 +92,10 @@ def report(
         concluded = conclude(
             opened,
             named_or_latest(opened, name),
-            side=counting.side,
-            ties=counting.ties,
-            level=level,
-            limits=claiming.limits(counting),
+            side=claims.side,
+            ties=claims.ties,
+            level=choices.values["level"],
+            limits=ConclusionLimits.of(claims),
             families=load_settings().families,
         )
         manifest = manifest_of(opened, concluded.run)

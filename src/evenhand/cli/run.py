@@ -11,7 +11,7 @@ import typer
 from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.gate import GateChoices, GateFlag, asked_gate
+from evenhand.cli.analyses import GateChoices, GateFlag, asked_gate
 from evenhand.cli.options import (
     JudgeChoices,
     OrderChoices,

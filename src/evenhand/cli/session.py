@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from evenhand.errors import Status
 from evenhand.present.terminal import one_line
+from evenhand.present.terminal import print_line as print_line
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
     from rich.console import Console
-    from rich.text import Text
 
     from evenhand.judges import Judge
     from evenhand.store import Store
@@ -88,13 +88,6 @@ def err() -> Console:
 
     file = sys.stderr if sys.stderr.isatty() else cast("IO[str]", _Trimmed(sys.stderr))
     return Console(file=file, highlight=False)
-
-
-def print_line(console: Console, text: Text) -> None:
-    """Prose of one line: wrapped between words on a terminal, and in a log or a pipe still a line.
-
-    What is there to be pasted is printed with `soft_wrap` instead, which breaks nothing."""
-    console.print(text, soft_wrap=not console.file.isatty())
 
 
 def note(text: str) -> None:

@@ -101,6 +101,14 @@ def chained(messages: Iterable[Message]) -> Message:
     return first
 
 
+def joined(messages: Iterable[Message]) -> Message:
+    """Sentences one after the other, as one message."""
+    first, *rest = messages
+    for each in rest:
+        first = Message("chain.next", first=first, then=each)
+    return first
+
+
 def render(
     message: str | Iterable[Message], language: Language = "en", face: Face | None = None
 ) -> str:

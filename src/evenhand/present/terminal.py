@@ -187,6 +187,13 @@ class Prose:
         return Measurement(min(longest, 1), min(longest, options.max_width))
 
 
+def print_line(console: Console, text: Text) -> None:
+    """Prose of one line: wrapped between words on a terminal, and in a log or a pipe still a line.
+
+    What is there to be pasted is printed with `soft_wrap` instead, which breaks nothing."""
+    console.print(text, soft_wrap=not console.file.isatty())
+
+
 def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
     """A text whose further lines begin under its first word; one of many pages begins below."""
     from rich.table import Table

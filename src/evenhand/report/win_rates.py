@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.analysis_options import ClaimOptions
 from evenhand.contract.codes import TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -313,6 +314,17 @@ class ConclusionLimits(Model):
     growing: bool = False
     topic: str | None = None
     these_topics: bool = False
+
+    @classmethod
+    def of(cls, options: ClaimOptions, *, require_labels: bool = False) -> ConclusionLimits:
+        given = {
+            name: getattr(options, name) for name in cls.model_fields if hasattr(options, name)
+        }
+        return cls(
+            **given | {"missing": options.missing or "against"},
+            labels_are_random=options.labels_are is not None,
+            require_labels=require_labels,
+        )
 
     def checked(self) -> ConclusionLimits:
         for name in ("max_invalid", "max_skipped"):

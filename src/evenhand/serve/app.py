@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evenhand.analyses.registry import analyses
 from evenhand.errors import EvenhandError
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.http import compare, health, runs
@@ -179,11 +180,12 @@ def _pages() -> Sequence[Page]:
     return PAGES
 
 
-_REPORTS = re.compile(r"/v1/(?:runs/[^/]+/(?:report|diff)|rank|audits)")
+_REPORTS = re.compile(r"/v1/(?:runs/[^/]+/(\w[\w-]*)|rank|audits)")
 
 
 def _is_report(path: str) -> bool:
-    return _REPORTS.fullmatch(path) is not None
+    found = _REPORTS.fullmatch(path)
+    return found is not None and (found[1] in (None, "report", "diff") or found[1] in analyses())
 
 
 def _reports() -> Sequence[BaseRoute]:

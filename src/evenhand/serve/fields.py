@@ -5,8 +5,9 @@ HTTP and MCP derive from the rows that clients may set.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from types import GenericAlias
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, create_model
 
@@ -14,10 +15,14 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.options import JudgingOptions, Kind, Options, Row
 
+if TYPE_CHECKING:
+    from evenhand.analyses.registry import AnalysisEntry
+
 M = TypeVar("M", bound=Model)
 SIDES = ("a", "b")
 _TYPES: dict[Kind, Any] = {
     "text": Text,
+    "texts": GenericAlias(tuple, (Text, ...)),
     "flag": bool,
     "whole": int,
     "number": float,
@@ -47,6 +52,13 @@ def taking(*options: type[Options], sides: bool = False) -> Callable[[type[M]], 
         return made
 
     return extend
+
+
+@cache
+def request_for(analysis: AnalysisEntry) -> type[Model]:
+    """A client's request for a registered analysis: its options."""
+    name = f"{analysis.name.title()}Query"
+    return taking(analysis.options)(create_model(name, __base__=Model, __doc__=analysis.summary))
 
 
 def options_of(

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
+from evenhand.analyses.registry import AnalysisEntry, Subject, analyses
 from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.judges.families import OwnFamilies
+from evenhand.options import Options
 from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
@@ -25,7 +28,7 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names
-from evenhand.settings import load_settings
+from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.calibration import CalibrationReport, calibrate_run
@@ -108,6 +111,29 @@ def _conclusions(
     return concluded.model_copy(update={"store": _HERE})
 
 
+def analysed(analysis: AnalysisEntry, run_id: str, options: Options) -> Figure[Any]:
+    """A registered analysis of a run, by the operator's settings."""
+    settings = own_settings()
+    used = Settings(gate=settings.gate, families=settings.families)
+    given = asdict(cast("Any", options))
+    return Figure(
+        name=analysis.name,
+        runs=(run_id,),
+        model=analysis.implementation.Result,
+        compute=partial(_analysed, name=analysis.name, options=options, settings=used),
+        parameters={**given, "gate": asdict(settings.gate), **_of_families()},
+        depends_on=analysis.depends_on,
+    )
+
+
+def _analysed(
+    store: Store, runs: Sequence[RunRecord], *, name: str, options: Options, settings: Settings
+) -> Any:
+    subject = Subject(store, runs[0], settings)
+    result = analyses()[name].implementation.compute(subject, options)
+    return result.model_copy(update={"store": _HERE}) if hasattr(result, "store") else result
+
+
 def ranking(request: RankRuns) -> Figure[RunRanking]:
     return Figure(
         name="ranking",
@@ -134,9 +160,13 @@ def _ranking(
 
 
 @cache
+def own_settings() -> Settings:
+    """The operator's config files, read once."""
+    return load_settings()
+
+
 def own_families() -> OwnFamilies:
-    """`[families]` of the config files, read once."""
-    return load_settings().families
+    return own_settings().families
 
 
 def _of_families() -> dict[str, Any]:

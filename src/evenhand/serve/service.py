@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evenhand.errors import EvenhandError, NotFound
 from evenhand.report.records import FlaggedPair, flag_pair
@@ -39,6 +39,8 @@ from evenhand.store import Store, open_store
 from evenhand.store.jobs import NewJob
 
 if TYPE_CHECKING:
+    from evenhand.analyses.registry import AnalysisEntry
+    from evenhand.options import Options
     from evenhand.report.diff import RunDiff
     from evenhand.report.ranking import RunRanking
     from evenhand.serve.reports import AuditReport, Report
@@ -292,6 +294,18 @@ class Service:
                 run=self.figures.now(reports.run_report(run_id)),
                 conclusions=self.figures.now(reports.conclusions(run_id, options)),
             )
+
+        return await self._read(read)
+
+    async def analyse(self, analysis: AnalysisEntry, run_id: str, options: Options) -> Any:
+        """What a registered analysis says of a run."""
+
+        def read() -> Any:
+            from evenhand.analyses.registry import check
+            from evenhand.serve import reports
+
+            check(analysis, options)
+            return self.figures.now(reports.analysed(analysis, run_id, options))
 
         return await self._read(read)
 

@@ -155,6 +155,11 @@ def problem_example(status: int) -> Any:
     return {**problem, "metadata": {"outcome": None, "usage": {"requests": 0}}}
 
 
+def has_example(name: str) -> bool:
+    """An analysis of another package has none."""
+    return files(__package__).joinpath("examples", f"{name}.json").is_file()
+
+
 def example(name: str) -> Any:
     """JSON as a value, anything else as its text."""
     folder = files(__package__).joinpath("examples")

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
+from evenhand.analyses.registry import AnalysisEntry, analyses
 from evenhand.report.diff import RunDiff
 from evenhand.report.ranking import RunRanking
-from evenhand.serve.http.document import refuses, shows
+from evenhand.serve.fields import options_of, request_for
+from evenhand.serve.http.document import has_example, refuses, shows
 from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
 from evenhand.serve.reports import AuditReport, Report
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions
@@ -45,6 +47,32 @@ async def report(
     """A run's outcomes and cost, and its conclusions: win rates with intervals, also by criterion
     and tag, and the effects of length and position. An unfinished run is reported as it is now."""
     return answer(await service.report(run, options))
+
+
+def _add_analysis(analysis: AnalysisEntry) -> None:
+    """The endpoint of a registered analysis: its options are the query."""
+
+    async def analyse(service: ServiceOf, run: RunId, options: Any) -> Response:
+        chosen = analysis.options(**options_of(options, analysis.options))
+        return answer(await service.analyse(analysis, run, chosen))
+
+    analyse.__annotations__["options"] = Annotated[request_for(analysis), Query()]
+    analyse.__doc__ = f"{analysis.summary} {analysis.about}".strip()
+    shown = shows(200, analysis.name) if has_example(analysis.name) else {}
+    router.add_api_route(
+        analysis.path,
+        analyse,
+        methods=["GET"],
+        operation_id=f"{analysis.name}Run",
+        summary=analysis.summary.rstrip("."),
+        response_model=analysis.implementation.Result,
+        response_description="What it says",
+        responses=shown,
+    )
+
+
+for _each in analyses().values():
+    _add_analysis(_each)
 
 
 @router.get(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.serve.pages.analysis import PAGES as ANALYSES
 from evenhand.serve.pages.audit import AUDIT_PAGES as AUDIT
 from evenhand.serve.pages.audit import CALIBRATION_PAGES as CALIBRATION
 from evenhand.serve.pages.charts import PAGES as CHARTS
@@ -28,6 +29,7 @@ PAGES: tuple[Page, ...] = (
     *RANKING,
     *AUDIT,
     *CALIBRATION,
+    *ANALYSES,
     *CHARTS,
     *ATTEMPT,
     *VOTE,

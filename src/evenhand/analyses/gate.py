@@ -1,19 +1,23 @@
-"""A run's win rates against a threshold: pass, fail or undecided; as values and as JUnit XML."""
+"""A run's win rates against a threshold: pass, fail or undecided; what it says, and JUnit XML."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from evenhand.analyses.registry import Subject
+from evenhand.analysis_options import GateOptions
+from evenhand.blocks import Block, Next, Ruled, Ruling
+from evenhand.blocks import Sentence as Line
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Status
 from evenhand.judges.families import OwnFamilies
-from evenhand.messages import Message, Sentence, chained, render
+from evenhand.messages import Message, Sentence, chained, joined
 from evenhand.messages.numbers import decimal
 from evenhand.report.claims import EVERY_RULING, ClaimedRate, Hold, contradiction, figures, settled
 from evenhand.report.conclusions import (
@@ -26,13 +30,18 @@ from evenhand.report.conclusions import (
     conclude,
 )
 from evenhand.report.files import atomic_file, plain
-from evenhand.report.requirements import Requirement, known_parts, read_requirements
+from evenhand.report.requirements import OVERALL, Requirement, known_parts, read_requirements
 from evenhand.report.win_rates import RateOptions, SideRate, side_rate
+from evenhand.settings import GateSettings
 from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
 
-Ruling = Literal["pass", "fail", "undecided"]
+_STATUS: dict[Ruling, int] = {
+    "pass": Status.OK,
+    "fail": Status.GATE_FAILED,
+    "undecided": Status.UNDECIDED,
+}
 
 
 class GateCheck(Model):
@@ -64,7 +73,7 @@ class GateCheck(Model):
     doubts: tuple[Doubt, ...]
     holds: tuple[Hold, ...] = ()  # each of which keeps it from a ruling
     break_even: BreakEven | None = None  # what accuracy the ruling, or the nearer one, needs
-    sentence: str
+    sentence: Sentence
     line: Sentence
 
 
@@ -89,77 +98,81 @@ class GateReport(Model):
     reason: Sentence | None
 
 
+Result = GateReport
+
+
+def check(options: GateOptions) -> None:
+    """Refuse what does not go together, or is no share."""
+    if options.require and options.min_win_rate is not None:
+        raise InputError(Message("gate.require_or_rate"))
+    if options.corrected and options.ties != "half":
+        raise InputError(Message("trust.corrected_ties_are_half", ties=options.ties))
+    rate, most, accuracy = options.min_win_rate, options.max_inconsistent, options.assume_accuracy
+    if rate is not None and not 0 <= rate <= 1:
+        raise InputError(Message("report.min_win_rate_outside", rate=rate))
+    if most is not None and not 0 <= most <= 1:
+        raise InputError(Message("report.max_inconsistent_outside", max_inconsistent=most))
+    if accuracy is not None and not 0.5 < accuracy <= 1:
+        raise InputError(Message("gate.accuracy_outside", accuracy=accuracy))
+    # Where alpha is lost in 1 - alpha, so is the interval.
+    if options.alpha is not None and not 1e-9 <= options.alpha <= 1 - 1e-9:
+        raise InputError(Message("report.alpha_outside", alpha=options.alpha))
+    read_requirements(options.require)
+
+
+def compute(subject: Subject, options: GateOptions) -> GateReport:
+    return gate_run(
+        subject.store,
+        subject.run.name,
+        configured(options, subject.settings.gate),
+        families=subject.settings.families,
+    )
+
+
+def configured(options: GateOptions, settings: GateSettings) -> GateOptions:
+    """What is not given is as [gate] of the config file says; its requirements and its least win
+    rate are one choice."""
+    set_up = asdict(settings)
+    if options.require or options.min_win_rate is not None:
+        set_up |= {"require": (), "min_win_rate": None}
+    return options.over(set_up)
+
+
 def gate_run(
     store: Store,
     name: str,
+    options: GateOptions | None = None,
     *,
-    min_win_rate: float | None = None,
-    require: Sequence[str] = (),
-    alpha: float = 0.05,
-    side: Side = "B",
-    ties: Ties = "half",
-    limits: ConclusionLimits | None = None,
-    max_inconsistent: float | None = None,
-    assume_accuracy: float | None = None,
     families: OwnFamilies = (),
 ) -> GateReport:
     """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha; or,
     by `require`, each of several, of criteria and tags too."""
-    # Where alpha is lost in 1 - alpha, so is the interval.
-    if not 1e-9 <= alpha <= 1 - 1e-9:
-        raise InputError(Message("report.alpha_outside", alpha=alpha))
-    allowed = limits or ConclusionLimits()
-    options = GateOptions.of(
-        min_win_rate=min_win_rate,
-        require=require,
-        limits=allowed,
-        max_inconsistent=max_inconsistent,
-        assume_accuracy=assume_accuracy,
-    )
+    options = options or GateOptions()
+    check(options)
+    alpha = 0.05 if options.alpha is None else options.alpha
     conclusions = conclude(
         store,
         name,
-        side=side,
-        ties=ties,
+        side=options.side,
+        ties=options.ties,
         level=round(1 - alpha, 12),
-        parts=any(each.kind != "overall" for each in options.required),
-        limits=allowed,
+        parts=any(each.kind != "overall" for each in required_by(options)),
+        limits=ConclusionLimits.of(options, require_labels=options.corrected),
         families=families,
     )
     return judge_gate(conclusions, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions:
-    """`assume_accuracy` is the caller's word for how often the judge is right where it decides."""
-
-    required: tuple[Requirement, ...] = (Requirement.above(0.5),)
-    limits: ConclusionLimits = field(default_factory=ConclusionLimits)
-    max_inconsistent: float | None = None
-    assume_accuracy: float | None = None
-
-    @classmethod
-    def of(
-        cls, *, min_win_rate: float | None = None, require: Sequence[str] = (), **more: Any
-    ) -> GateOptions:
-        if min_win_rate is not None and not 0 <= min_win_rate <= 1:
-            raise InputError(Message("report.min_win_rate_outside", rate=min_win_rate))
-        return cls(required=read_requirements(require, min_win_rate), **more).checked()
-
-    def checked(self) -> GateOptions:
-        most, accuracy = self.max_inconsistent, self.assume_accuracy
-        if most is not None and not 0 <= most <= 1:
-            raise InputError(Message("report.max_inconsistent_outside", max_inconsistent=most))
-        if accuracy is not None and not 0.5 < accuracy <= 1:
-            raise InputError(Message("gate.accuracy_outside", accuracy=accuracy))
-        return self
+def required_by(options: GateOptions) -> tuple[Requirement, ...]:
+    return read_requirements(options.require, options.min_win_rate)
 
 
 def judge_gate(conclusions: Conclusions, options: GateOptions | None = None) -> GateReport:
     """By the intervals of the conclusions. An end that lies on the threshold decides nothing,
     unless "at least" is asked."""
     options = options or GateOptions()
-    required = options.required
+    check(options)
+    required = required_by(options)
     parts = {kind: _names_of(conclusions, kind) for kind in ("criterion", "tag")}
     if conclusions.conclusions:
         known_parts(required, criteria=parts["criterion"], tags=parts["tag"])
@@ -175,7 +188,7 @@ def judge_gate(conclusions: Conclusions, options: GateOptions | None = None) -> 
         min_win_rate=overall[0] if overall else None,
         require=tuple(str(each) for each in required),
         alpha=round(1 - conclusions.level, 12),
-        limits=options.limits,
+        limits=ConclusionLimits.of(options, require_labels=options.corrected),
         max_inconsistent=options.max_inconsistent,
         assume_accuracy=options.assume_accuracy,
         checks=checks,
@@ -293,6 +306,8 @@ class _Rule:
     ) -> None:
         self._of = conclusions
         self._options = options
+        self._limits = ConclusionLimits.of(options, require_labels=options.corrected)
+        self._several = len(required_by(options)) > 1
         self._required = required
 
     def check(self, conclusion: Conclusion) -> GateCheck:
@@ -313,7 +328,7 @@ class _Rule:
         }
         if part.labelled is not None or self._required.kind == "tag":
             own["labelled"] = part.labelled
-        return self._check(settled(conclusion.model_copy(update=own), self._options.limits))
+        return self._check(settled(conclusion.model_copy(update=own), self._limits))
 
     def _of_nothing(self) -> SideRate:
         """Of a part that no pair of the two models has."""
@@ -331,7 +346,7 @@ class _Rule:
             why = Message("gate.by_judge", judge=conclusion.judge, **values)
         else:
             why = Message("gate.sides", **values)
-        if len(self._options.required) > 1 or self._required.kind != "overall":
+        if self._several or self._required.kind != "overall":
             why = Message("gate.requirement", requirement=str(self._required), why=why)
         wins, losses = counts.wins_a, counts.wins_b
         if conclusion.side == "B":
@@ -400,11 +415,11 @@ class _Rule:
         """What is concluded; where that is nothing, and this threshold is ruled on all the same,
         what the ruling says."""
         if not conclusion.messages:
-            return conclusion.sentence
-        claim, *rest = conclusion.messages
-        if ruling != "undecided" and claim.code.startswith("no_conclusion."):
+            return ""
+        first, *rest = conclusion.messages
+        if ruling != "undecided" and first.code.startswith("no_conclusion."):
             model, against = conclusion.names
-            claim = Message(
+            first = Message(
                 f"conclusion.{'above' if ruling == 'pass' else 'below'}",
                 model=model,
                 against=against,
@@ -412,8 +427,8 @@ class _Rule:
                 **figures(conclusion),
             )
         if self._required.kind != "overall":
-            claim = Message("gate.requirement", requirement=self._required.name, why=claim)
-        return render([claim, *rest])
+            first = Message("gate.requirement", requirement=self._required.name, why=first)
+        return joined([first, *rest])
 
     def _holds(self, conclusion: Conclusion) -> tuple[Hold, ...]:
         """Those that keep this gate from a ruling it could come to: a claim against one half is
@@ -479,7 +494,7 @@ class _Rule:
             yield Message("gate.skipped", n=conclusion.skipped)
         if conclusion.left_out:
             yield Message("gate.common_prompts", n=conclusion.left_out)
-        if self._options.limits.missing == "half" and (counts.invalid or conclusion.skipped):
+        if self._limits.missing == "half" and (counts.invalid or conclusion.skipped):
             yield Message("gate.missing_half")
         if rate.worst_case is not None and not conclusion.by_people:
             worst = rate.worst_case
@@ -500,7 +515,41 @@ def _ruling(low: float | None, high: float | None, required: Requirement) -> Rul
     return "fail" if high < required.rate else "undecided"
 
 
+def status(result: GateReport) -> int:
+    return _STATUS[result.ruling]
+
+
+def blocks(result: GateReport) -> Iterator[Block]:
+    """What each judge concludes, then a ruling a line, and what would settle it."""
+    several = len({check.judge for check in result.checks}) > 1
+    # Of the whole; of parts where nothing else is required. Each of them has its line below.
+    whole = [each for each in result.checks if each.requirement.startswith(f"{OVERALL}>")]
+    concluded = ((each.judge, each.sentence) for each in whole or result.checks)
+    for judge, sentence in dict.fromkeys(concluded):
+        yield Line(f"{judge}: {sentence}" if several else sentence)
+    for check in result.checks:
+        yield Ruled(check.ruling, check.line)
+    if not result.checks:
+        yield Ruled(result.ruling, result.reason or "")
+    if result.ruling == "undecided":
+        yield from map(Next, dict.fromkeys(_remedies(result)))
+    if len(result.checks) > 1:
+        passed = sum(check.ruling == "pass" for check in result.checks)
+        yield Ruled(result.ruling, Message("gate.whole", passed=passed, n=len(result.checks)))
+
+
+def _remedies(result: GateReport) -> Iterator[str]:
+    for check in result.checks:
+        for doubt in check.doubts:
+            yield Message(f"gate.remedy_{doubt}")
+        yield from (hold.remedy for hold in check.holds if hold.remedy is not None)
+
+
 # A gate as JUnit XML, the form in which build servers show tests.
+
+
+def write(name: str, path: Path, result: GateReport, subject: Subject) -> None:
+    write_junit(result, path)
 
 
 def write_junit(gate: GateReport, path: Path) -> None:

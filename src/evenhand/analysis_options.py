@@ -1,0 +1,191 @@
+"""The options of analyses, each declared once, as those of judging are in `options`: flags of the
+command, fields of HTTP clients and the arguments of Python callers derive from these rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from evenhand.options import Option, Options
+
+Side = Literal["A", "B"]
+Ties = Literal["half", "excluded", "wins"]
+Missing = Literal["against", "half"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(Options):
+    """Whose win rate it is, how it is counted, and what may be concluded from it."""
+
+    side: Annotated[
+        Side,
+        Option(
+            help="Whose win rate to report; B is usually the new one.",
+            default="B",
+            common=True,
+            clients=True,
+        ),
+    ] = "B"
+    ties: Annotated[
+        Ties,
+        Option(
+            help="Count ties as half, exclude them, or count outright wins only.",
+            default="half",
+            common=True,
+            clients=True,
+        ),
+    ] = "half"
+    max_invalid: Annotated[
+        float | None,
+        Option(
+            help="Conclude nothing if a larger share of pairs has no valid verdict. Below that "
+            "they count against the claim.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    max_skipped: Annotated[
+        float | None,
+        Option(
+            help="The same limit for rows that were skipped or have no counterpart.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    missing: Annotated[
+        Missing | None,
+        Option(
+            help="How to count pairs without a verdict: against the claim (default), or half if "
+            "you vouch that they are like the others.",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    allow_one_order: Annotated[
+        bool,
+        Option(
+            help="Also use pairs judged in one fixed order, although position may decide them.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+    allow_length: Annotated[
+        bool,
+        Option(
+            help="Conclude even if longer responses win and no difference shows at equal length.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+    labels_are: Annotated[
+        Literal["random"] | None,
+        Option(
+            help="random: you vouch that the data's labels, and votes without a recorded draw, "
+            "are on randomly drawn pairs.",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    smallest_effect: Annotated[
+        float | None,
+        Option(
+            help="The smallest difference from 0.5 that matters, e.g. 0.02; reports whether it "
+            "is shown, ruled out or open.",
+            above=0,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    growing: Annotated[
+        bool,
+        Option(
+            help="More data will follow: use intervals that stay valid however often you look.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+    topic: Annotated[
+        str | None,
+        Option(
+            help="The tag column with each pair's topic: claims must generalise beyond these "
+            "topics. Default: the only tag column, if its topics differ.",
+            metavar="COLUMN",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    these_topics: Annotated[
+        bool,
+        Option(
+            help="Limit the claim to these topics, even if topics differ.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(ClaimOptions):
+    """What a gate asks of a run; what is not given is as [gate] of the config file says."""
+
+    min_win_rate: Annotated[
+        float | None,
+        Option(
+            help="The win rate to exceed, from 0 to 1.",
+            default="0.5",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    require: Annotated[
+        tuple[str, ...],
+        Option(
+            help="Require win rates, all of which must hold: 'overall>0.5', 'safety>=0.45' "
+            "(a criterion), 'tag:refunds>=0.4' (a tag). Repeatable.",
+            metavar="PART>RATE",
+            common=True,
+            clients=True,
+        ),
+    ] = ()
+    assume_accuracy: Annotated[
+        float | None,
+        Option(
+            help="How often you assume the judge is right when it names a winner, for limits "
+            "below 0.5 without labels; shown with the result.",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        Option(
+            help="The interval's confidence level is 1 - alpha.",
+            default="0.05",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    max_inconsistent: Annotated[
+        float | None,
+        Option(
+            help="Undecided if a larger share of pairs flips.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    corrected: Annotated[
+        bool,
+        Option(
+            help="Undecided unless human labels correct the win rate (see evenhand correct).",
+            common=True,
+            clients=True,
+        ),
+    ] = False

@@ -1,0 +1,219 @@
+"""The commands of registered analyses: a run and options in, what the analysis says out."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.analyses.registry import (
+    GATE,
+    AnalysisEntry,
+    Subject,
+    check,
+    status_of,
+    write_file,
+)
+from evenhand.cli import options as opt
+from evenhand.cli import session
+from evenhand.cli.options import Given, flags_of, parameter, with_parameters
+from evenhand.cli.session import named_or_latest, opened_store
+from evenhand.errors import InputError
+from evenhand.messages import Message
+
+if TYPE_CHECKING:
+    from evenhand.analyses.gate import GateReport
+    from evenhand.store import Store
+
+_LATEST = Annotated[bool, typer.Option("--latest", help="Check the latest run in the store.")]
+
+
+class AnalysisChoices(Given):
+    """The options of an analysis and the files that it writes, as a command line gave them."""
+
+    analysis: AnalysisEntry
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        names = (name for name, _ in self.analysis.files)
+        return {name: Path(self.values[name]) for name in names if name in self.values}
+
+    def begin(self) -> Any:
+        """The options, once they go together. Files of an earlier command are removed: whatever
+        happens now, none of them is taken for this one's."""
+        options = self.analysis.options(**self.checked(self.analysis.options))
+        check(self.analysis, options)
+        for path in self.files.values():
+            if not path.expanduser().parent.is_dir():
+                reason = os.strerror(errno.ENOENT).lower()
+                raise InputError(Message("report.write_failed", path=path, lower=reason))
+            if path.is_file() and not path.is_symlink():
+                path.unlink()
+        return options
+
+    def compute(self, store: Store, run: str) -> Any:
+        options = self.analysis.options(**self.checked(self.analysis.options))
+        return self.analysis.implementation.compute(_subject(store, run), options)
+
+    def write(self, result: Any, store: Store, run: str) -> None:
+        for name, path in self.files.items():
+            if name == "html":
+                _write_report(result, store, path)
+            else:
+                write_file(self.analysis, name, path, result, _subject(store, run))
+
+
+def _subject(store: Store, run: str) -> Subject:
+    from evenhand.report.lookup import find_run
+    from evenhand.settings import load_settings
+
+    return Subject(store, find_run(store, run), load_settings())
+
+
+def _write_report(result: GateReport, store: Store, path: Path) -> None:
+    """The run's report, counted as the result is."""
+    from evenhand.report.conclusions import conclude
+    from evenhand.serve.pages.html_report import write_html_report
+    from evenhand.serve.pages.html_report_pairs import usable_processes
+    from evenhand.settings import load_settings
+
+    concluded = conclude(
+        store,
+        result.run,
+        side=result.side,
+        ties=result.ties,
+        level=result.level,
+        limits=result.limits,
+        families=load_settings().families,
+    )
+    write_html_report(store, concluded, path, processes=usable_processes())
+
+
+def flags_with_files(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
+    """Its own options, then those that it shares with others, then files."""
+    own = set(vars(analysis.options)["__annotations__"])
+    rows = sorted(analysis.options.rows(), key=lambda row: row.name not in own)
+    files = (
+        parameter(
+            name,
+            Annotated[Path | None, typer.Option(f"--{name}", metavar="FILE", help=about)],
+            None,
+        )
+        for name, about in analysis.files
+    )
+    return (*flags_of(rows), *files)
+
+
+class GateChoices(AnalysisChoices):
+    """What a gate asks of a run, where a command judges first."""
+
+    analysis = GATE
+    flags = flags_with_files(GATE)
+
+
+def show(analysis: AnalysisEntry, result: Any) -> None:
+    from evenhand.present.blocks import show_blocks
+
+    show_blocks(session.out(), session.err(), analysis.implementation.blocks(result))
+
+
+def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
+    """The command that Typer takes."""
+
+    class Choices(AnalysisChoices):
+        flags = flags_with_files(analysis)
+
+    Choices.analysis = analysis
+
+    def command(
+        name: str | None = None,
+        *,
+        latest: bool = False,
+        store: str | None = None,
+        as_json: bool = False,
+        **given: Any,
+    ) -> None:
+        if analysis.named:
+            _named_once(name, latest=latest)
+        chosen = Choices(**given)
+        chosen.begin()
+        with opened_store(store) as opened:
+            run = named_or_latest(opened, name)
+            result = chosen.compute(opened, run)
+            chosen.write(result, opened, run)
+        if as_json:
+            session.write_json(result)
+        else:
+            show(analysis, result)
+        raise typer.Exit(status_of(analysis, result))
+
+    latest = [parameter("latest", _LATEST, False)] if analysis.named else []
+    return with_parameters(
+        command,
+        f"{analysis.summary}\n\n{analysis.about}",
+        (
+            parameter("name", opt.LatestOrNamed, None),
+            *latest,
+            *Choices.flags,
+            parameter("store", opt.StoreAddress, None),
+            parameter("as_json", opt.AsJson, False),
+        ),
+    )
+
+
+def _named_once(name: str | None, *, latest: bool) -> None:
+    """A shared store in CI must not gate the wrong run because somebody forgot its name."""
+    if name is None and not latest:
+        raise InputError(Message("command.no_run_to_gate"))
+    if name is not None and latest:
+        raise InputError(Message("command.latest_and_run", name=name))
+
+
+# --gate of commands that judge.
+
+GateFlag = Annotated[
+    bool,
+    typer.Option(
+        "--gate",
+        help="Then check this run like evenhand gate, with its options and exit codes; a run "
+        "that stops early never passes.",
+    ),
+]
+
+
+def asked_gate(
+    flag: bool,
+    choices: GateChoices,
+    *,
+    dry_run: bool,
+    shared: tuple[str, ...] = ("alpha",),
+) -> GateChoices | None:
+    """None without --gate, to which the options belong but those that the command shares."""
+    if flag:
+        if not dry_run:
+            choices.begin()
+        return choices
+    for name, option in choices.given():
+        if name not in shared:
+            raise InputError(Message("command.both_or_neither", option=option, other="--gate"))
+    return None
+
+
+def gate_judged(
+    run: str, choices: GateChoices, at: str | Path | None, *, finished: bool
+) -> GateReport:
+    """The gate of a run that this command has just judged, or not to its end."""
+    from evenhand.store import open_store
+
+    with open_store(at, create=False) as store:
+        ruled: GateReport = choices.compute(store, run)
+        if not finished:
+            reason = Message("gate.not_gated", run=run)
+            ruled = ruled.model_copy(update={"ruling": "undecided", "checks": (), "reason": reason})
+        choices.write(ruled, store, run)
+    return ruled
