@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from command_line import Command
-from evenhand.store import SkippedRow, Store
+from evenhand.data.records import BadRow
+from evenhand.store import Store
 from judged_runs import vote_on
 from stored_runs import Row, make_run, says
 
@@ -33,7 +34,7 @@ def gate(command: Command, run: str, *required: str, options: tuple[str, ...] = 
 def test_a_part_has_its_share_of_what_is_missing(command: Command, store: Store) -> None:
     """25 of 245 rows never became pairs, which is 10%; half of the pairs have the tag."""
     tagged = rows("B" * 95 + "A" * 15, tags=("x",))
-    skipped = [SkippedRow("pairs.jsonl", 1000 + n, "the line is truncated") for n in range(25)]
+    skipped = [BadRow("pairs.jsonl", 1000 + n, "the line is truncated") for n in range(25)]
     make_run(store, "skipped", [*tagged, *rows("B" * 95 + "A" * 15)], skipped=skipped)
     for part in ("overall>0.5", "tag:x>0.5", "accuracy>0.5"):
         ran = gate(command, "skipped", part, options=("--max-skipped", "0.05"))
