@@ -300,6 +300,7 @@ VISITS: dict[str, dict[str, str]] = {
         "calibration": "/runs/{rich}/calibration",
         "calibration-none": "/runs/{plain}/calibration",
     },
+    "/runs/{id}/gate": {"gate": "/runs/{rich}/gate", "gate-plain": "/runs/{plain}/gate"},
     "/runs/{id}/vote": {"vote": "/runs/{rich}/vote", "vote-name": "/runs/{rich}/vote?rename=1"},
     "/runs/{id}/votes": {"votes": "/runs/{rich}/votes", "votes-none": "/runs/{plain}/votes"},
     "/try": {"try": "/try"},

@@ -526,7 +526,9 @@ def blocks(result: GateReport) -> Iterator[Block]:
     whole = [each for each in result.checks if each.requirement.startswith(f"{OVERALL}>")]
     concluded = ((each.judge, each.sentence) for each in whole or result.checks)
     for judge, sentence in dict.fromkeys(concluded):
-        yield Line(f"{judge}: {sentence}" if several else sentence)
+        yield Line(
+            Message("gate.of_judge", judge=judge, sentence=sentence) if several else sentence
+        )
     for check in result.checks:
         yield Ruled(check.ruling, check.line)
     if not result.checks:

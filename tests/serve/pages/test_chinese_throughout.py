@@ -241,6 +241,8 @@ PAGES = (
     "/runs/{rich}/calibration",
     "/runs/{bare}/calibration",
     "/runs/{rich}/probes",
+    "/runs/{rich}/gate",
+    "/runs/{bare}/gate",
     "/runs/{rich}/vote",
     "/runs/{rich}/vote?rename=1",
     "/runs/{rich}/votes",
