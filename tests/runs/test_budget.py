@@ -80,6 +80,66 @@ def test_tokens_are_unknown_in_all_where_an_answer_told_only_half_of_them() -> N
         assert budget.known_cost_usd == 0.1
 
 
+def test_a_cost_that_nobody_knows_stops_a_run_with_a_cap_on_it() -> None:
+    for answered, cost, stopped in (
+        (True, None, "max-cost"),
+        (True, 0.0, None),
+        (False, None, None),  # a failed call has no cost to know
+    ):
+        stop = Stop()
+        budget = Budget(stop, max_cost=1.0)
+        budget.begin()
+        budget.end(requests=1, cost_usd=cost, answered=answered)
+        assert stop.by == stopped
+
+
+def test_where_calls_are_capped_in_the_place_of_a_price_an_unknown_one_is_allowed() -> None:
+    stop = Stop()
+    budget = Budget(stop, max_cost=1.0)
+    budget.cap_unpriced(2)
+    for _ in range(2):
+        assert budget.begin()
+        budget.end(requests=1)
+    assert stop.by is None
+    assert not budget.begin()
+    assert stop.by == "max-calls"
+
+
+def test_a_call_that_reaches_the_cost_cap_exactly_may_begin_and_no_other() -> None:
+    budget = Budget(Stop(), max_cost=1.0)
+    assert budget.begin()
+    budget.end(requests=1, cost_usd=0.5)
+    assert budget.begin()  # 0.5 and one more at 0.5 are 1.0, which is not above it
+    assert not budget.begin()
+    budget.end(requests=1, cost_usd=0.5)
+    assert not budget.begin()  # what is spent is all there is
+
+
+def test_calls_that_are_submitted_and_then_refused_are_none() -> None:
+    budget = Budget(Stop(), max_calls=5)
+    budget.submitted(5)
+    assert budget.calls == 5
+    budget.refused(2)
+    assert budget.calls == 3
+    assert [budget.begin() for _ in range(3)] == [True, True, False]
+
+
+def test_every_part_that_other_processes_spent_is_added() -> None:
+    budget = Budget(Stop())
+    budget.begin()
+    budget.end(requests=2, cost_usd=0.25, input_tokens=10, output_tokens=1)
+    spent = WorkerSpending(
+        calls=3, cost_usd=0.5, unpriced=0, uncounted=0, input_tokens=20, output_tokens=4
+    )
+    budget.add(spent)
+    assert (budget.calls, budget.known_cost_usd) == (2 + 3, 0.75)
+    assert (budget.known_input_tokens, budget.known_output_tokens) == (30, 5)
+    budget.add(WorkerSpending(calls=1, unpriced=1))
+    assert (budget.known_cost_usd, budget.unpriced) == (None, 1)
+    budget.add(WorkerSpending(calls=1, uncounted=1))
+    assert (budget.known_input_tokens, budget.uncounted) == (None, 1)
+
+
 def test_what_other_processes_spent_counts_against_the_cap() -> None:
     stop = Stop()
     budget = Budget(stop, max_calls=10, max_cost=1.0)

@@ -15,7 +15,7 @@ from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.store import NewVote, Store
-from evenhand.trust.audit import Audit, _same_model, audit_run
+from evenhand.trust.audit import Audit, _same_model, audit_run, refuse_one_sided
 from evenhand.trust.findings import Thresholds, assess_audit
 from judged_runs import judged_run
 from scripted import Answer, answer_json
@@ -91,6 +91,34 @@ def test_people_who_are_equally_divided_are_no_label(store: Store) -> None:
     found = audit_run(store, "run")
     assert (found.n, found.unlabelled, found.labels.equally_divided) == (9, 1, 1)
     assert "1 pair has no label because votes are tied" in found.notes
+
+
+def test_a_run_on_which_people_are_divided_throughout_has_no_labels(store: Store) -> None:
+    run_id = make_run(store, "run", rows(7, label=False))
+    vote(store, run_id, {"Ann": ["A", "B"], "Bob": ["B", "A"]})
+    with pytest.raises(InputError, match=r"has a label \(people are tied on 2\)"):
+        audit_run(store, "run")
+
+
+@pytest.mark.parametrize(
+    ("labels", "refused"),
+    [
+        ({0: 5}, None),  # 2 × 0.5⁵ = 0.0625 may be an accident
+        ({0: 6}, "is A .* the first response would be right on all 6;"),  # 2 × 0.5⁶ = 0.03125
+        ({1: 6}, "is B .* the second response would be right on all 6;"),
+        ({2: 60}, None),  # ties name no side
+        ({0: 60, 1: 1}, None),
+        ({}, None),
+    ],
+)
+def test_labels_of_one_order_that_all_name_one_side_are_refused(
+    labels: dict[int, int], refused: str | None
+) -> None:
+    if refused is None:
+        refuse_one_sided("run 'r'", labels)
+        return
+    with pytest.raises(InputError, match=refused):
+        refuse_one_sided("run 'r'", labels)
 
 
 def test_votes_on_chosen_and_escalated_pairs_are_left_out_with_a_word(store: Store) -> None:
