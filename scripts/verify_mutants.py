@@ -55,9 +55,9 @@ CORE = {
     "judging/decision.py": "tests/judging",
     "judging/ballots.py": "tests/judging",
     "judging/passes.py": "tests/judging tests/runs/test_engine.py",
-    "judging/comparison.py": "tests/judging tests/test_compare_many.py tests/test_api.py",
+    "judging/comparison.py": "tests/judging tests/trust/test_calibrating.py tests/test_api.py",
     "judging/signals.py": "tests/judging",
-    "stats/rates/win_rate.py": "tests/stats/test_win_rate.py tests/stats/test_win_limits.py "
+    "stats/rates/win_rate.py": "tests/stats/test_win_rate.py "
     "tests/stats/test_sign_test.py tests/stats/test_score_interval.py "
     f"tests/stats/test_drawn_orders.py tests/stats/test_clusters.py {_CLAIMS}",
     "report/win_rates.py": _CLAIMS,
@@ -278,6 +278,7 @@ class _Fork:
         status = HARNESS_FAILED
         try:
             os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
             for stream in (0, 1, 2):
                 os.dup2(os.open(os.devnull, os.O_RDWR), stream)
             os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
@@ -344,12 +345,18 @@ class MutationRun:
         kills: Counter[int] = Counter()  # those that killed before are tried first
 
         def start(number: int) -> _Fork:
-            places = [place for place, (_, reached) in enumerate(tests) if number in reached]
+            # Of what is computed at import, any test may depend that reaches the module.
+            module = self.mutants[number].module
+            all_of_it = {n for n, mutant in enumerate(self.mutants) if mutant.module == module}
+            wanted = all_of_it if number in imported else {number}
+            places = [place for place, (_, reached) in enumerate(tests) if reached & wanted]
             places.sort(key=lambda place: (-kills[place], tests[place][0]))
+            folder = self.folder / str(number)
             work = partial(self._run, session, number, places)
             if number in imported:
-                work = partial(_run_alone, number)
-            return _Fork(work, self.folder / str(number), timeout_s=60 + 3 * whole_s)
+                names = [session.items[place].nodeid for place in places]
+                work = partial(_run_alone, number, names, folder / "tests")
+            return _Fork(work, folder, timeout_s=60 + 3 * whole_s)
 
         waiting, running = list(reversed(self.chosen)), dict[int, _Fork]()
         try:
@@ -413,16 +420,27 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
 
 
-def _run_alone(number: int) -> int:
-    """In a new process, which imports the mutant."""
-    arguments = [sys.executable, "-m", "scripts.verify_mutants", "--alone", str(number)]
+def _run_alone(number: int, names: list[str], file: Path) -> int:
+    """In a new process, which imports the mutant; these tests come before the module's others."""
+    file.write_text("\n".join(names))
+    arguments = [sys.executable, "-m", "scripts.verify_mutants", "--alone", str(number), str(file)]
     os.execv(sys.executable, arguments)  # noqa: S606 - nothing for a shell to read
 
 
-def _run_tests_of(number: int) -> int:
+class _InThisOrder:
+    def __init__(self, names: list[str]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._places.get(item.nodeid, len(self._places)))
+
+
+def _run_tests_of(number: int, names: list[str]) -> int:
     every = _all_mutants()
     sys.meta_path.insert(0, _Finder(every, every[number]))
-    return _pytest(CORE[every[number].module].split(), "-x")
+    tests = CORE[every[number].module].split()
+    return _pytest(tests, "-x", plugins=[_InThisOrder(names)])
 
 
 def run_mutants(mutants: Sequence[Mutant], *, workers: int) -> list[Mutant]:
@@ -474,11 +492,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose path has this in it")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--alone", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     os.chdir(ROOT)
     if chosen.alone is not None:
-        sys.exit(_run_tests_of(chosen.alone))
+        number, file = chosen.alone
+        sys.exit(_run_tests_of(int(number), Path(file).read_text().splitlines()))
     modules = [module for module in CORE if chosen.only in module]
     mutants = sample(modules, each=chosen.each, seed=chosen.seed)
     survivors = run_mutants(mutants, workers=chosen.workers)

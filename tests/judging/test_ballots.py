@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from evenhand.contract import Order, Probabilities, Scores, Unread, Usage, Winner
 from evenhand.judges import Completion, TokenLogprob
 from evenhand.judging.ballots import add_usage, read_ballot, read_completion, read_letters
-from evenhand.judging.decision import PassBallot, Reading
+from evenhand.judging.decision import PassBallot, PassResult, Reading
+from evenhand.judging.passes import milliseconds_since
 from scripted import answer_json, letter_completion, make_pair
 
 PAIR = make_pair(criteria=["accuracy", "clarity"])
@@ -59,6 +61,24 @@ def test_a_refusal_is_one_by_its_field_or_by_its_finish(completion: Completion) 
     assert isinstance(found, Unread)
     assert found.kind == "refusal"
     assert "I would rather not." in found.reason
+
+
+def test_an_answer_after_thinking_is_read() -> None:
+    for completion in (Completion("[[A]]", thought=True), Completion(answer_json("A"))):
+        found = read_completion(completion, pair=PAIR, order="original", sample=1)
+        assert isinstance(found, PassBallot)
+        assert found.winner == "A"
+    nothing = Completion("", thought=True)
+    unread = read_completion(nothing, pair=PAIR, order="original", sample=1)
+    assert isinstance(unread, Unread)
+    assert unread.kind == "thinking"
+
+
+def test_time_is_taken_in_milliseconds_to_the_microsecond() -> None:
+    for seconds in (0.0, 1.5, 2.5):
+        taken = milliseconds_since(time.perf_counter() - seconds)
+        assert 1000 * seconds <= taken < 1000 * seconds + 60_000
+        assert taken == round(taken, 3)
 
 
 def test_usage_is_known_in_all_only_where_every_part_is() -> None:
@@ -184,10 +204,32 @@ def test_without_ties_their_letter_counts_for_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("missing", ["A", "B", "C"])
+def test_a_letter_that_is_not_among_the_likeliest_has_no_share(missing: str) -> None:
+    shares = {letter: 0.5 for letter in "ABC" if letter != missing}
+    found = letters(shares)
+    assert isinstance(found, PassBallot)
+    assert found.probabilities is not None
+    probable = dict(zip("ABC", found.probabilities.model_dump().values(), strict=True))
+    assert probable == pytest.approx({**shares, missing: 0.0})
+
+
 def test_a_token_as_probable_as_all_letters_together_is_no_better_choice() -> None:
     even = letters({"Well": 0.5, "A": 0.375, "B": 0.125})
     assert isinstance(even, PassBallot)
     assert even.confidence == pytest.approx(0.75)
+
+
+def test_a_pass_is_its_first_sample_in_the_original_order_unless_it_is_said() -> None:
+    found = read_ballot(answer_json("TIE"))
+    assert isinstance(found, PassBallot)
+    assert (found.order, found.sample, found.winner) == ("original", 1, "TIE")
+    assert PassResult(found).unread is None
+    assert (PassResult(found).sample, PassResult(found).time_ms) == (1, 0)
+    unread = read_ballot("I cannot say.", sample=2)
+    assert isinstance(unread, Unread)
+    assert PassResult(unread).unread is unread
+    assert PassResult(unread).sample == 2
 
 
 def test_ballots_are_the_same_whether_or_not_their_prose_is_at_hand() -> None:

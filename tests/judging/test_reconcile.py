@@ -219,6 +219,13 @@ def test_where_ties_are_forbidden_the_stronger_confidence_decides() -> None:
     assert ruling.metadata.decided_by == "confidence"
 
 
+def test_no_confidence_at_all_is_less_than_any() -> None:
+    ruling = ruled(
+        pair(allow_tie=False), [ballot("original", "A", 0.0), ballot("swapped", "B", 0.5)]
+    )
+    assert (ruling.winner, ruling.metadata.decided_by) == ("B", "confidence")
+
+
 def test_an_order_asked_more_often_weighs_no_more_where_ties_are_forbidden() -> None:
     # First order: A 0.6, A 0.6, TIE 0.6 is 1.2 / 3 = 0.4 for A. Second order: B 0.5 alone.
     # As a plain sum A would have 1.2, and win.

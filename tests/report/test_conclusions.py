@@ -346,6 +346,22 @@ def test_how_often_labels_hold_a_judge_back(
     assert chances[2] == pytest.approx(at_most[2], abs=0.005)
 
 
+def test_tags_that_stand_out_at_a_lower_level_alone_are_not_called_significant(
+    store: Store,
+) -> None:
+    """14 of 20 is 2 P(14 or more) = 0.115: above one half at 80%, and not at 95%."""
+    tagged = [
+        row
+        for tag in ("x", "y")
+        for row in rows_of("B" * 14 + "A" * 6, OLD_NEW, name=tag, tags=(tag,))
+    ]
+    make_run(store, "tags", tagged)
+    found = conclude(store, "tags", level=0.8)
+    (conclusion,) = found.conclusions
+    assert [part.rate.excludes_half for part in conclusion.by_tag] == [True, True]
+    assert not any("significant at 5%" in note for note in found.notes)
+
+
 def test_no_tag_is_significant_by_a_judge_that_labels_speak_against(store: Store) -> None:
     def rows(of_even: Winner) -> list[Row]:
         return [

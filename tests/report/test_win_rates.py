@@ -16,6 +16,7 @@ from evenhand.report.win_rates import (
     exchange,
     side_rate,
 )
+from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan
 
 
 def options(side: Side = "A", **more: object) -> RateOptions:
@@ -48,6 +49,41 @@ def test_counts_and_sign_test_keep_their_labels_whichever_side_it_is() -> None:
         assert rate.sign_test is not None
         assert (rate.sign_test.wins_a, rate.sign_test.wins_b) == (12, 4)
     assert (rates["A"].rate, rates["B"].rate) == (12 / 16, 4 / 16)
+
+
+def decision_of(**more: object) -> SequentialDecision:
+    given = {
+        "decided": "A",
+        "final": False,
+        "prompts": 14,
+        "scored": 13,
+        "mean": 0.75,
+        "low": 0.55,
+        "high": 0.9,
+        "level": 0.95,
+        "method": "betting",
+        "p_value": 0.01,
+        "log10_e_value": 2.0,
+        "plan": SequentialPlan(planned=20),
+    }
+    return SequentialDecision.model_validate({**given, **more})
+
+
+def test_a_run_until_it_is_decided_has_the_interval_of_its_test() -> None:
+    outcomes = np.array([WIN_A] * 12 + [WIN_B] * 4, dtype=np.int8)
+    open_ended = options(planned=False)
+    by_test = side_rate(outcomes, np.arange(16), open_ended, decision=decision_of())
+    assert (by_test.rate, by_test.low, by_test.high) == (0.75, 0.55, 0.9)
+    assert (by_test.prompts, by_test.always_valid, by_test.sign_test) == (13, True, None)
+    other = side_rate(outcomes, np.arange(16), options("B", planned=False), decision=decision_of())
+    assert (other.rate, other.low, other.high) == pytest.approx((0.25, 0.1, 0.45))
+    # One that came to no interval leaves that of the verdicts, as does a planned end.
+    plain = side_rate(outcomes, np.arange(16), open_ended)
+    for missing in ({"low": None}, {"high": None}, {"mean": None}, {"method": None}):
+        found = side_rate(outcomes, np.arange(16), open_ended, decision=decision_of(**missing))
+        assert (found.rate, found.low, found.high) == (plain.rate, plain.low, plain.high)
+    planned = side_rate(outcomes, np.arange(16), options(), decision=decision_of())
+    assert planned == side_rate(outcomes, np.arange(16), options())
 
 
 def test_how_flips_are_counted_is_said_unless_it_is_unknown() -> None:

@@ -100,7 +100,7 @@ def test_where_calls_are_capped_in_the_place_of_a_price_an_unknown_one_is_allowe
     for _ in range(2):
         assert budget.begin()
         budget.end(requests=1)
-    assert stop.by is None
+    assert (stop.by, budget.unpriced) == (None, 2)
     assert not budget.begin()
     assert stop.by == "max-calls"
 

@@ -81,6 +81,20 @@ def test_flips_that_were_averaged_count_as_flips() -> None:
     assert (found.flips, found.decided, found.counts.inconsistent) == (300, 0, 0)
 
 
+def test_wins_averaged_from_orders_that_differ_show_no_more_than_halves() -> None:
+    """60 of 90 wins are averages of two choices that contradict each other."""
+    outcomes = [WIN_A] * 90 + [WIN_B] * 10
+    flipped = np.arange(100) < 60
+    found = win_rate(outcomes, circumstances=Circumstances(flipped=flipped))
+    low, _ = score_interval(30, 60, 10, critical=normal_quantile(0.95))
+    assert low > 0.5
+    assert found.rate == pytest.approx(0.9)
+    assert found.low == low
+    # Where only wins count, such a pair is none.
+    wins = win_rate(outcomes, ties="wins", circumstances=Circumstances(flipped=flipped))
+    assert wins.rate == pytest.approx(30 / 100)
+
+
 def test_above_one_half_the_half_count_stands() -> None:
     outcomes = [WIN_A] * 200 + [WIN_B] * 40 + [INCONSISTENT] * 60
     low, _ = score_interval(200, 60, 40, critical=normal_quantile(0.95))
@@ -92,6 +106,26 @@ def test_a_prompt_weighs_the_same_however_many_rows_it_has() -> None:
     found = win_rate(outcomes, prompts=[0] * 40 + list(range(1, 21)))
     assert found.rate == pytest.approx(1 / 21)
     assert found.row_rate == pytest.approx(40 / 60)
+
+
+def test_sixty_prompts_of_one_mind_each_are_wilsons_interval_less_one_degree_of_freedom() -> None:
+    outcomes = [WIN_A] * 80 + [WIN_B] * 40
+    found = win_rate(outcomes, prompts=[row // 2 for row in range(120)])
+    assert (found.prompts, found.method, found.rate) == (60, "clustered score", 40 / 60)
+    z, n = normal_quantile(0.95), 60 - 1
+    for end, sign in ((found.low, -1), (found.high, 1)):
+        spread = z * math.sqrt((2 / 3) * (1 / 3) / n + z * z / (4 * n * n))
+        assert end == pytest.approx((2 / 3 + z * z / (2 * n) + sign * spread) / (1 + z * z / n))
+
+
+def test_fewer_than_fifty_prompts_of_one_mind_each_are_exact() -> None:
+    for prompts, method in ((49, "exact"), (50, "score")):
+        wins, outcomes = prompts - 15, [WIN_A] * (prompts - 15) + [WIN_B] * 15
+        alone = win_rate(outcomes)
+        assert alone.method == method
+        twice = win_rate(outcomes * 2, prompts=[*range(prompts)] * 2)
+        exact = exact_lower(wins, 0, 15, level=0.95)
+        assert (alone.low == exact, twice.low == exact) == (prompts < 50, prompts < 50)
 
 
 @pytest.mark.parametrize(("missing", "doubts"), [(3, ()), (4, ("missing",))])

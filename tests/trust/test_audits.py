@@ -422,6 +422,37 @@ def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:
     assert (found.agreement.part, found.agreement.of) == (6, 6)
 
 
+def test_twenty_disagreements_are_listed_unless_more_are_asked_for(store: Store) -> None:
+    make_run(store, "run", rows(30, wrong=25))
+    found = audit_run(store, "run")
+    assert (len(found.disagreements), found.disagreements_in_all) == (20, 25)
+    # The first pair's label is B, and the judge says A.
+    first = found.disagreements[0]
+    assert (first.id, first.label, first.verdict, first.outcome) == ("q0", "B", "A", "win")
+    assert len(audit_run(store, "run", disagreements=24).disagreements) == 24
+
+
+def test_two_judges_agree_on_the_pairs_that_both_judged(store: Store) -> None:
+    judged_run(store, "one", {"first": "AABB.A"}, labels="AABBAA")
+    judged_run(store, "two", {"second": "AABAB."})
+    between = audit_run(store, "one", against="two").between
+    assert between is not None
+    assert (between.run, between.judge, between.pairs) == ("two", "second", 4)
+    assert (between.agreement.part, between.agreement.of) == (3, 4)
+    turned = audit_run(store, "one", against="one").between
+    assert turned is not None
+    assert (turned.agreement.part, turned.agreement.of) == (5, 5)
+
+
+def test_an_audit_from_before_they_were_counted_has_none_of_these(store: Store) -> None:
+    make_run(store, "run", rows(10))
+    written = audit_run(store, "run").model_dump(mode="json", by_alias=True)
+    for name in ("oneOrder", "skippedRows", "identical"):
+        del written[name]
+    read = Audit.model_validate(written)
+    assert (read.one_order, read.skipped_rows, read.identical) == (0, 0, 0)
+
+
 def test_the_confusion_table_keeps_inconsistent_and_invalid_apart(store: Store) -> None:
     made = [*rows(6), *(Row(f"p{n}", follows_place, label="A") for n in range(4))]
     make_run(store, "run", [*made, Row("m", mumbles, label="B")])
