@@ -53,7 +53,7 @@ class Option:
     # On the command line and for clients; elsewhere callers know what they do.
     most: float | None = None
     common: bool = False  # shown by --help; the others by --help-all
-    # Which config files may set it. A file in the working directory came with somebody's checkout.
+    # Which config files may set it. One in the working directory may be from somebody's checkout.
     files: Literal["any", "yours", "none"] = "any"
     variable: str | None = None  # the environment's
     served: bool = True  # a key of [[judges]] in the server's file

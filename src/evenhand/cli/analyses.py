@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from evenhand.analyses.gate import GateReport
     from evenhand.store import Store
 
+_NAMED = Annotated[
+    str | None, typer.Argument(metavar="[RUN]", help="The run's name; or give --latest.")
+]
 _LATEST = Annotated[bool, typer.Option("--latest", help="Check the latest run in the store.")]
 
 
@@ -157,7 +160,7 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         command,
         f"{analysis.summary}\n\n{analysis.about}",
         (
-            parameter("name", opt.LatestOrNamed, None),
+            parameter("name", _NAMED if analysis.named else opt.LatestOrNamed, None),
             *latest,
             *Choices.flags,
             parameter("store", opt.StoreAddress, None),
@@ -167,7 +170,7 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
 
 
 def _named_once(name: str | None, *, latest: bool) -> None:
-    """A shared store in CI must not gate the wrong run because somebody forgot its name."""
+    """In CI with a shared store, a forgotten name must not gate the wrong run."""
     if name is None and not latest:
         raise InputError(Message("command.no_run_to_gate"))
     if name is not None and latest:

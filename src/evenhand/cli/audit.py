@@ -273,13 +273,13 @@ def as_data(given: str | None) -> Source | None:
 
 
 def refuse_judging_options(context: typer.Context, run: str) -> None:
-    """Silently doing without what somebody asked for is worse than an error."""
+    """Silently ignoring an option is worse than an error."""
     if given := flags_given(context, _OF_JUDGING):
         raise InputError(Message("command.run_judged_already", options=given, run=run))
 
 
 def refuse_unknown_file(address: str | None, run: str) -> None:
-    """A file that is not there should not be told as a run, or a store, that is not there."""
+    """A missing file must not be reported as a missing run or store."""
     from evenhand.errors import StoreError
     from evenhand.store import open_store
 
@@ -354,7 +354,7 @@ def _any_vote(address: str | None) -> bool:
 
 
 def repetitions_note(judge: Judge, config: JudgeConfig) -> Message | None:
-    """Where a replayed judge was recorded oftener than it is asked."""
+    """Warn if a replayed judge was recorded more often than it is asked."""
     recorded, asked = getattr(judge, "repetitions", 1), config.samples or 1
     if recorded <= asked:
         return None
@@ -455,7 +455,7 @@ def _agreeing(yardstick: str) -> str:
 
 
 def _label_sources(audit: Audit) -> list[tuple[str, str]]:
-    """Told only where people had a part in it."""
+    """Shown only if people voted."""
     if not audit.labels.by_people:
         return []
     lines = [("  by majority vote", number(audit.labels.by_people))]

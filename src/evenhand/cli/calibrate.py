@@ -279,7 +279,7 @@ def _digits(value: float | None) -> str:
 
 
 def _show_bins(console: Console, report: CalibrationReport) -> None:
-    """The reliability diagram: `|` is what was said, `o` what happened."""
+    """The reliability diagram: `|` is the confidence, `o` the accuracy."""
     from rich.text import Text
 
     scale = "0 | stated, o right 1"

@@ -70,7 +70,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 
 class _Commands(dict[str, Any]):
-    """The commands by name, each imported and built when somebody looks at it."""
+    """The commands by name, each imported and built on first use."""
 
     def __init__(self) -> None:
         rows = [row for rows in _PANELS.values() for row in rows]

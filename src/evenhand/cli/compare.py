@@ -57,7 +57,7 @@ def compare(
 
 
 def _show_retry(error: JudgeError, wait_s: float) -> None:
-    """A line where the wait would make somebody wonder; `--retries` bounds how many."""
+    """A line for every wait long enough to wonder about; `--retries` bounds how many."""
     from evenhand.runs.pacing import Trouble
 
     if wait_s >= _WONDERED_AFTER_S:
@@ -212,7 +212,7 @@ def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
 
 
 def _shown_in_the_table(verdict: Verdict) -> set[str]:
-    """A criterion that was won stands in the table, with its reason; once is enough."""
+    """A criterion that was won is already in the table with its reason; once is enough."""
     rows = [(entry.criterion, entry.reasoning) for entry in verdict.comparison]
     return {name for name, _ in rows} | {f"{name}: {reason}" for name, reason in rows}
 

@@ -187,7 +187,7 @@ class Gated:
     def of(
         cls, run: str, code: int, choices: GateChoices | None, store: str | Path | None
     ) -> Gated:
-        """`code` is the run's, which stands where the run is not finished."""
+        """`code` is the run's, it stays if the run is not finished."""
         from evenhand.cli.analyses import gate_judged
 
         if choices is None:

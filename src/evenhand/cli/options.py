@@ -319,7 +319,7 @@ def _hidden(own: inspect.Parameter, hidden: bool) -> inspect.Parameter:
 
 
 def _declared(parameter: inspect.Parameter, what: str) -> Any:
-    """What the option's declaration says; None where it is no option."""
+    """The option's declaration; None if it is not an option."""
     notes = getattr(parameter.annotation, "__metadata__", ())
     return next((getattr(each, what, None) for each in notes), None)
 
@@ -459,7 +459,7 @@ class Given:
 
 
 def _is_given(value: Any) -> bool:
-    """A flag that stands nowhere is False, and an option that may be repeated is empty."""
+    """A flag that is not given is False, and a repeatable option is empty."""
     return value is not None and value is not False and value != [] and value != ()
 
 

@@ -394,7 +394,7 @@ def _show_failing(console: Console, report: ProbeReport) -> None:
         for case in shown:
             show_hanging(console, Text("  •"), Text(one_line(_case(case))))
             for answer in case.answers:
-                if answer.text and answer.winner is not None:  # why it is unread is told already
+                if answer.text and answer.winner is not None:  # why it is unread is already shown
                     quoted = Text(f"“{_quoted(answer.text)}”", "dim")
                     show_hanging(console, Text(f"      {_place(answer, case)}"), quoted)
 

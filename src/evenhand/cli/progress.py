@@ -215,7 +215,7 @@ class ProgressLog(Observer):
 
 @contextlib.contextmanager
 def _ordinary_interrupts() -> Iterator[None]:
-    """While a person is asked, the event loop that would hear of Ctrl-C stands still."""
+    """While the user is asked, the event loop that would handle Ctrl-C is blocked."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -345,7 +345,7 @@ def _comparisons(report: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
     ]
 
 
-# What stands and what abstained, as a person reads it.
+# Verdicts that stand and that abstained, for a reader.
 
 
 def show_abstentions(console: Console, own: Sequence[Abstentions]) -> None:

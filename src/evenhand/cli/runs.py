@@ -92,7 +92,7 @@ def _list(address: str | None, *, as_json: bool) -> None:
 
 
 def _lines(address: str | None) -> tuple[list[RunLine], list[StoreError]]:
-    """Looking for runs is no reason to make a store."""
+    """Listing runs must not create a store."""
     from evenhand.report.run import look_over
     from evenhand.store.address import FileAddress, read_address
 

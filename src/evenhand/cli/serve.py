@@ -146,7 +146,7 @@ def _run(config: ServerConfig) -> int:
 
 
 def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
-    """The address alone on standard output, for whoever starts servers by script."""
+    """Only the address on standard output, for scripts that start servers."""
     from rich.text import Text
 
     from evenhand.present.terminal import one_line

@@ -79,7 +79,7 @@ UnreadKind = Literal[
     "no_verdict",  # an answer, but no verdict in it
     "off_menu",  # a verdict that was not on offer
     "contradiction",  # two final statements that differ
-    "tie_not_allowed",  # TIE, though the judge was told not to
+    "tie_not_allowed",  # TIE, though ties were not allowed
     "no_probabilities",  # letter mode, and the letters' probabilities are not there
     "malformed",  # not readable as any known answer format
 ]
@@ -269,7 +269,7 @@ class CriterionVerdict(Model):
 
 
 class CriterionOutcome(Model):
-    """How the orders came out on one criterion: what stands behind its winner."""
+    """Each order's choice on one criterion: the evidence for its winner."""
 
     criterion: str
     outcome: Outcome
@@ -336,7 +336,7 @@ class Metadata(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    # What was written beside the verdict; left out of the JSON where nothing was asked for.
+    # Texts prepared before judging; left out of the JSON if none were requested.
     artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()

@@ -1,5 +1,5 @@
 """Which pairs are asked in one order alone, and in which: drawn from a seed and the unordered pair,
-so that whoever exchanges A and B asks the same question and gets the mirrored verdict."""
+so that swapping A and B asks the same question and mirrors the verdict."""
 
 from __future__ import annotations
 

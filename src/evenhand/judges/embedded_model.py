@@ -1,4 +1,4 @@
-"""The pinned model of the embedded judge: where it lies, and how it is fetched and verified.
+"""The embedded judge's pinned model: where it is, and how it is downloaded and verified.
 
 `pull` is the only thing in evenhand that downloads anything, and it runs only when asked for.
 """
@@ -58,7 +58,7 @@ def default_cache_dir() -> Path:
 
 
 def locate(cache: Path | None = None, *, model: PinnedModel = EMBEDDED) -> Path | None:
-    """Where the model lies, or None. Only its size is checked; `pull` checks its hash."""
+    """The model's path, or None. Only its size is checked; `pull` checks its hash."""
     path = _place(cache, model)
     try:
         return path if path.is_file() and path.stat().st_size == model.size else None

@@ -88,7 +88,7 @@ def price_known(model: str | None, traits: Traits, price: Price | None = None) -
 
 
 def list_price_by_model(model: str) -> Price | None:
-    """The public price by the model's name alone, whoever sells it: an estimate, and no more.
+    """The public price by the model's name alone, whatever the provider: only an estimate.
 
     A gateway writes the maker before the name (openai/gpt-4.1-mini), which no list does.
     """

@@ -65,7 +65,7 @@ class Completion:
     # What a tool was called with: the answer, where a schema was asked for and the server gives it
     # in this field of its own.
     tool_arguments: str | None = None
-    refusal: str | None = None  # what the judge said when it declined
+    refusal: str | None = None  # the judge's words when it declined
     thought: bool = False  # the model produced hidden thinking before (or instead of) text
     # A verdict recorded without its text, in the labels that the pass showed.
     verdict_as_shown: Winner | None = None
@@ -86,7 +86,7 @@ class Traits:
     parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
     needs_prompt: bool = True  # False: it does not read the prompt (replayed, baseline)
     continues: bool = False  # True: it goes on from an answer that was begun for it
-    caveat: str | None = None  # why it is no valid judge; said once per command
+    caveat: str | None = None  # why it is not a valid judge; shown once per command
     free: bool = False  # True: asking it costs no money, so the cost is known to be 0
     provider: str | None = None  # whose price list counts, where the provider is known by name
     api_url: str | None = None  # …or by its address
@@ -133,7 +133,7 @@ class ClosedOnExit:
 
 
 def identity_of(judge: Judge) -> Mapping[str, object]:
-    """What a judge's answers depend on beside its name, as JSON and without secrets.
+    """What a judge's answers depend on besides its name, as JSON and without secrets.
 
     No part of the protocol: a judge of the caller's own need not have it.
     """

@@ -44,7 +44,9 @@ class JudgeOptions(JudgingOptions):
                     transports=", ".join(TRANSPORTS),
                 )
             )
-        if isinstance(self.base_url, tuple) and len(self.base_url) == 1:  # one is no fleet
+        if (
+            isinstance(self.base_url, tuple) and len(self.base_url) == 1
+        ):  # one server is not a fleet
             object.__setattr__(self, "base_url", self.base_url[0])
 
     @property
@@ -54,7 +56,7 @@ class JudgeOptions(JudgingOptions):
         return (self.base_url,) if isinstance(self.base_url, str) else self.base_url
 
     def one_base_url(self, spec: str) -> str | None:
-        """For a judge that is no fleet."""
+        """For a judge that is not a fleet."""
         if isinstance(self.base_url, tuple):
             raise InputError(Message("judges.one_base_url_only", spec=spec, n=len(self.base_url)))
         return self.base_url
@@ -140,7 +142,7 @@ def open_judge(spec: str, options: JudgeOptions | None = None) -> OpenJudge:
 
 
 class _Foreign(ClosedOnExit):
-    """A judge of another package that is no context manager, as one."""
+    """Makes another package's judge a context manager."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

@@ -110,7 +110,7 @@ class RetryPolicy:
     cap_s: float = 30.0
     limited_attempts: int | None = None
     patience_s: float | None = None
-    # Who is told why it waits, and for how long.
+    # Notified why it waits, and for how long.
     notice: Callable[[JudgeError, float], None] | None = field(
         default=None, compare=False, repr=False
     )

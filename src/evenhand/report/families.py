@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 
 
 class FamilyEffect(Model):
-    """How much oftener the judges of a family prefer its models than `others` do on the same pairs,
+    """How much more often a family's judges prefer its models than `others` do on the same pairs,
     from -1 to 1: judges of other families, or, where `others` is empty, the data's labels.
 
     `adjusted` is the difference in differences: it allows for how the two relate on other pairs,

@@ -267,7 +267,7 @@ def rank_file(
     tag: str | None = None,
     skip_bad_rows: bool = False,
 ) -> RunRanking:
-    """A row that is no battle stops it, or is counted."""
+    """An invalid row stops the ranking, or is skipped and counted."""
     options = options or RankOptions()
     read = read_battles(path, columns=columns, on_bad_row=None if skip_bad_rows else _refuse)
     name = path.name if isinstance(path, Source) else str(path)

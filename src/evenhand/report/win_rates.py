@@ -52,7 +52,7 @@ class SideRate(WinRate):
     """
 
     side: Side
-    always_valid: bool  # the interval holds however often somebody looked, and whenever it ended
+    always_valid: bool  # the interval is valid however often you look, and whenever the run ends
     matchups: int = 1  # of the run, whose intervals hold at `level` all together
 
     @property
@@ -286,7 +286,7 @@ def _grouped(members: NDArray[Any], count: int) -> Iterator[tuple[int, Rows]]:
         yield member, order[ends[member] - sizes[member] : ends[member]]
 
 
-# What a conclusion goes by beside the verdicts: the caller's limits, and people's labels.
+# What a conclusion uses besides the verdicts: the caller's limits, and human labels.
 
 
 class ConclusionLimits(Model):

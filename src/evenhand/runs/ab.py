@@ -176,7 +176,7 @@ _FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,7}$")  # and not that of gpt-4.1
 
 
 def _refuse_bare_model(spec: str) -> None:
-    """`gpt-4o` is no file that somebody forgot to write."""
+    """`gpt-4o` is not a missing file."""
     meant = meant_model(spec)
     if meant is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
         raise InputError(Message("runs.side_no_provider", spec=spec, meant=meant))
@@ -284,7 +284,7 @@ class GeneratedPairs:
         one: GeneratedAnswer | None,
         two: GeneratedAnswer | None,
     ) -> Record | BadRow:
-        """An answer that is none is told as such: it is no loss of its side's."""
+        """A missing answer is reported as missing, not as a loss."""
         a, b = self.generation.sides
         for side, name, answer in (("A", a.name, one), ("B", b.name, two)):
             outcome = "missing" if answer is None else answer.outcome
@@ -410,7 +410,7 @@ async def run_ab(
                 began = True
                 await generation.run(run.id, remaining, report=observer.generating)
                 if again:
-                    # What failed and is answered now becomes a pair; the others are skipped anew.
+                    # What failed and is answered now becomes a pair; the others are skipped again.
                     await asyncio.to_thread(store.items.reopen, run.id)
     except BaseException:
         if created and not began:

@@ -106,7 +106,7 @@ class Progress:
             return None
         return (self.total - self.done) / self.pairs_per_s
 
-    # Whoever watches looks again and again, and may stop when it suits: these intervals allow it.
+    # People look again and again and may stop at any time: these intervals allow for that.
 
     @property
     def win_rate_b(self) -> AlwaysValidInterval | None:

@@ -1,4 +1,4 @@
-"""What clients send and get beside the contract's own types, one set for every edge, and error
+"""What clients send and get besides the contract's own types, one set for every edge, and error
 messages in clients' terms (fields, not command-line options).
 """
 
@@ -28,7 +28,7 @@ _LONGEST_MESSAGE = 2000
 
 
 def presentable(message: str) -> str:
-    """An error's message for whoever reads it: visible, on one line, and not without end."""
+    """An error's message for a reader: visible characters, one line, bounded length."""
     if isinstance(message, Message):
         shown = message.with_texts(presentable)
         if len(shown) <= _LONGEST_MESSAGE:
@@ -61,7 +61,7 @@ def error_body(error: EvenhandError) -> ErrorBody:
 
 
 RunStateView = Literal["reading", "queued", "answering", "judging", "finished", "stopped", "failed"]
-# A run in one of these changes no more, unless somebody resumes it.
+# A run in one of these states does not change unless it is resumed.
 AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 
 # Beyond what any run asks; what may be added up and stored stays within 64 bits.

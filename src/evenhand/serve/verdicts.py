@@ -166,7 +166,7 @@ class WordIndex(Model):
 
 
 def word_index(run_id: str) -> Figure[WordIndex]:
-    """The words of a run's texts, indexed when somebody first searches it."""
+    """The words of a run's texts, indexed on the first search."""
     return Figure(name=WORDS_FIGURE, runs=(run_id,), model=WordIndex, compute=_index_words)
 
 

@@ -60,7 +60,7 @@ class SavedCalibration(Model):
 
     @property
     def digest(self) -> str:
-        """Of all that decides; where it was learned is no part of that."""
+        """Of everything that decides; where it was learned does not."""
         decisive = self.model_dump(mode="json", include={"learned_on", "calibration"})
         limits = None
         if self.guarantee is not None:
@@ -115,7 +115,7 @@ class AppliedCalibration:
                 )
 
     def probability(self, signals: Mapping[str, float | None]) -> float | None:
-        """None where the verdict has none of the signals that the curve goes by."""
+        """None if the verdict has none of the signals that the curve uses."""
         used = self.saved.calibration.goes_by
         if used and all(signals.get(name) is None for name in used):
             return None

@@ -60,8 +60,8 @@ router = APIRouter(route_class=KeyedRoute, tags=["runs"])
 #     id: 8f0c…
 #     data: {"id": "1", "state": "judging", …}
 #
-# Each event is the whole status, so nothing is lost with a connection: an id names what was told,
-# and whoever comes back with it (`Last-Event-ID`) is not told the same again, by any worker.
+# Each event is the whole status, so nothing is lost with a connection: its id names the status, and
+# a client that reconnects with it (`Last-Event-ID`) does not get it again, from any worker.
 
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": still here\n\n"
@@ -73,17 +73,17 @@ _END = "end-"
 async def event_stream(
     statuses: AsyncIterator[RunStatus], *, last_id: str | None = None
 ) -> Response:
-    """The answer to whoever wants to follow. What is wrong with the first step is raised."""
+    """The event stream. An error in its first step is raised."""
     first = await anext(statuses, None)
     if first is None or (first.at_rest and last_id == _END + event_id(first)):
-        # It was told the end already; 204 is how a browser is told not to come back.
+        # It already got the end; 204 stops a browser from reconnecting.
         await _close(statuses)
         return Response(status_code=204)
     return EventStream(_blocks(first, statuses, last_id))
 
 
 def event_id(status: RunStatus) -> str:
-    """What was told, without what changes by itself: speed and times."""
+    """The status without what always changes: speed and times."""
     passing = {"pairs_per_s", "remaining_s", "created_at", "updated_at"}
     shown = status.model_dump_json(exclude=passing).encode()
     return hashlib.blake2b(shown, digest_size=8).hexdigest()

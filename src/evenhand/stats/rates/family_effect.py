@@ -1,4 +1,4 @@
-"""The same-family effect: how much oftener judges prefer the models of their own family than others
+"""The same-family effect: how much more often judges prefer models of their own family than others
 do on the same pairs, whether these are other judges or people.
 
 Scores are of one side of each pair: 1 where it is preferred, 0 where the other is, ½ for neither.

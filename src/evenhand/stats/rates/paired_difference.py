@@ -1,5 +1,5 @@
-"""The difference of two shares of the same pairs: how much oftener one thing happens than another,
-with its interval, and how many more labels would settle whether it does.
+"""The difference of two shares of the same pairs: how much more often one thing happens than
+another, with its interval, and how many more labels would settle whether it does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FOUR_OF_FIVE = 2.04
 
 
 class PairedDifference(Model):
-    """How much oftener than its counterpart something happens, as a difference of two shares of
+    """How much more often than its counterpart something happens, as a difference of two shares of
     the same pairs: from -1 to 1, and 0 is as it should be. That it is not 0 needs the sign-flip
     test beside the interval, as a win rate's claim does."""
 
@@ -39,7 +39,7 @@ class PairedDifference(Model):
         return self.sign_flip is not None and self.sign_flip.may_be_chance
 
     def beyond(self, limit: float) -> Literal["first", "second"] | None:
-        """Which of the two happens oftener by more than the limit, by the whole interval."""
+        """Which of the two happens more often by more than the limit, by the whole interval."""
         if self.low is None or self.high is None or (limit == 0 and self.may_be_chance):
             return None
         if self.low > limit:
