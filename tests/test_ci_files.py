@@ -293,7 +293,7 @@ def test_documented_gitlab_job_runs(runner: Runner) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "pass  new against old" in done.stdout
+    assert "pass  new vs old" in done.stdout
     for name in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
         assert (runner.workspace / name).stat().st_size
     assert (runner.workspace / job["cache"]["paths"][0]).is_dir()

@@ -217,7 +217,7 @@ def test_much_better():
     )
     code, shown = project.run()
     assert (code, outcomes(shown)) == (1, {"failed": 1, "passed": 1, "undecided": 1})
-    assert re.search(r"worse: b against a: win rate 0\.33 .* is below 0\.5", shown)
+    assert re.search(r"worse: b vs a: win rate 0\.33 .* is below 0\.5", shown)
     assert "is not significantly different from 0.65" in shown
     assert "evenhand report" in shown
 

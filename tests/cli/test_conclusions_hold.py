@@ -534,8 +534,8 @@ def test_guard_rails_must_all_hold(command: Command, store: Store) -> None:
     ran = gate(command, *run, *both, "--junit", "gate.xml")
     assert ran.code == 0
     lines = [line for line in ran.out.splitlines() if line.startswith("pass  ")]
-    assert lines[0].startswith("pass  overall>0.5: new against old: win rate 0.68")
-    assert lines[1].startswith("pass  tag:refunds>=0.35: new against old: win rate 0.50")
+    assert lines[0].startswith("pass  overall>0.5: new vs old: win rate 0.68")
+    assert lines[1].startswith("pass  tag:refunds>=0.35: new vs old: win rate 0.50")
     cases = ET.parse(command.directory / "gate.xml").getroot().iter("testcase")  # noqa: S314
     assert [case.get("name", "").split(":")[0] for case in cases] == ["overall>0.5", "tag"]
     # One that is open leaves it undecided, one that fails fails the whole.

@@ -107,7 +107,7 @@ def test_sides_that_share_a_name_have_their_letter_once(command: Command) -> Non
     ran = command("ab", "prompts.jsonl", *sides, *CRITERIA, *FREE, "--name", "r", "--yes")
     assert ran.code == 0, ran.err
     report = " ".join(command("report", "r", *STORE).out.split())
-    assert "command:wc (B) against command:wc (A), judged by" in report
+    assert "command:wc (B) vs command:wc (A), judged by" in report
     assert "(B) (B)" not in report + ran.out
 
 

@@ -190,7 +190,7 @@ def test_tables_of_comparisons_show_what_the_sentences_claim(
     run = make_run(store, "whole", pairs(*CONTRARY), judges=("one", "two"))
     store.runs.update(run, state="finished")
     ran = command("report", "whole", "--html", "out.html", *HERE)
-    table = ran.out[ran.out.index("judge  model") : ran.out.index("new against old")]
+    table = ran.out[ran.out.index("judge  model") : ran.out.index("new vs old")]
     assert table.count("0.37 (0.32 to 0.43), by labels") == 2
     assert "0.64" not in table
     page = (command.directory / "out.html").read_text()

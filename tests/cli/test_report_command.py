@@ -53,7 +53,7 @@ def test_report_says_what_was_compared_and_how_sure_it_is(command: Command, stor
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[0] == "run first  finished"
     assert said(ran.out, "compared") == (
-        "new (B) against old (A), judged by scripted; 60 pairs of 60 prompts"
+        "new (B) vs old (A), judged by scripted; 60 pairs of 60 prompts"
     )
     assert said(ran.out, "outcomes") == (
         "new wins 40, old wins 20, ties 0, inconsistent 0, invalid 0"
@@ -78,7 +78,7 @@ def test_report_says_what_was_compared_and_how_sure_it_is(command: Command, stor
 def test_other_side_is_the_mirror_image(command: Command, store: Store) -> None:
     make_run(store, "first", rows("B" * 40 + "A" * 20))
     out = command("report", "first", "--side", "A", *HERE).out
-    assert said(out, "compared").startswith("old (A) against new (B), ")
+    assert said(out, "compared").startswith("old (A) vs new (B), ")
     assert said(out, "win rate").startswith("0.33 (0.23 to 0.46) ")
     assert said(out, "sign test") == "p = 0.013: 20 to 40 pairs, exact"
 
@@ -320,7 +320,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
             "good",
             0,
             f"new beats old: 67% win rate (95% CI 54–77, 60 prompts; won 40, lost 20, {agreed}",
-            "pass  new against old: win rate 0.67 (0.54 to 0.77, 95%) is above 0.5; "
+            "pass  new vs old: win rate 0.67 (0.54 to 0.77, 95%) is above 0.5; "
             + counts.format(40, 20)
             + even.format("new"),
         ),
@@ -328,7 +328,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
             "bad",
             1,
             f"new loses to old: 33% win rate (95% CI 23–46, 60 prompts; won 20, lost 40, {agreed}",
-            "fail  new against old: win rate 0.33 (0.23 to 0.46, 95%) is below 0.5; "
+            "fail  new vs old: win rate 0.33 (0.23 to 0.46, 95%) is below 0.5; "
             + counts.format(20, 40)
             + even.format("old"),
         ),
@@ -337,7 +337,7 @@ def test_gate_leaves_with_its_ruling(command: Command, store: Store) -> None:
             6,
             "new and old are not significantly different: new at 50% win rate "
             f"(95% CI 38–62, 60 prompts; won 30, lost 30, {agreed}",
-            "undecided  new against old: win rate 0.50 (0.38 to 0.62, 95%) "
+            "undecided  new vs old: win rate 0.50 (0.38 to 0.62, 95%) "
             "is not significantly different from 0.5; "
             + counts.format(30, 30)
             + "no judge accuracy would settle it: more prompts are needed",
@@ -361,8 +361,8 @@ def test_gate_of_several_tells_each_and_the_whole(command: Command, store: Store
     better, worse, first, second, whole = ran.out.splitlines()
     assert better.startswith("new beats old: ")
     assert worse.startswith("third loses to old: ")
-    assert first.startswith("pass  new against old: ")
-    assert second.startswith("fail  third against old: ")
+    assert first.startswith("pass  new vs old: ")
+    assert second.startswith("fail  third vs old: ")
     assert whole == "fail  overall: 1 of 2 pass"
 
 
@@ -371,7 +371,7 @@ def test_gate_writes_junit_or_says_why_not(command: Command, store: Store) -> No
     ran = command("gate", "bad", "--junit", "gate.xml", *HERE)
     assert ran.code == 1
     written = (command.directory / "gate.xml").read_text("utf-8")
-    assert '<failure type="fail" message="new against old: win rate 0.33' in written
+    assert '<failure type="fail" message="new vs old: win rate 0.33' in written
     for arguments in ((), ("--json",)):
         lost = command("gate", "bad", "--junit", "nowhere/gate.xml", *arguments, *HERE)
         assert lost.code == 2

@@ -41,7 +41,7 @@ def test_second_build_with_changed_data_is_gated_on_its_own_run(
     first = command(*build)
     # 40 of the 60 pairs are won: Wilson's interval at 95% is 0.54 to 0.77.
     assert first.code == 0, first.err
-    assert "pass  new against old: win rate 0.67 (0.54 to 0.77, 95%) is above 0.5; " in first.out
+    assert "pass  new vs old: win rate 0.67 (0.54 to 0.77, 95%) is above 0.5; " in first.out
     assert of_junit("gate.xml")["failures"] == "0"
     write_sides(old="a", new="b", pairs=60)
     second = command(*build, "--json")
@@ -51,7 +51,7 @@ def test_second_build_with_changed_data_is_gated_on_its_own_run(
     assert second.json["gate"]["checks"][0]["sentence"] in second.json["conclusions"]
     assert of_junit("gate.xml")["failures"] == "1"
     again = command(*build)
-    assert (again.code, "fail  new against old: " in again.out) == (1, True)
+    assert (again.code, "fail  new vs old: " in again.out) == (1, True)
 
 
 def test_fixed_name_refuses_changed_data_on_stderr_and_leaves_no_file_that_passes(
@@ -93,7 +93,7 @@ def test_run_that_a_cap_stops_does_not_pass(command: Command, start_server: Star
     )
     assert of_junit("gate.xml")["errors"] == "1"
     whole = command(*build, "--min-win-rate", "0", "--assume-accuracy", "1")
-    assert (whole.code, "pass  new against old: " in whole.out) == (0, True)
+    assert (whole.code, "pass  new vs old: " in whole.out) == (0, True)
 
 
 def test_run_whose_judge_fails_does_not_pass(command: Command, start_server: StartServer) -> None:

@@ -135,17 +135,16 @@ def test_interval_decides_and_its_end_on_the_threshold_does_not(
 @pytest.mark.parametrize(
     ("low", "high", "line"),
     [
-        (0.55, 0.69, "new against old: win rate 0.62 (0.55 to 0.69, 95%) is above 0.5"),
-        (0.31, 0.45, "new against old: win rate 0.38 (0.31 to 0.45, 95%) is below 0.5"),
+        (0.55, 0.69, "new vs old: win rate 0.62 (0.55 to 0.69, 95%) is above 0.5"),
+        (0.31, 0.45, "new vs old: win rate 0.38 (0.31 to 0.45, 95%) is below 0.5"),
         (
             0.45,
             0.59,
-            "new against old: win rate 0.52 (0.45 to 0.59, 95%) is not significantly different "
-            "from 0.5",
+            "new vs old: win rate 0.52 (0.45 to 0.59, 95%) is not significantly different from 0.5",
         ),
         # two digits would show a bound on the threshold that is not there
-        (0.5004, 0.6, "new against old: win rate 0.55 (0.5004 to 0.60, 95%) is above 0.5"),
-        (None, None, "new against old: not enough data: 1 valid pair"),
+        (0.5004, 0.6, "new vs old: win rate 0.55 (0.5004 to 0.60, 95%) is above 0.5"),
+        (None, None, "new vs old: not enough data: 1 valid pair"),
     ],
 )
 def test_line_says_why(low: float | None, high: float | None, line: str) -> None:
@@ -155,7 +154,7 @@ def test_line_says_why(low: float | None, high: float | None, line: str) -> None
 
 def test_sides_without_models_go_by_their_labels() -> None:
     (check,) = ruled(concluded(0.6, 0.7, model=None, against=None)).checks
-    assert check.line.startswith("B against A: ")
+    assert check.line.startswith("B vs A: ")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ def test_whole_is_as_good_as_its_worst_part(
     assert gate.ruling == whole
     assert len(gate.checks) == len(intervals)
     if len(found) > 1:
-        assert gate.checks[1].line.startswith("new against old, judged by judge 1: ")
+        assert gate.checks[1].line.startswith("new vs old, judged by judge 1: ")
     assert (gate.reason is None) == bool(intervals)
 
 
@@ -242,7 +241,7 @@ def test_other_side_has_the_opposite_ruling(store: Store) -> None:
     make_run(store, "run", rows(40, 20))
     assert gate_run(store, "run").ruling == "pass"
     old = gate_run(store, "run", GateOptions(side="A"))
-    assert (old.ruling, old.checks[0].sides) == ("fail", "old against new")
+    assert (old.ruling, old.checks[0].sides) == ("fail", "old vs new")
 
 
 def test_unfinished_run_may_pass_by_its_always_valid_interval(store: Store) -> None:
@@ -269,7 +268,7 @@ def test_run_without_verdicts_is_undecided_with_the_reason(store: Store) -> None
         assert gate_run(store, name).ruling == "undecided"
     (check,) = gate_run(store, "waiting").checks
     assert check.line == (
-        "new against old: not enough data: 0 valid pairs; at least 6 are needed; 0 won, 0 "
+        "new vs old: not enough data: 0 valid pairs; at least 6 are needed; 0 won, 0 "
         "lost, 0 tied, 0 inconsistent, 0 invalid; worst case 0.00 to 1.00; the run has not "
         "finished (7 of 7 pairs pending)"
     )
@@ -415,9 +414,9 @@ def test_junit_has_a_test_for_each_judge_and_model_pair() -> None:
         for case in suite.iter("testcase")
     ]
     assert told == [
-        ("new against old, by one", [("system-out", None)]),
-        ("new against old, by two", [("failure", "fail")]),
-        ("new against old, by three", [("error", "undecided")]),
+        ("new vs old, by one", [("system-out", None)]),
+        ("new vs old, by two", [("failure", "fail")]),
+        ("new vs old, by three", [("error", "undecided")]),
     ]
     failure = suite.find("testcase/failure")
     assert failure is not None
@@ -455,7 +454,7 @@ def test_junit_is_xml_whatever_the_names_are(model: str, judge: str, run: str) -
     case = root.find("testsuite/testcase")
     assert case is not None
     named = case.get("name") or ""
-    assert "against old, by" in named
+    assert "vs old, by" in named
     seen = {unicodedata.category(char) for char in named if char not in "\u200c\u200d"}
     assert not seen & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -463,9 +462,9 @@ def test_junit_is_xml_whatever_the_names_are(model: str, judge: str, run: str) -
 def test_marks_that_turn_the_direction_of_writing_are_left_out() -> None:
     name = "\u202ebad\u2066 model\u200b 模型"
     (case,) = parsed(ruled(concluded(0.1, 0.2, model=name))).iter("testcase")
-    assert case.get("name") == "bad model 模型 against old, by judge"
+    assert case.get("name") == "bad model 模型 vs old, by judge"
     (failure,) = case
-    assert (failure.get("message") or "").startswith("bad model 模型 against old")
+    assert (failure.get("message") or "").startswith("bad model 模型 vs old")
 
 
 def test_markup_in_a_name_stays_text() -> None:

@@ -141,7 +141,7 @@ def _show_correction(console: Console, report: Corrections, own: Correction) -> 
     from rich.text import Text
 
     other = "B" if report.side == "A" else "A"
-    title = f"{own.model or report.side} against {own.against or other}"
+    title = f"{own.model or report.side} vs {own.against or other}"
     names = (one_line(title), "win rate", SCALE)
     table = table_of(*names, "pairs", left=names)
     parts = (

@@ -183,7 +183,7 @@ def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
     from rich.text import Text
 
     other = "B" if report.side == "A" else "A"
-    names = f"{each.model or report.side} against {each.against or other}"
+    names = f"{each.model or report.side} vs {each.against or other}"
     lines = [RateLine((part.name,), part.rate) for part in each.judges]
     console.print()
     show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])

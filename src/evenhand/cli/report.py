@@ -174,7 +174,7 @@ def show_report(console: Console, report: Conclusions) -> None:
         for each in report.conclusions:
             console.print()
             if len(report.conclusions) > 1:
-                head = f"{' against '.join(each.names)}, by {each.judge}"
+                head = f"{' vs '.join(each.names)}, by {each.judge}"
                 console.print(Text(one_line(head), "bold"))
             _show_conclusion(console, each)
     elif report.conclusions:
@@ -188,7 +188,7 @@ def _compared(report: Conclusions) -> str:
     models = {name for names in sides for name in names}
     if len(sides) == 1:
         labels = report.side, "B" if report.side == "A" else "A"
-        what = " against ".join(
+        what = " vs ".join(
             name if name == label or name.endswith(f"({label})") else f"{name} ({label})"
             for name, label in zip(sides[0], labels, strict=True)
         )
