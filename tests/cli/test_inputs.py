@@ -172,7 +172,7 @@ def test_two_at_signs_begin_a_text_with_one(command: Command, start_server: Star
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        ("@", "--a names no file"),
+        ("@", "--a has no file name"),
         ("@missing.txt", "--a: cannot read missing.txt (No such file or directory)"),
         ("@.", "--a: cannot read . (Is a directory)"),
         ("@latin.txt", "latin.txt is not UTF-8 (byte 2)"),

@@ -82,7 +82,7 @@ def test_a_topic_column_is_chosen_by_its_name(command: Command) -> None:
     wrong = command("gate", "two", "--topic", "subject", *HERE)
     assert (wrong.code, wrong.err) == (
         2,
-        "error  no column 'subject' provided tags; the run has category and tag\n",
+        "error  there is no tag column 'subject'; the run has category and tag\n",
     )
 
 

@@ -337,7 +337,7 @@ def test_denied_access_says_where_credentials_come_from_and_shows_none(bucket: B
         ("hdfs://host/x.jsonl", "cannot read data from hdfs://host; "),
         (f"https://me:{SECRET}@example.org/x.jsonl", "cannot read data from https://example.org; "),
         ("ftp://host/x", "s3://, gs:// and file://"),
-        ("s3://", "names no bucket"),
+        ("s3://", "has no bucket name"),
         ("file://host/x.jsonl", "on another machine"),
         (f"s3://bucket/x?nonsense={SECRET}", "cannot open s3://bucket/x ("),
     ],

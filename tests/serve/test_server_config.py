@@ -139,7 +139,7 @@ def test_what_the_command_line_says_wins_over_the_file(tmp_path: Path) -> None:
         ("[limits]\nbody_bytes = 1.5", "limits.body_bytes is 1.5"),
         ("[limits]\nbodies = 1", "sets bodies, which is not allowed; it may set body_bytes"),
         ("judges = [1]", "write each judge under"),
-        ("[[judges]]\nname = 'x'", r"judges\[1\] names no judge"),
+        ("[[judges]]\nname = 'x'", r"judges\[1\] has no judge"),
         ("[[judges]]\njudge = 'openai:m'\nsamples = 0", r"judges\[1\].samples is 0"),
         ("[[judges]]\njudge = 'openai:m'\nmode = 'loud'", "give reasoned or letter"),
         ("[[judges]]\njudge = 'openai:m'\nprice = 'cheap'", "'cheap' is not INPUT/OUTPUT"),

@@ -270,7 +270,7 @@ def test_a_sqlite_url_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("mysql://u:secret@h/d", "mysql:// is not a known kind of store"),
         ("postgresql://u:secret@h:port/d", "cannot read the postgresql:// URL"),
-        ("sqlite://", "names no file"),
+        ("sqlite://", "has no file"),
         ("  ", "is empty"),
         ("a\x00b", "is not a valid path"),
     ],
