@@ -41,7 +41,7 @@ from evenhand.runs.generation import (
 )
 from evenhand.runs.options import BadRows, RunOptions
 from evenhand.runs.plan import AppliedPrice, JudgePlan, apply_price, find_or_create, price_of
-from evenhand.runs.progress import Observer, Progress
+from evenhand.runs.progress import Observer
 from evenhand.runs.sources import describe_files, refusal_of
 from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.runs.summary import RunSummary
@@ -397,15 +397,14 @@ async def run_ab(
     run, created = await asyncio.to_thread(find_or_create, store, pairs, judges, options)
     remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
     generation.prepare(run, judges[0].config.retry_policy, stop)
-    began = False
-    watcher = observer
+    began = approved = False
     again = run.intake_done and "failed" in options.retry
     generates = again or not run.intake_done
     try:
         if stop.by is None and generates:
             estimated = await asyncio.to_thread(estimate_ab, pairs, judges)
             observer.approve(estimated.capped(remaining.max_cost))
-            watcher = _Approved(observer)
+            approved = True
             with store.hold(run.id):
                 began = True
                 await generation.run(run.id, remaining, report=observer.generating)
@@ -426,7 +425,9 @@ async def run_ab(
     if stop.by is None:
         # Answers that are none are counted as skipped rows, whatever is done about others.
         judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)
-        judged = await judge_pairs(pairs, judges, judging, store=store, stop=stop, observer=watcher)
+        judged = await judge_pairs(
+            pairs, judges, judging, store=store, stop=stop, observer=observer, approved=approved
+        )
     else:
         await asyncio.to_thread(store.runs.update, run.id, state="stopped", stopped_by=stop.by)
     return AbSummary(
@@ -543,22 +544,3 @@ def too_few_answered(summary: AbSummary, allowed: float) -> ErrorBody | None:
 def _why_capped(stop: Stop) -> Iterator[str]:
     if isinstance(stop.error, CapReached):
         yield stop.error.message
-
-
-class _Approved(Observer):
-    """The same observer, for whom the cost of the whole has been approved already."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    def reading(self, rows: int) -> None:
-        self._observer.reading(rows)
-
-    def announce(self, what: str) -> None:
-        self._observer.announce(what)
-
-    def began(self, run: str, store: str, *, done: int, total: int) -> None:
-        self._observer.began(run, store, done=done, total=total)
-
-    def progress(self, progress: Progress) -> None:
-        self._observer.progress(progress)

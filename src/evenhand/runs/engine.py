@@ -30,137 +30,35 @@ from evenhand.runs.plan import AppliedPrice, JudgePlan, apply_price, find_or_cre
 from evenhand.runs.progress import JudgeCounts, Observer, PairRate, Progress
 from evenhand.runs.sources import Sources, note_on_partners, note_on_repeats, take_in
 from evenhand.runs.stop import Stop
-from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopRule
+from evenhand.runs.stop_rules import DecisionRule, RankingRule, StopRule
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.records import SERVED_MODELS
 
 _REPORTED_EVERY_S = 0.25
+_LOOKED_EVERY_S = 0.05
 _N = TypeVar("_N", int, float)
 
 
-class ProgressReporter:
-    """`total`: the judgments that there will be in all, those of earlier commands included."""
+@contextlib.asynccontextmanager
+async def reporting(progress: Callable[[], Progress], observer: Observer) -> AsyncIterator[None]:
+    def report() -> None:
+        # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
+        with contextlib.suppress(Exception):
+            observer.progress(progress())
 
-    def __init__(
-        self,
-        run: RunRecord,
-        run_judges: tuple[RunJudge, ...],
-        budget: Budget,
-        stop: Stop,
-        *,
-        total: int,
-    ) -> None:
-        self._run = run
-        self._run_judges = run_judges
-        self._budget = budget
-        self._stop = stop
-        self._total = total
-
-    @contextlib.asynccontextmanager
-    async def reporting(self, executor: Executor, observer: Observer) -> AsyncIterator[None]:
-        begun = time.monotonic()
-        rate = PairRate(begun, self._done)
-
-        def report() -> None:
-            now = time.monotonic()
-            progress = self._progress(executor, now - begun, rate.at(now, self._done))
-            # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
-            with contextlib.suppress(Exception):
-                observer.progress(progress)
-
-        async def keep_reporting() -> None:
-            while True:
-                report()
-                await asyncio.sleep(_REPORTED_EVERY_S)
-
-        reports = asyncio.create_task(keep_reporting())
-        try:
-            yield
-        finally:
-            reports.cancel()
-            await asyncio.gather(reports, return_exceptions=True)
+    async def keep_reporting() -> None:
+        while True:
             report()
+            await asyncio.sleep(_REPORTED_EVERY_S)
 
-    @property
-    def _done(self) -> int:
-        return sum(run_judge.count.done for run_judge in self._run_judges)
-
-    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
-        counts = [run_judge.count for run_judge in self._run_judges]
-        return Progress(
-            run=self._run.name,
-            done=self._done,
-            total=self._total,
-            calls=self._budget.calls,
-            in_flight=executor.in_flight,
-            limit=executor.limit,
-            paused_s=executor.paused_s,
-            trouble=executor.trouble,
-            elapsed_s=elapsed_s,
-            pairs_per_s=rate,
-            cost_usd=self._budget.known_cost_usd,
-            stopping=self._stop.by is not None,
-            drawn_orders=self._run.drawn_orders is not None,
-            **{
-                name: sum(getattr(count, name) for count in counts)
-                for name in (*OUTCOMES, "reused", "passes", "unread")
-            },
-        )
-
-
-_LOOKED_EVERY_S = 0.05
-
-
-class StopMonitor:
-    """Looks whether the stop rule is met whenever there is something new in the store."""
-
-    def __init__(self, stop_rule: StopRule, run_judges: tuple[RunJudge, ...], stop: Stop) -> None:
-        self._stop_rule = stop_rule
-        self._run_judges = run_judges
-        self._stop = stop
-
-    @contextlib.asynccontextmanager
-    async def kept_up(self) -> AsyncIterator[None]:
-        ended = asyncio.Event()
-
-        async def keep_looking() -> None:
-            seen = -1
-            while self._stop.by is None and not ended.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
-                if self._in_store != seen:
-                    seen = self._in_store
-                    await self.look()
-
-        if isinstance(self._stop_rule, EveryPair):
-            yield
-            return
-        looking = asyncio.create_task(keep_looking())
-        try:
-            yield
-        finally:
-            # Asked to end and not cancelled: a look is in a thread, and must not meet the next one.
-            ended.set()
-            await looking
-
-    async def look(self) -> None:
-        try:
-            reason = await asyncio.to_thread(self._stop_rule.look, self._in_store)
-        except EvenhandError as error:
-            self._stop.ask("store", error)
-            return
-        except Exception:
-            # A queue may wait for the next look, and there will be none.
-            self._stop.ask("store")
-            raise
-        if reason is not None:
-            self._stop.ask(reason)
-
-    @property
-    def _in_store(self) -> int:
-        """Verdicts that a look can see."""
-        return sum(run_judge.count.in_store for run_judge in self._run_judges)
+    reports = asyncio.create_task(keep_reporting())
+    try:
+        yield
+    finally:
+        reports.cancel()
+        await asyncio.gather(reports, return_exceptions=True)
+        report()
 
 
 def close_run(
@@ -279,9 +177,10 @@ async def judge_pairs(
     store: Store,
     stop: Stop | None = None,
     observer: Observer | None = None,
+    approved: bool = False,
 ) -> RunSummary:
     """Judge what is not judged yet. What goes wrong before the first call is raised; what stops
-    the run after it is in the summary."""
+    the run after it is in the summary. `approved`: the observer knows what it costs."""
     stop = stop or Stop()
     begun = time.monotonic()
     refuse_judges(judges, options)
@@ -291,7 +190,7 @@ async def judge_pairs(
     try:
         with store.hold(run.id):
             if await engine.take_in(sources):
-                await engine.judge()
+                await engine.judge(approved=approved)
             return await engine.summary(time.monotonic() - begun)
     except BaseException as error:
         # Rows that were hours on their way stay, where only the way was cut.
@@ -352,7 +251,7 @@ class _Engine:
         self._observer = observer
         self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
         self._run_judges: tuple[RunJudge, ...] = ()
-        self._stop_rule: StopRule = EveryPair(store, run.id)
+        self._stop_rule = StopRule(store, run.id)
         self._notes: list[str] = []
         self._most = 0  # judgments that there will be in all, those of earlier commands included
         self.began = False  # a call may have been made
@@ -392,12 +291,12 @@ class _Engine:
             await asyncio.to_thread(store.runs.update, run.id, intake_done=True, state="judging")
         return whole
 
-    async def judge(self) -> None:
-        await self._prepare()
+    async def judge(self, *, approved: bool = False) -> None:
+        await self._prepare(approved=approved)
         if self._stop.by is None and self.to_ask:
             await self._execute()
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, *, approved: bool) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
         await asyncio.to_thread(store.runs.note_environment, run.id, environment())
@@ -440,6 +339,7 @@ class _Engine:
             announced = self._stop_rule.announcement()
             if announced is not None:
                 self._observer.announce(announced)
+        if met is None and self.to_ask and not approved:
             estimated = await asyncio.to_thread(self._estimate, prices)
             self._observer.approve(estimated.capped(self._options.max_cost))
 
@@ -498,16 +398,88 @@ class _Engine:
         await asyncio.to_thread(
             self._store.runs.update, self._run.id, state="judging", stopped_by=None
         )
-        reporter = ProgressReporter(
-            self._run, self._run_judges, self._budget, self._stop, total=self._most
-        )
-        monitor = StopMonitor(self._stop_rule, self._run_judges, self._stop)
-        async with reporter.reporting(executor, self._observer), monitor.kept_up():
+        begun = time.monotonic()
+        rate = PairRate(begun, self._done)
+
+        def progress() -> Progress:
+            now = time.monotonic()
+            return self._progress(executor, now - begun, rate.at(now, self._done))
+
+        async with reporting(progress, self._observer), self._looking():
             await executor.execute(self._run.id, self._run_judges)
         self._notes += news_lines(news)
         self._notes += executor.account()
         # Also where it was broken off: what was in flight has come since the last look.
-        await monitor.look()
+        await self._look()
+
+    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
+        counts = [run_judge.count for run_judge in self._run_judges]
+        return Progress(
+            run=self._run.name,
+            done=self._done,
+            total=self._most,
+            calls=self._budget.calls,
+            in_flight=executor.in_flight,
+            limit=executor.limit,
+            paused_s=executor.paused_s,
+            trouble=executor.trouble,
+            elapsed_s=elapsed_s,
+            pairs_per_s=rate,
+            cost_usd=self._budget.known_cost_usd,
+            stopping=self._stop.by is not None,
+            drawn_orders=self._run.drawn_orders is not None,
+            **{
+                name: sum(getattr(count, name) for count in counts)
+                for name in (*OUTCOME_COUNTS, "reused", "passes", "unread")
+            },
+        )
+
+    @contextlib.asynccontextmanager
+    async def _looking(self) -> AsyncIterator[None]:
+        """Whether the stop rule is met, whenever there is something new in the store."""
+        ended = asyncio.Event()
+
+        async def keep_looking() -> None:
+            seen = -1
+            while self._stop.by is None and not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
+                if self._in_store != seen:
+                    seen = self._in_store
+                    await self._look()
+
+        if not self._stop_rule.may_stop:
+            yield
+            return
+        looking = asyncio.create_task(keep_looking())
+        try:
+            yield
+        finally:
+            # Asked to end and not cancelled: a look is in a thread, and must not meet the next one.
+            ended.set()
+            await looking
+
+    async def _look(self) -> None:
+        try:
+            reason = await asyncio.to_thread(self._stop_rule.look, self._in_store)
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+            return
+        except Exception:
+            # A queue may wait for the next look, and there will be none.
+            self._stop.ask("store")
+            raise
+        if reason is not None:
+            self._stop.ask(reason)
+
+    @property
+    def _done(self) -> int:
+        return sum(run_judge.count.done for run_judge in self._run_judges)
+
+    @property
+    def _in_store(self) -> int:
+        """Verdicts that a look can see."""
+        return sum(run_judge.count.in_store for run_judge in self._run_judges)
 
     async def summary(self, seconds: float) -> RunSummary:
         return await asyncio.to_thread(

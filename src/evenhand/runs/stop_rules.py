@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evenhand.contract import Outcome
 from evenhand.contract.model import Model
@@ -42,55 +42,37 @@ class StopResult(Model):
     ranking: RankProgress | None = None
 
 
-class StopRule(Protocol):
-    """Its methods read the store, and so are called off the event loop."""
+class StopRule:
+    """Every pair is asked, by number. Its methods read the store, and so are called off the event
+    loop."""
 
-    def begin(self) -> StoppedBy | None:
-        """Make ready once all items are in; says so where nothing is left to ask."""
-        ...
+    may_stop = False  # before every pair has a verdict, so that it looks meanwhile
 
-    def look(self, done: int) -> StoppedBy | None:
-        """Whether what is stored by now is enough; so many verdicts there are."""
-        ...
-
-    def result(self) -> StopResult: ...
-
-    def announcement(self) -> str | None:
-        """What will be done, said before the start."""
-        ...
-
-    def account(self) -> str | None:
-        """What came of it, said at the end."""
-        ...
-
-    def most_pairs(self, pending: int) -> int:
-        """How many of the pending pairs will be asked at most."""
-        ...
-
-    def supply(self, judge_id: int) -> Supply: ...
-
-
-class EveryPair:
     def __init__(self, store: Store, run_id: int) -> None:
         self._store = store
         self._run_id = run_id
 
     def begin(self) -> StoppedBy | None:
+        """Make ready once all items are in; says so where nothing is left to ask."""
         return None
 
     def look(self, done: int) -> StoppedBy | None:
+        """Whether what is stored by now is enough; so many verdicts there are."""
         return None
 
     def result(self) -> StopResult:
         return StopResult()
 
     def announcement(self) -> str | None:
+        """What will be done, said before the start."""
         return None
 
     def account(self) -> str | None:
+        """What came of it, said at the end."""
         return None
 
     def most_pairs(self, pending: int) -> int:
+        """How many of the pending pairs will be asked at most."""
         return pending
 
     def supply(self, judge_id: int) -> Supply:
@@ -101,7 +83,9 @@ class EveryPair:
 # answered fast is no random sample.
 
 
-class DecisionRule:
+class DecisionRule(StopRule):
+    may_stop = True
+
     def __init__(
         self,
         store: Store,
@@ -112,8 +96,7 @@ class DecisionRule:
         careful: bool,
     ) -> None:
         """`careful`: few pairs are under way at once, since what is when it ends is in vain."""
-        self._store = store
-        self._run_id = run_id
+        super().__init__(store, run_id)
         self._judge_id = judge_id
         self._wanted = wanted
         self._careful = careful
@@ -155,9 +138,6 @@ class DecisionRule:
     def account(self) -> str | None:
         return self._settled.account() if self._prefix else None
 
-    def most_pairs(self, pending: int) -> int:
-        return pending
-
     def supply(self, judge_id: int) -> Supply:
         looked_at = (lambda: self._looked_at) if self._careful else None
         return InRandomOrder(self._store, self._run_id, judge_id, looked_at=looked_at)
@@ -182,10 +162,11 @@ _FEWEST_OPEN, _OPEN_SHARE = 8, 0.05
 _SHARE = 0  # where the queue keeps the uniform share
 
 
-class RankingRule:
+class RankingRule(StopRule):
+    may_stop = True
+
     def __init__(self, store: Store, run_id: int, judge_id: int, wanted: RankAdaptive) -> None:
-        self._store = store
-        self._run_id = run_id
+        super().__init__(store, run_id)
         self._judge_id = judge_id
         self._wanted = wanted
         self._league: list[Contest] = []  # as it stood when this command began
@@ -339,9 +320,7 @@ class RankingRule:
         return stop if stop in ("certain", "budget") else None
 
 
-class _ChosenSupply:
-    awaits_looks = False
-
+class _ChosenSupply(Supply):
     def __init__(self, stop_rule: RankingRule) -> None:
         self._stop_rule = stop_rule
 
@@ -351,9 +330,6 @@ class _ChosenSupply:
 
     def open_at_most(self, limit: int, *, done: int) -> int:
         return self._stop_rule.open_at_most(limit)
-
-    def close(self) -> None:
-        """Nothing is fetched ahead."""
 
 
 def uniform_pairs(budget: int) -> int:

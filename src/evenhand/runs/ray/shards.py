@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from evenhand.runs.ray.messages import Shard
+from evenhand.runs.supply import FETCHED_AT_ONCE, FetchedAhead
 from evenhand.store import Store, WorkItem
 
 # A worker reads a shard in one or two queries; the last ones end at nearly the same time.
@@ -81,26 +82,19 @@ class ShardQueue:
 
 # A worker's supply: the pending pairs of the shards that it was given, and a wish for more.
 
-_FETCHED_AT_ONCE = 256
 
-
-class ShardSupply:
-    awaits_looks = False
-
+class ShardSupply(FetchedAhead):
     def __init__(
         self, store: Store, run_id: int, judge_id: int, *, hungry: Callable[[], None]
     ) -> None:
         """`hungry` is called when the last shard is nearly read."""
-        self._store = store
-        self._run_id = run_id
-        self._judge_id = judge_id
+        super().__init__(store, run_id, judge_id)
         self._hungry = hungry
         self._shards: deque[Shard] = deque()
         self._after = 0
         self._read: list[Shard] = []  # to their ends, and maybe not judged to theirs
         self._no_more = False
         self._more = asyncio.Event()
-        self._fetching: asyncio.Task[list[WorkItem]] | None = None
         self._reading: asyncio.Task[list[WorkItem]] | None = None
         self._waits = False
 
@@ -124,19 +118,9 @@ class ShardSupply:
         self._no_more = True
         self._more.set()
 
-    async def take(self, *, limit: int) -> list[WorkItem]:
-        fetched = await (self._fetching or self._begin())
-        self._fetching = self._begin() if fetched else None
-        return fetched
-
-    def open_at_most(self, limit: int, *, done: int) -> int:
-        """More pairs than calls, so that a pair that waits for its retry holds up no other."""
-        return max(4, 2 * limit)
-
     def close(self) -> None:
         self.end()
-        if self._fetching is not None:
-            self._fetching.cancel()
+        super().close()
 
     async def closed(self) -> None:
         """Once no thread reads the store for it any more."""
@@ -167,12 +151,9 @@ class ShardSupply:
             self._judge_id,
             after=self._after,
             up_to=shard.last,
-            limit=_FETCHED_AT_ONCE,
+            limit=FETCHED_AT_ONCE,
             firsts=shard.firsts,
         )
-
-    def _begin(self) -> asyncio.Task[list[WorkItem]]:
-        return asyncio.create_task(self._fetch())
 
     async def _fetch(self) -> list[WorkItem]:
         while True:
