@@ -71,7 +71,7 @@ class Box:
         at = NOW + timedelta(seconds=len(self.votes))
         verdict: Winner | None = None if skip else "A"
         self.votes[pair_id, who] = StoredVote(
-            pair_id, who, verdict, "page", "random", None, "original", at, None
+            pair_id, who, verdict, "page", "random", shown_order="original", at=at
         )
 
 

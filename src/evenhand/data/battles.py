@@ -13,7 +13,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from evenhand.data.columns import Columns, FieldValues, read_label, read_tags, sendable
+from evenhand.data.columns import (
+    Columns,
+    FieldValues,
+    number_of,
+    read_label,
+    read_tags,
+    sendable,
+)
 from evenhand.data.records import BadRow, Table, kind_of
 from evenhand.data.source import Source, source_of
 from evenhand.data.tables import open_tables
@@ -216,7 +223,7 @@ class _Rows:
 
 
 def _read_preference(given: Any, model_a: str, model_b: str) -> float:
-    number = _number(given)
+    number = float(given) if isinstance(given, bool) else number_of(given)
     if number is not None:
         if 0 <= number <= 1:
             return number
@@ -237,23 +244,10 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     return _PREFERENCES[label]
 
 
-def _number(given: Any) -> float | None:
-    if isinstance(given, bool):
-        return 1.0 if given else 0.0
-    if isinstance(given, (int, float)):
-        return float(given)
-    if isinstance(given, str):
-        try:
-            return float(given)
-        except ValueError:
-            return None
-    return None
-
-
 def _weight(given: Any) -> float | None:
     if given is None or given == "":
         return None
-    number = None if isinstance(given, bool) else _number(given)
+    number = number_of(given)
     if number is None or not (math.isfinite(number) and number >= 0):
         raise DataError(Message("data.weight_outside", given=kind_of(given)))
     return number

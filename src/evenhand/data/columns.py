@@ -352,7 +352,7 @@ Meanings = Mapping[str, Winner | None]
 def spelling_of(value: object) -> str:
     """What is looked up in what spellings mean: of a number its value, so that 1, "1" and 1.0 are
     spelled alike; of a text its plain form."""
-    number = _number(value)
+    number = number_of(value)
     if number is not None:
         return f"{number:g}"
     return plain(value if isinstance(value, str) else str(value))
@@ -402,14 +402,15 @@ def read_label(
             return spelled
         if model_a != model_b and text in (model_a, model_b):
             return "A" if text == model_a else "B"
-    number = _number(value)
+    number = number_of(value)
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
     shown = shown_spelling(value)
     raise DataError(Message("data.label_unknown", value=kind_of(value), shortened=shown))
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
+    """Of a number, or of a text that spells one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):

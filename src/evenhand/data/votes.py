@@ -5,7 +5,6 @@ which pairs people are to label.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from evenhand.data.columns import (
     VERDICT_SHAPE,
     Columns,
     FieldValues,
+    number_of,
     optional_text,
     read_label,
     read_meanings,
@@ -269,7 +269,7 @@ def _moment(given: Any) -> datetime | None:
     if given is None or given == "":
         return None
     try:
-        if isinstance(given, str) and not _is_number(given):
+        if isinstance(given, str) and number_of(given) is None:
             read = datetime.fromisoformat(given.strip())
             return read if read.tzinfo else read.replace(tzinfo=UTC)
         if isinstance(given, datetime):
@@ -281,24 +281,13 @@ def _moment(given: Any) -> datetime | None:
     raise DataError(Message("data.time_malformed", given=kind_of(given)))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def read_chance(given: Any) -> float | None:
     if given is None or given == "":
         return None
-    try:
-        chance = math.nan if isinstance(given, bool) else float(given)
-    except (ValueError, TypeError):
-        chance = math.nan
-    if not 0 < chance <= 1:
+    chance = number_of(given)
+    if chance is None or not 0 < chance <= 1:
         raise DataError(Message("data.chance_outside", given=kind_of(given)))
-    return chance
+    return float(chance)
 
 
 def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:

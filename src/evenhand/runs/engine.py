@@ -61,76 +61,6 @@ async def reporting(progress: Callable[[], Progress], observer: Observer) -> Asy
         report()
 
 
-def close_run(
-    store: Store,
-    run: RunRecord,
-    run_judges: Sequence[RunJudge],
-    *,
-    budget: Budget,
-    stop: Stop,
-    stop_rule: StopRule,
-    notes: Sequence[str],
-    seconds: float,
-) -> RunSummary:
-    """What the store holds now becomes the run's summary, and its state. It reads the store and
-    writes to it, and so is called off the event loop."""
-    findings, account = stop_rule.result(), stop_rule.account()
-    recorded = store.runs.find(run.name)
-    of_run = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
-    of_run.append(account)
-    tally = store.verdicts.tally(run.id)
-    judges = [
-        # One judge's tally is the run's: counting a million passes takes seconds.
-        _judge_summary(
-            run_judge,
-            tally if len(run_judges) == 1 else store.verdicts.tally(run.id, run_judge.judge_id),
-        )
-        for run_judge in run_judges
-    ]
-    spent, prepared = tally.made, store.answers.spent(run.id, artefacts=True)
-    summary = RunSummary(
-        run=run.name,
-        store=store.address,
-        pairs=tally.pairs,
-        **tally.outcomes,
-        pending=tally.pending,
-        skipped_rows=tally.skipped_rows,
-        calls=budget.calls,
-        reused_passes=sum(run_judge.count.reused for run_judge in run_judges),
-        input_tokens=budget.known_input_tokens,
-        output_tokens=budget.known_output_tokens,
-        cost_usd=budget.known_cost_usd,
-        seconds=round(seconds, 3),
-        stopped_by=stop.by,
-        judges=tuple(judges),
-        total=Spent(
-            # A command that was killed could not say what it had made.
-            calls=max(run.calls + budget.calls, spent.requests + prepared.requests),
-            input_tokens=_sum(spent.uncounted_passes, spent.input_tokens, prepared.input_tokens),
-            output_tokens=_sum(spent.uncounted_passes, spent.output_tokens, prepared.output_tokens),
-            cost_usd=_sum(spent.unpriced_passes, spent.cost_usd, prepared.cost_usd),
-            seconds=round(run.seconds + seconds, 3),
-        ),
-        error=error_of(stop),
-        notes=(*notes, *_why_capped(stop, budget), *(note for note in of_run if note)),
-        decision=findings.decision,
-        ranking=findings.ranking,
-    )
-    recorded_summary = dict(recorded.summary) if recorded else {}
-    if budget.calls or summary.reused_passes or SERVED_MODELS not in recorded_summary:
-        recorded_summary[SERVED_MODELS] = store.runs.served_models(run.id)
-    store.runs.update(
-        run.id,
-        state="finished" if summary.finished else "stopped",
-        summary=recorded_summary,
-        stopped_by=stop.by,
-        seconds=summary.total.seconds,
-        calls=summary.total.calls,
-        reused_passes=run.reused_passes + summary.reused_passes,
-    )
-    return summary
-
-
 def _sum(unknown: int, of_passes: _N | None, of_artefacts: _N | None) -> _N | None:
     """None where anything that it would sum is not known."""
     if unknown or of_artefacts is None:
@@ -482,14 +412,68 @@ class _Engine:
         return sum(run_judge.count.in_store for run_judge in self._run_judges)
 
     async def summary(self, seconds: float) -> RunSummary:
-        return await asyncio.to_thread(
-            close_run,
-            self._store,
-            self._run,
-            self._run_judges,
-            budget=self._budget,
-            stop=self._stop,
-            stop_rule=self._stop_rule,
-            notes=self._notes,
-            seconds=seconds,
+        return await asyncio.to_thread(self._summary, seconds)
+
+    def _summary(self, seconds: float) -> RunSummary:
+        """What the store holds now becomes the run's summary, and its state."""
+        store, run, run_judges = self._store, self._run, self._run_judges
+        stop, budget, stop_rule = self._stop, self._budget, self._stop_rule
+        findings, account = stop_rule.result(), stop_rule.account()
+        recorded = store.runs.find(run.name)
+        of_run = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
+        of_run.append(account)
+        tally = store.verdicts.tally(run.id)
+        judges = [
+            # One judge's tally is the run's: counting a million passes takes seconds.
+            _judge_summary(
+                run_judge,
+                tally if len(run_judges) == 1 else store.verdicts.tally(run.id, run_judge.judge_id),
+            )
+            for run_judge in run_judges
+        ]
+        spent, prepared = tally.made, store.answers.spent(run.id, artefacts=True)
+        summary = RunSummary(
+            run=run.name,
+            store=store.address,
+            pairs=tally.pairs,
+            **tally.outcomes,
+            pending=tally.pending,
+            skipped_rows=tally.skipped_rows,
+            calls=budget.calls,
+            reused_passes=sum(run_judge.count.reused for run_judge in run_judges),
+            input_tokens=budget.known_input_tokens,
+            output_tokens=budget.known_output_tokens,
+            cost_usd=budget.known_cost_usd,
+            seconds=round(seconds, 3),
+            stopped_by=stop.by,
+            judges=tuple(judges),
+            total=Spent(
+                # A command that was killed could not say what it had made.
+                calls=max(run.calls + budget.calls, spent.requests + prepared.requests),
+                input_tokens=_sum(
+                    spent.uncounted_passes, spent.input_tokens, prepared.input_tokens
+                ),
+                output_tokens=_sum(
+                    spent.uncounted_passes, spent.output_tokens, prepared.output_tokens
+                ),
+                cost_usd=_sum(spent.unpriced_passes, spent.cost_usd, prepared.cost_usd),
+                seconds=round(run.seconds + seconds, 3),
+            ),
+            error=error_of(stop),
+            notes=(*self._notes, *_why_capped(stop, budget), *(note for note in of_run if note)),
+            decision=findings.decision,
+            ranking=findings.ranking,
         )
+        recorded_summary = dict(recorded.summary) if recorded else {}
+        if budget.calls or summary.reused_passes or SERVED_MODELS not in recorded_summary:
+            recorded_summary[SERVED_MODELS] = store.runs.served_models(run.id)
+        store.runs.update(
+            run.id,
+            state="finished" if summary.finished else "stopped",
+            summary=recorded_summary,
+            stopped_by=stop.by,
+            seconds=summary.total.seconds,
+            calls=summary.total.calls,
+            reused_passes=run.reused_passes + summary.reused_passes,
+        )
+        return summary

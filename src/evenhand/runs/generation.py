@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.contract import Usage, read_pair
@@ -28,7 +28,7 @@ from evenhand.runs.estimate import Estimate, Range, tokens_of
 from evenhand.runs.health import JudgeHealth
 from evenhand.runs.local import GatedJudge, PatientJudge, adaptive_limit, trouble_of
 from evenhand.runs.options import RunOptions
-from evenhand.runs.pacing import LONGEST_PAUSE_S, CallGate, Pace, Stopped
+from evenhand.runs.pacing import CallGate, Pace, Stopped
 from evenhand.runs.plan import digest, model_of
 from evenhand.runs.stop import Stop
 from evenhand.runs.telemetry import Telemetry
@@ -44,7 +44,6 @@ _PLACE = re.compile(r"\{\{\s*prompt\s*\}\}")
 # Between a short answer and a long one, where no limit of tokens says less.
 _SHORT_TOKENS, _LONG_TOKENS = 60, 1200
 _COMMANDS_AT_ONCE = 4
-_RATE_LIMITED_ATTEMPTS = 30
 _REPORTED_EVERY_S = 0.25
 
 
@@ -268,11 +267,7 @@ class Generation:
             GatedJudge(model, gate, self.budget, price=side.price),
             gate,
             health,
-            retry=replace(
-                self.retry,
-                patience_s=LONGEST_PAUSE_S,
-                limited_attempts=max(self.retry.attempts, _RATE_LIMITED_ATTEMPTS),
-            ),
+            retry=self.retry,
             telemetry=Telemetry.available(),
         )
         queue = iter(wanted)

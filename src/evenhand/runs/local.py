@@ -41,7 +41,23 @@ _FIRST_LIMIT, _HIGHEST_LIMIT = 8, 512
 _RATE_LIMITED_ATTEMPTS = 30
 
 
-class GatedJudge:
+class WrappedJudge:
+    """Asks another judge; to everybody else it is that one."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.name: str = judge.name
+        self.traits: Traits = judge.traits
+        self.artefact_writer = writer_of(judge)
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        return await self._judge.ask(call)
+
+    async def close(self) -> None:
+        await self._judge.close()
+
+
+class GatedJudge(WrappedJudge):
     """One attempt a question, at its turn and within the budget."""
 
     def __init__(
@@ -53,14 +69,11 @@ class GatedJudge:
         price: Price | None,
         writing_price: Price | None = None,
     ) -> None:
-        self._judge = judge
+        super().__init__(judge)
         self._gate = gate
         self._budget = budget
         self._price = price
         self._writing_price = writing_price
-        self.name: str = judge.name
-        self.traits: Traits = judge.traits
-        self.artefact_writer = writer_of(judge)
 
     async def ask(self, call: JudgeCall) -> Completion:
         tokens = 0.0
@@ -112,12 +125,10 @@ class GatedJudge:
             self._gate.pause(completion.pause_s)
         return completion
 
-    async def close(self) -> None:
-        await self._judge.close()
 
-
-class PatientJudge:
-    """Asks again what is worth asking again; what fails after all counts against its health."""
+class PatientJudge(WrappedJudge):
+    """Asks again what is worth asking again, and longer than usual where calls are limited; what
+    fails after all counts against its health."""
 
     def __init__(
         self,
@@ -128,20 +139,21 @@ class PatientJudge:
         retry: RetryPolicy,
         telemetry: Telemetry,
     ) -> None:
-        self._gated = gated
+        super().__init__(gated)
         self._gate = gate
         self._health = health
-        self._retry = retry
+        self._retry = replace(
+            retry,
+            patience_s=LONGEST_PAUSE_S,
+            limited_attempts=max(retry.attempts, _RATE_LIMITED_ATTEMPTS),
+        )
         self._telemetry = telemetry
-        self.name = gated.name
-        self.traits = gated.traits
-        self.artefact_writer = gated.artefact_writer
 
     async def ask(self, call: JudgeCall) -> Completion:
         with self._telemetry.call(self.name, call) as span:
             try:
                 completion = await ask_with_retries(
-                    self._gated, call, self._retry, sleep=self._gate.rest
+                    self._judge, call, self._retry, sleep=self._gate.rest
                 )
             except JudgeError as error:
                 self._health.failed(error, in_flight=self._gate.limit)
@@ -158,9 +170,6 @@ class PatientJudge:
             yield
         finally:
             self._gate.answers_stored(1)
-
-    async def close(self) -> None:
-        await self._gated.close()
 
 
 class StoredArtefacts(Artefacts):
@@ -210,7 +219,6 @@ class JudgeQueue:
         self._health = JudgeHealth(judge.name, stop, proven=run_judge.count.proven)
         self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
         self._give_up_s = options.gives_up_after_s
-        usual = run_judge.config.retry_policy
         self._judge = PatientJudge(
             GatedJudge(
                 judge,
@@ -221,11 +229,7 @@ class JudgeQueue:
             ),
             self.gate,
             self._health,
-            retry=replace(
-                usual,
-                patience_s=LONGEST_PAUSE_S,
-                limited_attempts=max(usual.attempts, _RATE_LIMITED_ATTEMPTS),
-            ),
+            retry=run_judge.config.retry_policy,
             telemetry=telemetry,
         )
         # That judge asks again by itself, at its gate.

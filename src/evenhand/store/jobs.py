@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, Update, delete, func, select, update
 
 from evenhand.errors import Conflict
 from evenhand.messages import Message
@@ -124,38 +124,23 @@ class JobStore(Subject):
 
         Options and progress stay where none are given; an error does not.
         """
-        now = time.time()
-        values: dict[str, Any] = {
-            "wanted": wanted,
-            "updated_at": now,
-            "error": None if error is None else to_json(error),
-        }
+        values: dict[str, Any] = {"wanted": wanted, "error": error}
         if wanted == "run":
-            values["queued_at"] = now
-        if options is not None:
-            values["options"] = to_json(options)
-        if progress is not None:
-            values["progress"] = to_json(progress)
+            values["queued_at"] = time.time()
         if let_go:
             values["beat_at"] = None
-        change = update(jobs).where(jobs.c.run_id == run_id)
+        change = _update(run_id, values, options=options, progress=progress)
         if only_from is not None:
             change = change.where(jobs.c.wanted.in_(list(only_from)))
         with self._writing() as connection:
-            return bool(connection.execute(change.values(values)).rowcount)
+            return bool(connection.execute(change).rowcount)
 
     def beat(self, run_id: int, progress: Mapping[str, Any] | None = None) -> Wanted:
         """Tell that it is being judged and how far it is; what is wanted of it comes back."""
-        now = time.time()
-        values: dict[str, Any] = {"beat_at": now, "updated_at": now}
-        if progress is not None:
-            values["progress"] = to_json(progress)
-        its_row = jobs.c.run_id == run_id
+        its_wish = select(jobs.c.wanted).where(jobs.c.run_id == run_id)
         with self._writing() as connection:
-            connection.execute(update(jobs).where(its_row).values(values))
-            wanted: Wanted | None = connection.execute(
-                select(jobs.c.wanted).where(its_row)
-            ).scalar()
+            connection.execute(_update(run_id, {"beat_at": time.time()}, progress=progress))
+            wanted: Wanted | None = connection.execute(its_wish).scalar()
         if wanted is None:
             raise Conflict(Message("store.run_gone", run_id=run_id))
         return wanted
@@ -168,15 +153,19 @@ class JobStore(Subject):
         error: Mapping[str, Any] | None = None,
     ) -> None:
         """Nobody judges it any more; what is wanted of it stays."""
-        values: dict[str, Any] = {
-            "beat_at": None,
-            "updated_at": time.time(),
-            "error": None if error is None else to_json(error),
-        }
-        if progress is not None:
-            values["progress"] = to_json(progress)
+        change = _update(run_id, {"beat_at": None, "error": error}, progress=progress)
         with self._writing() as connection:
-            connection.execute(update(jobs).where(jobs.c.run_id == run_id).values(values))
+            connection.execute(change)
+
+
+def _update(run_id: int, values: Mapping[str, Any], **given: Mapping[str, Any] | None) -> Update:
+    """What is not given stays."""
+    changed = {**values, **{name: each for name, each in given.items() if each is not None}}
+    for name, value in changed.items():
+        if isinstance(value, Mapping):
+            changed[name] = to_json(value)
+    changed["updated_at"] = time.time()
+    return update(jobs).where(jobs.c.run_id == run_id).values(changed)
 
 
 def add_job(connection: Connection, run_id: int, job: NewJob, *, wanted: Wanted) -> bool:

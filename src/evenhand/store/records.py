@@ -277,16 +277,9 @@ class NewJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeRecord:
-    id: int
-    key: str
-    name: str
-    prompt_version: str | None
-    locale: Locale | None
-    mode: Mode | None
-    settings: Mapping[str, Any]
-    created_at: datetime
-    template: str | None = None
+class JudgeRecord(NewJudge):
+    id: int = field(kw_only=True)
+    created_at: datetime = field(kw_only=True)
 
     @property
     def prompt_is_ours(self) -> bool:
@@ -541,17 +534,9 @@ class NewVote:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredVote:
-    pair_id: int
-    who: str
-    verdict: Winner | None
+class StoredVote(NewVote):
     origin: Origin
-    draw: Draw | None
-    chance: float | None
-    shown_order: Order | None
-    at: datetime
-    comment: str | None
-    both_bad: bool = False
+    at: datetime = field(kw_only=True)
 
 
 class ItemVote(NamedTuple):

@@ -10,12 +10,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     RowMapping,
     Select,
     Table,
-    and_,
     func,
     select,
 )
@@ -75,19 +73,6 @@ _WHOLE = LIGHT.add_columns(verdicts.c.by_criterion, verdicts.c.body, *_PAIR).joi
 
 _PairAndJudge = tuple[int, int]
 _T = TypeVar("_T")
-
-
-def whole_of(
-    connection: Connection,
-    run_id: int,
-    condition: ColumnElement[bool],
-    places: Collection[tuple[int, int]],
-) -> list[WholeVerdict]:
-    """Those that meet the condition and stand at these places (item number, judge)."""
-    query = _WHOLE.where(condition).order_by(verdicts.c.number, verdicts.c.judge_id)
-    whole = connection.execute(query).mappings()
-    rows = [row for row in whole if (row["number"], row["judge_id"]) in places]
-    return _whole(connection, run_id, rows)
 
 
 def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
@@ -212,12 +197,12 @@ class VerdictStore(Subject):
 
     def at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
         with self._reading() as connection:
-            return rows_at(connection, run_id, places)
+            return [verdict_row(row) for row in _rows_at(connection, LIGHT, run_id, places)]
 
     def whole_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
         """These very verdicts, with everything behind them."""
         with self._reading() as connection:
-            return whole_of(connection, run_id, _at(run_id, places), {*places})
+            return _whole(connection, run_id, [*_rows_at(connection, _WHOLE, run_id, places)])
 
     def page(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
@@ -304,26 +289,16 @@ def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Itera
         rows = page(number(rows[-1]))
 
 
-def rows_at(
-    connection: Connection, run_id: int, places: Sequence[VerdictPlace]
-) -> list[VerdictRow]:
+def _rows_at(
+    connection: Connection, query: Select[Any], run_id: int, places: Sequence[VerdictPlace]
+) -> Iterator[RowMapping]:
     """These very verdicts, by item, then by judge."""
-    rows: list[VerdictRow] = []
-    for some in in_slices(places):
-        query = LIGHT.where(_at(run_id, some)).order_by(verdicts.c.number, verdicts.c.judge_id)
-        there = {*some}
-        rows += [
-            verdict_row(row)
-            for row in connection.execute(query).mappings()
-            if (row["number"], row["judge_id"]) in there
-        ]
-    return rows
-
-
-def _at(run_id: int, places: Sequence[VerdictPlace]) -> ColumnElement[bool]:
-    """With other judges of the same items, which the caller leaves out."""
-    numbers = list(dict.fromkeys(place.number for place in places))
-    return and_(verdicts.c.run_id == run_id, verdicts.c.number.in_(numbers))
+    there = {*places}
+    for some in in_slices(sorted({place.number for place in places})):
+        of_items = query.where(verdicts.c.run_id == run_id, verdicts.c.number.in_(some))
+        rows = connection.execute(of_items.order_by(verdicts.c.number, verdicts.c.judge_id))
+        # Other judges of the same items are left out.
+        yield from (row for row in rows.mappings() if (row["number"], row["judge_id"]) in there)
 
 
 def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:

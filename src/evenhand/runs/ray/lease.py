@@ -8,9 +8,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from evenhand.judges import Completion, Judge, JudgeCall, Traits
-from evenhand.judges.prepared import writer_of
+from evenhand.judges import Completion, Judge, JudgeCall
 from evenhand.runs.budget import Budget
+from evenhand.runs.local import WrappedJudge
 from evenhand.runs.pacing import Pace, Stopped
 from evenhand.runs.ray.ledger import VALID_S
 from evenhand.runs.ray.messages import Grant, Permits
@@ -185,22 +185,16 @@ class LeasedBudget(Budget):
             self._lease.settle(requests=requests, cost_usd=cost_usd)
 
 
-class LeasedJudge:
+class LeasedJudge(WrappedJudge):
     """Waits for leave before each question."""
 
     def __init__(self, judge: Judge, lease: Lease) -> None:
-        self._judge = judge
+        super().__init__(judge)
         self._lease = lease
-        self.name: str = judge.name
-        self.traits: Traits = judge.traits
-        self.artefact_writer = writer_of(judge)
 
     async def ask(self, call: JudgeCall) -> Completion:
         await self._lease.take()
-        return await self._judge.ask(call)
-
-    async def close(self) -> None:
-        await self._judge.close()
+        return await super().ask(call)
 
 
 # A judge's pace at one worker: it goes by permits, which the driver gives out for all of them.
