@@ -28,19 +28,21 @@ from evenhand.stats.juries.jury import (
     FEWEST_LABELS,
     FEWEST_PROMPTS,
     FOLDS,
-    PENALTIES,
     Jury,
+    choose_penalty,
+    label_chances,
     learn_jury,
     make_jury,
 )
 from evenhand.stats.juries.votes import (
+    MOST_JUDGES,
     NO_VOTE,
     JuryVerdicts,
     Winners,
-    class_chances,
     fit_votes,
     majority_vote,
     plurality_vote,
+    vote_patterns,
     vote_table,
     weighted_vote,
     whole_votes,
@@ -49,14 +51,11 @@ from evenhand.stats.outcomes import code_array, confidence_level, same_length
 
 # A judge that is right on 57% of pairs adds this much, in nats a label, to knowing nothing.
 LITTLE = 0.01
-_SMALLEST_CHANCE = 1e-12
 _NO_SCATTER = 1e-9
 # Standard errors of its gain over the best member that a rule needs: a paired test at 2.5%. With
 # none, one panel in five of recorded judges did worse than its best member; with two, one in
 # eighteen, for a sixth of the gain (docs/calibration.md).
 _CLEAR = 2.0
-# Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
-MOST_JUDGES = 22
 
 CHOSEN, BEST_MEMBER, THIS_JURY = "chosen", "best member", "this jury"
 LEARNED: Literal["learned"] = "learned"
@@ -272,7 +271,7 @@ class _Trial:
         cluster, count, independent = row_clusters(prompts, known)
         codes, labels = codes[known], labels[known]
         fold = np.random.default_rng(seed).permutation(count)[cluster] % folds
-        pattern, patterns, counts = _patterns(codes, labels, fold, folds)
+        pattern, patterns, counts = vote_patterns(codes, labels, fold, folds)
         usual = {rule: usual_quorum(rule, len(judges)) for rule in (PLURALITY, MAJORITY, LEARNED)}
         return cls(
             judges=tuple(judges),
@@ -398,7 +397,7 @@ class _Trial:
     def without(self, place: int) -> Floats:
         """The losses of learned weights without one judge."""
         codes = np.delete(self.codes, place, axis=1)
-        pattern, patterns, counts = _patterns(codes, self.labels, self.fold, len(self.counts))
+        pattern, patterns, counts = vote_patterns(codes, self.labels, self.fold, len(self.counts))
         losses = np.empty(self.labels.size)
         for left_out in range(len(counts)):
             chances = _learn(patterns, np.delete(counts, left_out, axis=0))[0]
@@ -448,22 +447,6 @@ def _voted(codes: Winners) -> NDArray[np.bool_]:
     return np.asarray((whole_votes(codes) >= 0).any(axis=1))
 
 
-def _patterns(
-    codes: Winners, labels: Winners, fold: NDArray[np.intp], folds: int
-) -> tuple[NDArray[np.intp], Winners, Floats]:
-    """Each row's pattern of votes, the patterns, and counts of labels by fold and pattern."""
-    if codes.shape[1] > MOST_JUDGES:
-        patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
-        pattern = pattern.reshape(-1)
-    else:  # many times as fast
-        packed = (codes.astype(np.int64) + 1) @ (7 ** np.arange(codes.shape[1], dtype=np.int64))
-        _, first, pattern = np.unique(packed, return_index=True, return_inverse=True)
-        patterns = codes[first]
-    size = len(patterns) * 3
-    totals = np.bincount(fold * size + pattern * 3 + labels, minlength=folds * size)
-    return pattern, patterns, totals.astype(np.float64).reshape(folds, -1, 3)
-
-
 def _credit_by_fold(winners: Winners, counts: Floats) -> Floats:
     credit: Floats = (counts * _CREDIT[winners]).sum(axis=(1, 2))
     return credit
@@ -474,21 +457,10 @@ def _learn(
 ) -> tuple[Floats, Winners, Winners]:
     """Chances and winners by pattern, by the penalty that predicts best the folds left out; and the
     winners by fold and pattern, each learned from the other folds."""
-    losses = dict.fromkeys(PENALTIES, 0.0)
-    held_winners: dict[float, list[Winners]] = {penalty: [] for penalty in PENALTIES}
-    voted = _voted(patterns)[:, None]
-    total = counts.sum(axis=0)
-    for held in counts:
-        for penalty in PENALTIES:
-            model = fit_votes(patterns, (total - held) * voted, penalty=penalty)
-            chances = np.maximum(class_chances(patterns, model), _SMALLEST_CHANCE)
-            losses[penalty] -= float((held * voted * np.log(chances)).sum())
-            own = decided_winners(weighted_vote(patterns, model), quorum)
-            held_winners[penalty].append(own)
-    # A tenth of a nat in all is no difference; the stronger penalty then is the safer one.
-    best = min(losses.values())
-    penalty = next(each for each in PENALTIES if losses[each] <= best + 0.1)
-    model = fit_votes(patterns, total * voted, penalty=penalty)
-    chances = np.maximum(class_chances(patterns, model), _SMALLEST_CHANCE)
-    winners = decided_winners(weighted_vote(patterns, model), quorum)
-    return chances, winners, np.array(held_winners[penalty])
+    counts = counts * _voted(patterns)[:, None]
+    penalty, held = choose_penalty(patterns, counts)
+    model = fit_votes(patterns, counts.sum(axis=0), penalty=penalty)
+    winners, *of_folds = (
+        decided_winners(weighted_vote(patterns, each), quorum) for each in (model, *held)
+    )
+    return label_chances(patterns, model), winners, np.array(of_folds)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import Labels, label_codes, not_enough
+from evenhand.stats.columns import Floats
 from evenhand.stats.juries.votes import (
     JuryVerdicts,
     VoteModel,
@@ -21,7 +21,6 @@ from evenhand.stats.juries.votes import (
     fit_votes,
     majority_vote,
     member_vote,
-    naive_bayes,
     plurality_vote,
     vote_patterns,
     vote_table,
@@ -30,22 +29,14 @@ from evenhand.stats.juries.votes import (
 )
 from evenhand.stats.outcomes import code_array, same_length
 
-JuryMethod: TypeAlias = Literal["plurality", "majority", "learned", "naive Bayes", "member"]
-LearnedMethod: TypeAlias = Literal["majority", "learned", "naive Bayes"]
+JuryMethod: TypeAlias = Literal["plurality", "majority", "learned", "member"]
 
 FEWEST_LABELS = 20
 FEWEST_PROMPTS = 10
 FOLDS = 5
 # In labels' worth; the strongest is chosen where it predicts as well as any.
 PENALTIES = (30.0, 10.0, 3.0, 1.0)
-
-
-class JuryScore(Model):
-    """How well a rule did on prompts it was not learned from."""
-
-    rule: str
-    accuracy: float
-    log_loss: float | None
+_SMALLEST_CHANCE = 1e-12
 
 
 class Jury(Model):
@@ -68,9 +59,10 @@ class Jury(Model):
     prompts: int
     folds: int
     seed: int
-    scores: tuple[JuryScore, ...]
     reason: Sentence | None
     member: int | None = None
+    # Files of earlier versions have it; nothing reads it.
+    scores: object = Field(default=None, exclude=True, repr=False)
 
     def predict(self, votes: Any) -> JuryVerdicts:
         """`votes` has a row a pair and a column a judge, in the order of `judges`."""
@@ -96,14 +88,13 @@ def learn_jury(
     *,
     judges: Sequence[str] | None = None,
     prompts: Labels | None = None,
-    method: LearnedMethod = "learned",
     folds: int = FOLDS,
     seed: int = 0,
 ) -> Jury:
     """Weights of the judges from labels, one row a label; too few labels give the majority.
 
     A multinomial regression on all judges at once: what two judges have in common counts once.
-    Its penalty is chosen, and all rules are compared, on folds that keep a prompt's rows together.
+    Its penalty is chosen on folds that keep a prompt's rows together.
     """
     codes = whole_votes(vote_table(votes))
     labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
@@ -112,14 +103,6 @@ def learn_jury(
     if len(names) != codes.shape[1]:
         raise InputError(
             Message("stats.judges_and_votes_differ", n=len(names), columns=codes.shape[1])
-        )
-    if method not in ("majority", "learned", "naive Bayes"):
-        raise InputError(
-            Message(
-                "stats.method_unknown",
-                method=method,
-                methods=["majority", "learned", "naive Bayes"],
-            )
         )
     if folds < 2:
         raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
@@ -135,64 +118,41 @@ def learn_jury(
     if reason is not None:
         return make_jury(names, method="majority", labels=labels.size, reason=reason)
     fold = np.random.default_rng(seed).permutation(len(own))[prompt] % folds
-    scores, penalty = _cross_validate(codes, labels, fold, folds=folds, names=names)
-    model = None
-    if method == "learned":
-        model = fit_votes(*vote_patterns(codes, labels), penalty=penalty)
-    elif method == "naive Bayes":
-        model = naive_bayes(codes, labels)
+    _, patterns, counts = vote_patterns(codes, labels, fold, folds)
+    penalty, _ = choose_penalty(patterns, counts)
     return make_jury(
         names,
-        method=method,
-        model=model,
-        penalty=penalty if method == "learned" else None,
+        method="learned",
+        model=fit_votes(patterns, counts.sum(axis=0), penalty=penalty),
+        penalty=penalty,
         labels=labels.size,
         prompts=len(own),
         folds=folds,
         seed=seed,
-        scores=scores,
     )
 
 
-def _cross_validate(
-    codes: Winners, labels: Winners, fold: NDArray[np.intp], *, folds: int, names: tuple[str, ...]
-) -> tuple[tuple[JuryScore, ...], float]:
-    """Accuracy and log loss of every rule on the folds left out, and the best penalty."""
-    rules = [f"learned {penalty}" for penalty in PENALTIES] + ["naive Bayes"]
-    losses = dict.fromkeys(rules, 0.0)
-    right = dict.fromkeys(rules, 0)
-    patterns, counts = vote_patterns(codes, labels, fold=fold, folds=folds)
-    for left_out in range(folds):
-        rest = counts.sum(axis=0) - counts[left_out]
-        models = {
-            f"learned {penalty}": fit_votes(patterns, rest, penalty=penalty)
-            for penalty in PENALTIES
-        }
-        models["naive Bayes"] = naive_bayes(codes[fold != left_out], labels[fold != left_out])
-        for rule, model in models.items():
-            chances = class_chances(patterns, model)
-            held = counts[left_out]
-            losses[rule] -= float((held * np.log(np.maximum(chances, 1e-12))).sum())
-            chosen = weighted_vote(patterns, model).winners
-            decided = np.flatnonzero(chosen >= 0)
-            right[rule] += int(held[decided, chosen[decided]].sum())
-    best = min(losses[f"learned {penalty}"] for penalty in PENALTIES)
+def choose_penalty(patterns: Winners, counts: Floats) -> tuple[float, list[VoteModel]]:
+    """The penalty that predicts best the folds left out, and by it the model of each fold, learned
+    from the others; `counts` are of labels, by fold and pattern."""
+    total = counts.sum(axis=0)
+    losses = dict.fromkeys(PENALTIES, 0.0)
+    models: dict[float, list[VoteModel]] = {penalty: [] for penalty in PENALTIES}
+    for held in counts:
+        for penalty in PENALTIES:
+            models[penalty].append(fit_votes(patterns, total - held, penalty=penalty))
+            chances = label_chances(patterns, models[penalty][-1])
+            losses[penalty] -= float((held * np.log(chances)).sum())
     # A tenth of a nat in all is no difference; the stronger penalty then is the safer one.
-    penalty = next(p for p in PENALTIES if losses[f"learned {p}"] <= best + 0.1)
-    number = labels.size
-    scores = [
-        JuryScore(rule=rule, accuracy=right[key] / number, log_loss=losses[key] / number)
-        for rule, key in (("learned", f"learned {penalty}"), ("naive Bayes", "naive Bayes"))
-    ]
-    majority = majority_vote(codes).winners
-    scores.append(
-        JuryScore(rule="majority", accuracy=float((majority == labels).mean()), log_loss=None)
-    )
-    scores.extend(
-        JuryScore(rule=name, accuracy=float((codes[:, place] == labels).mean()), log_loss=None)
-        for place, name in enumerate(names)
-    )
-    return tuple(scores), penalty
+    best = min(losses.values())
+    chosen = next(each for each in PENALTIES if losses[each] <= best + 0.1)
+    return chosen, models[chosen]
+
+
+def label_chances(patterns: Winners, model: VoteModel) -> Floats:
+    """Never 0, so that each has a logarithm."""
+    chances: Floats = np.maximum(class_chances(patterns, model), _SMALLEST_CHANCE)
+    return chances
 
 
 def make_jury(
@@ -206,7 +166,6 @@ def make_jury(
     prompts: int = 0,
     folds: int = 0,
     seed: int = 0,
-    scores: tuple[JuryScore, ...] = (),
     reason: str | None = None,
 ) -> Jury:
     return Jury(
@@ -221,7 +180,6 @@ def make_jury(
         prompts=prompts,
         folds=folds,
         seed=seed,
-        scores=scores,
         reason=reason,
         member=member,
     )

@@ -19,8 +19,8 @@ Winners: TypeAlias = NDArray[np.int8]
 
 MOST_STEPS = 40
 SETTLED = 1e-8
-# Half a label a class keeps a judge that never erred from an endless weight.
-PRIOR_LABELS = 0.5
+# Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
+MOST_JUDGES = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,19 @@ class VoteModel:
 
 
 def vote_patterns(
-    votes: Winners,
-    labels: Winners,
-    *,
-    fold: NDArray[np.intp] | None = None,
-    folds: int | None = None,
-) -> tuple[Winners, Floats]:
-    """The distinct rows of votes, and how many labels of each class each has (in each fold)."""
-    patterns, places = np.unique(votes, axis=0, return_inverse=True)
-    places = places.reshape(-1)
-    cells = places * 3 + labels
-    if fold is None or folds is None:
-        counts = np.bincount(cells, minlength=len(patterns) * 3).astype(np.float64)
-        return patterns, counts.reshape(-1, 3)
-    cells = cells + fold * (len(patterns) * 3)
-    counts = np.bincount(cells, minlength=folds * len(patterns) * 3).astype(np.float64)
-    return patterns, counts.reshape(folds, -1, 3)
+    votes: Winners, labels: Winners, fold: NDArray[np.intp], folds: int
+) -> tuple[NDArray[np.intp], Winners, Floats]:
+    """Each row's pattern of votes, the patterns, and counts of labels by fold and pattern."""
+    if votes.shape[1] > MOST_JUDGES:
+        patterns, pattern = np.unique(votes, axis=0, return_inverse=True)
+        pattern = pattern.reshape(-1)
+    else:  # many times as fast
+        packed = (votes.astype(np.int64) + 1) @ (7 ** np.arange(votes.shape[1], dtype=np.int64))
+        _, first, pattern = np.unique(packed, return_index=True, return_inverse=True)
+        patterns = votes[first]
+    size = len(patterns) * 3
+    totals = np.bincount(fold * size + pattern * 3 + labels, minlength=folds * size)
+    return pattern, patterns, totals.astype(np.float64).reshape(folds, -1, 3)
 
 
 def class_chances(votes: Winners, model: VoteModel) -> Floats:
@@ -104,24 +101,6 @@ def fit_votes(patterns: Winners, counts: Floats, *, penalty: float) -> VoteModel
         tie_level=float(parameters[-1]) if ties else 0.0,
         ties=ties,
     )
-
-
-def naive_bayes(votes: Winners, labels: Winners) -> VoteModel:
-    """Each judge by its own accuracy, as if judges erred independently (Nitzan, Paroush 1982)."""
-    decisive = labels < 2
-    ties = bool((~decisive).any())
-    own = votes[decisive]
-    right = (own == labels[decisive, None]).sum(axis=0) + PRIOR_LABELS
-    wrong = (own == 1 - labels[decisive, None]).sum(axis=0) + PRIOR_LABELS
-    # The two classes lie 2 w·s apart, so that a weight is half the log-odds of being right.
-    weights = 0.5 * np.log(right / wrong)
-    if not ties:
-        return VoteModel(weights, np.zeros(votes.shape[1]), 0.0, ties=False)
-    on_ties = ((votes == 2) & ~decisive[:, None]).sum(axis=0) + PRIOR_LABELS
-    on_others = ((votes == 2) & decisive[:, None]).sum(axis=0) + PRIOR_LABELS
-    prior = float(np.log(((~decisive).sum() + PRIOR_LABELS) / (decisive.sum() + 1.0) * 2))
-    tie_weights = np.log(on_ties / (~decisive).sum()) - np.log(on_others / max(1, decisive.sum()))
-    return VoteModel(weights, tie_weights, prior, ties=True)
 
 
 def _newton_step(
