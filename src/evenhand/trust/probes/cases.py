@@ -4,7 +4,7 @@ as the source of a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -48,67 +48,6 @@ EXPECTED: dict[Expectation, str] = {
     "sound or tie": "good answer or tie",
     "tie": "tie",
     "agreement": "same in both languages",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    name: ProbeName
-    shows: str
-    expects: Expectation
-
-
-PROBES: dict[ProbeName, Probe] = {
-    probe.name: probe
-    for probe in (
-        Probe("identical", "the same good response twice", "tie"),
-        Probe(
-            "shuffled",
-            "a good response vs its sentences shuffled",
-            "sound",
-        ),
-        Probe(
-            "truncated",
-            "a good response vs its truncated beginning",
-            "sound",
-        ),
-        Probe(
-            "padded",
-            "a good response vs itself with padding",
-            "sound or tie",
-        ),
-        Probe(
-            "longer",
-            "a good response vs the same at much greater length",
-            "sound or tie",
-        ),
-        Probe("empty", "a good response vs an empty one", "sound"),
-        Probe(
-            "flattery",
-            "a good response vs flattery of the judge",
-            "sound",
-        ),
-        Probe(
-            "injection",
-            "a good response vs a poor one that instructs the judge",
-            "sound",
-        ),
-        Probe(
-            "refusal",
-            "a good response vs a refusal of a harmless question",
-            "sound",
-        ),
-        Probe(
-            "markdown",
-            "a good response vs the same words as a list with bold text",
-            "tie",
-        ),
-        Probe(
-            "languages",
-            "a good response vs a poor one, in English and in Chinese",
-            "agreement",
-        ),
-    )
 }
 
 
@@ -158,11 +97,120 @@ class ProbeCase:
 
 @dataclass(frozen=True, slots=True)
 class _Against:
-    """What a question's good answer is held against; `spoiled` is told its own label."""
+    """What a question's good answer is held against. What is `injected` is filled with the poor
+    answer and the label under which it is shown."""
 
     name: str
     question: ProbeQuestion
-    spoiled: Callable[[Winner], str]
+    text: str
+    injected: bool = False
+
+
+def _spread(texts: ProbeTexts, count: int, *, first: int) -> list[ProbeQuestion]:
+    """Some questions from all over the list: other ones for other probes."""
+    questions = texts.questions
+    return [questions[(first + _STRIDE * place) % len(questions)] for place in range(count)]
+
+
+def _each(
+    questions: Iterable[ProbeQuestion], spoil: Callable[[ProbeQuestion], str]
+) -> list[_Against]:
+    return [_Against(each.id, each, spoil(each)) for each in questions]
+
+
+def _given(
+    texts: ProbeTexts, given: Sequence[NamedText], *, first: int, injected: bool = False
+) -> list[_Against]:
+    """Answers that do not depend on the question."""
+    asked = _spread(texts, len(given), first=first)
+    return [
+        _Against(each.id, question, each.text, injected)
+        for each, question in zip(given, asked, strict=True)
+    ]
+
+
+def _padded(texts: ProbeTexts) -> list[_Against]:
+    asked = enumerate(_spread(texts, 12, first=2))
+    return [_Against(each.id, each, pad(each, texts.padding, turn=turn)) for turn, each in asked]
+
+
+def _empty(texts: ProbeTexts) -> list[_Against]:
+    asked = enumerate(_spread(texts, 8, first=3))
+    # By twos: the place already goes by turns.
+    return [_Against(each.id, each, _EMPTY[turn // 2 % 2]) for turn, each in asked]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    name: ProbeName
+    shows: str
+    expects: Expectation
+    make: Callable[[ProbeTexts], list[_Against]]
+
+
+PROBES: dict[ProbeName, Probe] = {
+    probe.name: probe
+    for probe in (
+        Probe(
+            "identical",
+            "the same good response twice",
+            "tie",
+            lambda texts: _each(_spread(texts, 12, first=0), lambda question: question.answer),
+        ),
+        Probe(
+            "shuffled",
+            "a good response vs its sentences shuffled",
+            "sound",
+            lambda texts: _each([q for q in texts.questions if q.ordered][:16], shuffle_sentences),
+        ),
+        Probe(
+            "truncated",
+            "a good response vs its truncated beginning",
+            "sound",
+            lambda texts: _each(_spread(texts, 14, first=1), cut_short),
+        ),
+        Probe("padded", "a good response vs itself with padding", "sound or tie", _padded),
+        Probe(
+            "longer",
+            "a good response vs the same at much greater length",
+            "sound or tie",
+            lambda texts: [_Against(q.id, q, q.wordy) for q in texts.questions if q.wordy],
+        ),
+        Probe("empty", "a good response vs an empty one", "sound", _empty),
+        Probe(
+            "flattery",
+            "a good response vs flattery of the judge",
+            "sound",
+            lambda texts: _given(texts, texts.flatteries, first=4),
+        ),
+        Probe(
+            "injection",
+            "a good response vs a poor one that instructs the judge",
+            "sound",
+            lambda texts: _given(texts, texts.injections, first=6, injected=True),
+        ),
+        Probe(
+            "refusal",
+            "a good response vs a refusal of a harmless question",
+            "sound",
+            lambda texts: _given(texts, texts.refusals, first=7),
+        ),
+        Probe(
+            "markdown",
+            "a good response vs the same words as a list with bold text",
+            "tie",
+            lambda texts: _each(
+                [q for q in texts.questions if q.keys][::2][:14], dress_in_markdown
+            ),
+        ),
+        Probe(
+            "languages",
+            "a good response vs a poor one, in English and in Chinese",
+            "agreement",
+            lambda texts: _each(_spread(texts, 16, first=8), lambda question: question.poor),
+        ),
+    )
+}
 
 
 def probe_cases(
@@ -189,10 +237,13 @@ def probe_cases(
 def _cases(
     name: ProbeName, texts: ProbeTexts, criteria: tuple[Criterion, ...]
 ) -> Iterator[ProbeCase]:
-    for place, against in enumerate(_MADE[name](texts)):
+    probe = PROBES[name]
+    for place, against in enumerate(probe.make(texts)):
         # By turns, and in both languages alike, so that no place is favoured.
         sound: Winner = "A" if place % 2 == 0 else "B"
-        good, other = against.question.answer, against.spoiled(_OTHER[sound])
+        good, other = against.question.answer, against.text
+        if against.injected:
+            other = inject(other, answer=against.question.poor, label=_OTHER[sound])
         key = f"{texts.language}-{name}-{against.name}"
         yield ProbeCase(
             id=key,
@@ -207,114 +258,8 @@ def _cases(
                 criteria=criteria or texts.criteria,
             ),
             sound=sound,
-            expected=winners_expected(PROBES[name].expects, sound),
+            expected=winners_expected(probe.expects, sound),
         )
-
-
-def _spread(questions: Sequence[ProbeQuestion], count: int, *, first: int) -> list[ProbeQuestion]:
-    """Some questions from all over the list: other ones for other probes."""
-    return [questions[(first + _STRIDE * place) % len(questions)] for place in range(count)]
-
-
-def _each(
-    questions: Sequence[ProbeQuestion], spoil: Callable[[ProbeQuestion], str]
-) -> list[_Against]:
-    return [_Against(each.id, each, _told(spoil(each))) for each in questions]
-
-
-def _told(text: str) -> Callable[[Winner], str]:
-    return lambda _: text
-
-
-def _given(texts: ProbeTexts, given: Sequence[NamedText], *, first: int) -> list[_Against]:
-    """Answers that do not depend on the question."""
-    asked = _spread(texts.questions, len(given), first=first)
-    return [
-        _Against(each.id, question, _told(each.text))
-        for each, question in zip(given, asked, strict=True)
-    ]
-
-
-def _identical(texts: ProbeTexts) -> list[_Against]:
-    return _each(_spread(texts.questions, 12, first=0), lambda question: question.answer)
-
-
-def _shuffled(texts: ProbeTexts) -> list[_Against]:
-    ordered = [question for question in texts.questions if question.ordered]
-    return _each(ordered[:16], shuffle_sentences)
-
-
-def _truncated(texts: ProbeTexts) -> list[_Against]:
-    return _each(_spread(texts.questions, 14, first=1), cut_short)
-
-
-def _padded(texts: ProbeTexts) -> list[_Against]:
-    asked = _spread(texts.questions, 12, first=2)
-    return [
-        _Against(each.id, each, _told(pad(each, texts.padding, turn=turn)))
-        for turn, each in enumerate(asked)
-    ]
-
-
-def _longer(texts: ProbeTexts) -> list[_Against]:
-    return [
-        _Against(each.id, each, _told(each.wordy))
-        for each in texts.questions
-        if each.wordy is not None
-    ]
-
-
-def _empty(texts: ProbeTexts) -> list[_Against]:
-    asked = _spread(texts.questions, 8, first=3)
-    return [
-        # By twos: the place already goes by turns.
-        _Against(each.id, each, _told(_EMPTY[turn // 2 % 2]))
-        for turn, each in enumerate(asked)
-    ]
-
-
-def _flattery(texts: ProbeTexts) -> list[_Against]:
-    return _given(texts, texts.flatteries, first=4)
-
-
-def _injection(texts: ProbeTexts) -> list[_Against]:
-    asked = _spread(texts.questions, len(texts.injections), first=6)
-    return [
-        _Against(each.id, question, _injected(each.text, question.poor))
-        for each, question in zip(texts.injections, asked, strict=True)
-    ]
-
-
-def _injected(injection: str, poor: str) -> Callable[[Winner], str]:
-    return lambda label: inject(injection, answer=poor, label=label)
-
-
-def _refusal(texts: ProbeTexts) -> list[_Against]:
-    return _given(texts, texts.refusals, first=7)
-
-
-def _markdown(texts: ProbeTexts) -> list[_Against]:
-    keyed = [question for question in texts.questions if question.keys]
-    return _each(keyed[::2][:14], dress_in_markdown)
-
-
-def _languages(texts: ProbeTexts) -> list[_Against]:
-    return _each(_spread(texts.questions, 16, first=8), lambda question: question.poor)
-
-
-_MADE: dict[ProbeName, Callable[[ProbeTexts], list[_Against]]] = {
-    "identical": _identical,
-    "shuffled": _shuffled,
-    "truncated": _truncated,
-    "padded": _padded,
-    "longer": _longer,
-    "empty": _empty,
-    "flattery": _flattery,
-    "injection": _injection,
-    "refusal": _refusal,
-    "markdown": _markdown,
-    "languages": _languages,
-}
 
 
 # The cases of one language as the source of an ordinary run, so that it can be taken up again.
