@@ -29,7 +29,7 @@ JUDGE_KINDS = (
     JudgeKind(
         ("openai:MODEL",),
         "any chat-completions server: OpenAI, vLLM, llama.cpp, Ollama, OpenRouter, … "
-        "(`--base-url`, `OPENAI_API_KEY`)",
+        "(`OPENAI_BASE_URL`, `OPENAI_API_KEY`)",
         "reasoned, letter",
         "evenhand.judges.openai",
         "address",
