@@ -54,19 +54,9 @@ def test_nothing_asked_is_no_certainty_at_all() -> None:
 
 def test_description_stands_best_first() -> None:
     posterior = known([-1.0, 3.0, 0.0], np.diag([0.5, 0.5, 0.5]))
-    certainty = describe_certainty(("low", "high", "middle"), posterior, comparisons=7)
+    certainty = describe_certainty(("low", "high", "middle"), posterior)
     assert certainty.models == ("high", "middle", "low")
     assert certainty.log_odds == (3.0, 0.0, -1.0)
     # Gaps of 3 and 1 with deviation 1: Φ(3) and Φ(1).
     assert certainty.neighbours == pytest.approx((0.99865, 0.84134), abs=1e-5)
     assert certainty.least_neighbour == pytest.approx(0.84134, abs=1e-5)
-    assert certainty.mean_neighbour == pytest.approx((0.99865 + 0.84134) / 2, abs=1e-5)
-    # Beside the mean of three, a variance of 1/2 keeps two thirds: √(1/3).
-    assert certainty.deviations == pytest.approx([3**-0.5] * 3)
-    assert certainty.comparisons == 7
-
-
-def test_certainty_is_in_camel_case_in_json() -> None:
-    posterior = known([1.0, 0.0], np.eye(2))
-    shown = describe_certainty(("a", "b"), posterior, comparisons=1).model_dump(mode="json")
-    assert {"expectedTau", "leastNeighbour", "priorDeviation"} <= shown.keys()

@@ -428,9 +428,7 @@ def _order_by_all(verdicts: RankedVerdicts, *, planned: int) -> AdaptiveOrder:
         np.add.at(scores, (one, other), score)
         np.add.at(ties, (one, other), preference == 0.5)
     league = count_pairs(verdicts.models, scores, unasked=np.zeros_like(scores), ties=ties)
-    certainty = describe_certainty(
-        league.models, know_strengths(league), comparisons=league.completed
-    )
+    certainty = describe_certainty(league.models, know_strengths(league))
     return AdaptiveOrder(
         models=certainty.models,
         expected_tau=certainty.expected_tau,

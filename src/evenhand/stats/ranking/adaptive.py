@@ -5,9 +5,9 @@ the counts, what is in flight and the seed, so that a killed run goes on from it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +27,6 @@ from evenhand.stats.ranking.posterior import (
     tie_dispersion,
     win_probability,
 )
-
-_WHOLE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,83 +66,24 @@ class PairCounts:
 
 
 def count_pairs(
-    models: tuple[str, ...] | list[str],
+    models: Sequence[str],
     scores: ArrayLike,
     *,
     unasked: ArrayLike,
     in_flight: ArrayLike | None = None,
     ties: ArrayLike | None = None,
 ) -> PairCounts:
-    """Check the tables; what cannot be is an InputError that names the pair."""
-    names = tuple(models)
-    if len(names) < 2:
-        raise InputError(Message("stats.too_few_models", n=len(names)))
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(Message("stats.model_twice", name=twice[0]))
-    won = _table("scores", scores, names=names)
-    games = won + won.T
-    _refuse(
-        names,
-        np.abs(games - np.round(games)) > _WHOLE,
-        games,
-        "comparisons",
-        "stats.counts_no_integers",
-    )
-    counted_ties = None
-    if ties is not None:
-        counted_ties = _counts("ties", ties, names=names)
-        _refuse(
-            names, counted_ties > 2 * won + _WHOLE, counted_ties, "ties", "stats.ties_above_games"
-        )
+    if len(models) < 2:
+        raise InputError(Message("stats.too_few_models", n=len(models)))
+    won = np.array(scores, dtype=np.float64)
     flying = np.zeros_like(won) if in_flight is None else in_flight
     return PairCounts(
-        models=names,
+        models=tuple(models),
         scores=won,
-        unasked=_counts("unasked", unasked, names=names),
-        in_flight=_counts("in_flight", flying, names=names),
-        ties=counted_ties,
+        unasked=np.asarray(unasked, dtype=np.int64),
+        in_flight=np.asarray(flying, dtype=np.int64),
+        ties=None if ties is None else np.asarray(ties, dtype=np.int64),
     )
-
-
-def _table(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> Floats:
-    try:
-        values = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(Message("stats.no_table", what=what, error=error)) from None
-    if values.shape != (len(names), len(names)):
-        raise InputError(
-            Message("stats.table_shape", what=what, n=len(names), shape=str(values.shape))
-        )
-    _refuse(names, ~np.isfinite(values) | (values < 0), values, what, "stats.counts_negative_pair")
-    _refuse(
-        names,
-        np.eye(len(names), dtype=bool) & (values != 0),
-        values,
-        what,
-        "stats.counts_with_itself",
-    )
-    return values
-
-
-def _counts(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> NDArray[np.int64]:
-    values = _table(what, table, names=names)
-    _refuse(names, values != np.round(values), values, what, "stats.counts_no_integers")
-    _refuse(names, values != values.T, values, what, "stats.counts_lopsided")
-    return values.astype(np.int64)
-
-
-def _refuse(
-    names: tuple[str, ...],
-    wrong: NDArray[np.bool_],
-    values: NDArray[Any],
-    what: str,
-    code: str,
-) -> None:
-    if wrong.any():
-        first, second = (int(i) for i in np.argwhere(wrong)[0])
-        models = {"one": names[first], "other": names[second]}
-        raise InputError(Message(code, name=what, value=values[first, second], **models))
 
 
 # The pairs whose result is most likely to settle an order, for a stack of leagues at once.
@@ -323,7 +262,7 @@ def choose_pairs(
     order = _canonical_order(counts.models, seed)
     league = counts.reordered(order)
     posterior = know_strengths(league)
-    certainty = describe_certainty(league.models, posterior, comparisons=league.completed)
+    certainty = describe_certainty(league.models, posterior)
 
     stop, reason = _end(counts, certainty, budget=budget, asked=sent, certain_at=certain_at)
     allowed = batch if budget is None else min(batch, budget - sent)

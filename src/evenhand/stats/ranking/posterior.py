@@ -133,15 +133,12 @@ class RankCertainty(Model):
 
     models: tuple[str, ...]  # best first
     log_odds: tuple[float, ...]
-    deviations: tuple[float, ...]  # of each strength beside the mean of all
     expected_tau: float
     neighbours: tuple[float, ...]  # how probably each model is better than the next
-    least_neighbour: float
-    mean_neighbour: float
-    prior_deviation: float
-    dispersion: float
-    comparisons: int
-    converged: bool
+
+    @property
+    def least_neighbour(self) -> float:
+        return min(self.neighbours)
 
 
 def misorder_probability(posterior: StrengthPosterior) -> Floats:
@@ -168,26 +165,12 @@ def neighbour_certainty(posterior: StrengthPosterior) -> Floats:
     return certainty
 
 
-def describe_certainty(
-    models: tuple[str, ...], posterior: StrengthPosterior, *, comparisons: int
-) -> RankCertainty:
+def describe_certainty(models: tuple[str, ...], posterior: StrengthPosterior) -> RankCertainty:
     """The certainty of a stack of one league."""
     order = np.argsort(-posterior.mean[0], kind="stable")
-    count = len(models)
-    centring = np.eye(count) - 1.0 / count
-    relative = centring @ posterior.covariance[0] @ centring
-    deviations = np.sqrt(np.maximum(np.diagonal(relative), 0.0))
-    neighbours = neighbour_certainty(posterior)[0]
     return RankCertainty(
         models=tuple(models[i] for i in order),
-        log_odds=tuple(float(posterior.mean[0, i]) for i in order),
-        deviations=tuple(float(deviations[i]) for i in order),
+        log_odds=tuple(posterior.mean[0, order].tolist()),
         expected_tau=float(expected_tau(posterior)[0]),
-        neighbours=tuple(float(chance) for chance in neighbours),
-        least_neighbour=float(neighbours.min()),
-        mean_neighbour=float(neighbours.mean()),
-        prior_deviation=float(np.sqrt(posterior.prior_variance[0])),
-        dispersion=float(posterior.dispersion[0]),
-        comparisons=comparisons,
-        converged=posterior.converged,
+        neighbours=tuple(neighbour_certainty(posterior)[0].tolist()),
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenhand.stats.always_valid import Bets, always_valid_interval_of_counts
 from evenhand.stats.distributions import binomial_cdf, normal_cdf, t_cdf, t_quantile
-from evenhand.stats.intervals import constrained_variance, score_interval, sign_test_p
+from evenhand.stats.intervals import score_interval, sign_test_p
 
 LONGEST = 20_000  # decisive pairs up to which a walk is computed: about a second
 
@@ -166,7 +166,6 @@ class AlphaSpending:
     alpha: float
     betting_alpha: float
     bets: Bets
-    null_rate: float
 
     @property
     def rest(self) -> float:
@@ -193,12 +192,7 @@ def run_final_test(counts: Mapping[float, int], spending: AlphaSpending) -> Fina
 def _test_pairs(wins: int, halves: int, losses: int, spending: AlphaSpending) -> FinalTest:
     """Of wins and losses alone, ties are no evidence: against 0.5 they are coins, exactly."""
     decisive, lead = wins + losses, wins - losses
-    if spending.null_rate != 0.5:
-        claim = 2 * spending.null_rate - 1
-        score = _score_deviations(wins, halves, losses, difference=claim)
-        p_value = spending.betting_alpha + 2 * normal_cdf(-score)
-        deviations = -NormalDist().inv_cdf(spending.rest / 2)
-    elif decisive <= LONGEST:
+    if decisive <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, decisive)
         p_value = end.p_value(lead)
         deviations = end.critical_z(spending.alpha)
@@ -225,12 +219,12 @@ def _test_prompt_means(counts: Mapping[float, int], spending: AlphaSpending) -> 
             counts, level=1 - spending.betting_alpha, bets=spending.bets
         )
         low, high = (interval.low, interval.high) if interval else (0.0, 1.0)
-        capital = spending.bets.log_capital(counts, spending.null_rate)
+        capital = spending.bets.log_capital(counts, 0.5)
         return FinalTest(math.exp(min(0.0, -capital)), low, high, "betting")
     error = math.sqrt(squares / (number - 1) / number)
-    p_fixed = 2 * t_cdf(number - 1, -abs(mean - spending.null_rate) / error)
+    p_fixed = 2 * t_cdf(number - 1, -abs(mean - 0.5) / error)
     coins = round(4 * float(times @ (scores - 0.5) ** 2))
-    if spending.null_rate == 0.5 and 1 <= coins <= LONGEST:
+    if 1 <= coins <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, coins)
         deviations = -NormalDist().inv_cdf(max(p_fixed, 1e-300) / 2)
         p_value = end.p_value(deviations * math.sqrt(coins))
@@ -250,15 +244,3 @@ def _binomial_deviations(pairs: int, alpha: float) -> float:
     while 2 * binomial_cdf((pairs - lead) // 2, pairs, 0.5) > alpha:
         lead += 2
     return (lead - 1) / math.sqrt(pairs)
-
-
-def _score_deviations(wins: int, halves: int, losses: int, *, difference: float) -> float:
-    """Tango's score (1998) of the claim that A's share less B's is `difference`, unsigned."""
-    if difference < 0:  # the variance is stated for differences that are not negative
-        wins, losses, difference = losses, wins, -difference
-    variance = constrained_variance(difference, wins=wins, ties=halves, losses=losses)
-    number = wins + halves + losses
-    distance = abs(wins - losses - number * difference)
-    if variance == 0:
-        return math.inf if distance else 0.0
-    return distance / math.sqrt(number * variance)

@@ -28,15 +28,13 @@ _LOG10 = math.log(10)
 class SequentialPlan(Model):
     """What is settled before the first pair goes out; a resumed run must have the same.
 
-    `betting_share` of `alpha` is spent on looks, the rest at the end. A look falls after every
-    `look_every` prompts of the order that `seed` names.
+    `betting_share` of `alpha` is spent on looks, one after every prompt of the order that `seed`
+    names, and the rest at the end. The claim is that neither side is better.
     """
 
     planned: Annotated[int, Field(ge=1)]
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     betting_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
-    null_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    look_every: Annotated[int, Field(ge=1)] = 1
     seed: int = 0
 
     @property
@@ -49,11 +47,10 @@ class SequentialPlan(Model):
 
     def announcement(self) -> str:
         """What will be done, said before the start."""
-        looks = "after every prompt" if self.look_every == 1 else f"every {self.look_every} prompts"
         return (
             f"Up to {self.planned:,} prompts are judged in random order (seed {self.seed}). "
-            f"The run checks {looks} and stops once it is clear whether A or B is better; "
-            "otherwise a final test uses all of them. The chance of naming a winner when "
+            "The run checks after every prompt and stops once it is clear whether A or B is "
+            "better; otherwise a final test uses all of them. The chance of naming a winner when "
             f"there is none stays below {_percent(self.alpha)}."
         )
 
@@ -144,10 +141,9 @@ class SequentialTest:
         if score is not None:
             self._bet(float(score))
         self._prompts += 1
-        if self._prompts % self.plan.look_every == 0 or self._prompts == self.plan.planned:
-            self._log_capital = log_mean(self._on_a, self._on_b)
-            if self._log_capital >= self._enough:
-                self._decision = self._describe(self._leader())
+        self._log_capital = log_mean(self._on_a, self._on_b)
+        if self._log_capital >= self._enough:
+            self._decision = self._describe(self._leader())
         return self._decision
 
     def extend(self, scores: Iterable[float | None]) -> SequentialDecision | None:
@@ -157,7 +153,7 @@ class SequentialTest:
 
     def would_decide(self, scores: Mapping[float, int]) -> bool:
         """Whether a look at these scores would settle it."""
-        return self._bets.log_capital(scores, self.plan.null_rate) >= self._enough
+        return self._bets.log_capital(scores, 0.5) >= self._enough
 
     def look(self) -> SequentialDecision:
         """What is known now: the decision, or an always-valid interval without one."""
@@ -177,11 +173,9 @@ class SequentialTest:
         if not 0 <= score <= 1:
             raise InputError(Message("stats.score_outside", score=score))
         self._counts[score] += 1
-        null = self.plan.null_rate
-        # Against 0.5, as in most runs, a tie returns every stake as it was.
-        if score == null:
+        if score == 0.5:  # a tie returns every stake as it was
             return
-        gain_a, gain_b = score / null - 1, (1 - score) / (1 - null) - 1
+        gain_a, gain_b = 2 * score - 1, 2 * (1 - score) - 1
         stakes = self._bets.stakes
         self._on_a = [
             held + math.log1p(stake * gain_a)
@@ -193,7 +187,7 @@ class SequentialTest:
         ]
 
     def _leader(self) -> Side:
-        return "A" if self._mean() > self.plan.null_rate else "B"
+        return "A" if self._mean() > 0.5 else "B"
 
     def _mean(self) -> float:
         return math.fsum(s * times for s, times in self._counts.items()) / self._counts.total()
@@ -232,7 +226,7 @@ class SequentialTest:
             )
         plan = self.plan
         test = run_final_test(
-            self._counts, AlphaSpending(plan.alpha, plan.betting_alpha, self._bets, plan.null_rate)
+            self._counts, AlphaSpending(plan.alpha, plan.betting_alpha, self._bets)
         )
         decided = test.p_value <= plan.alpha and test.method != "betting"
         return SequentialDecision(
