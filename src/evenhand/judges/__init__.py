@@ -4,8 +4,8 @@
 when it is asked again, `prepared` has another model write for it, `prices` what a call costs,
 `redaction` keeps secrets out of texts, `families` says which models are akin.
 The judges: `openai` (by `chat_completions` over a `transport`), `fleet`, `providers` (pydantic-ai),
-`local` (with `llama_server` and `embedded_model`), `replay`, `baseline`, `function`; `batch` has
-the providers' batch APIs. Each is imported only when a judge of it is opened.
+`local` (with `llama_server` and `embedded_model`), `replay`, `baseline`, `function`, `command`;
+`batch` has the providers' batch APIs. Each is imported only when a judge of it is opened.
 """
 
 from __future__ import annotations

@@ -281,20 +281,10 @@ class LocalJudge(ClosedOnExit):
     # --- the wire
 
     async def _post(self, loaded: _Loaded, path: str, body: Mapping[str, Any]) -> Any:
-        return await self._send(loaded.session, "POST", path, body)
-
-    async def _send(
-        self,
-        session: aiohttp.ClientSession,
-        method: Literal["GET", "POST"],
-        path: str,
-        body: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if session.closed:
+        if loaded.session.closed:
             raise JudgeRejected(Message("judges.closed", name=self.name))
-        data = None if body is None else orjson.dumps(body)
         try:
-            async with session.request(method, path, data=data) as response:
+            async with loaded.session.post(path, data=orjson.dumps(body)) as response:
                 status, raw = response.status, await response.read()
         except TimeoutError:
             raise JudgeTimeout(

@@ -339,11 +339,8 @@ def notes_of(prepared: Sequence[Artefact]) -> Notes:
     return notes if any(text is not None for text in notes) else NO_NOTES
 
 
-def places_of(kinds: Sequence[ArtefactKind], written: str = "…") -> Notes:
+def places_of(kinds: Sequence[ArtefactKind]) -> Notes:
     """Where what is prepared will stand, for whoever looks at a prompt before it is written."""
-    return Notes(
-        metrics=written if "metrics" in kinds else None,
-        own_reference=written if "reference" in kinds else None,
-        analysis_a=written if "analysis" in kinds else None,
-        analysis_b=written if "analysis" in kinds else None,
-    )
+    written = dict.fromkeys(kinds, "…")
+    analysis = written.get("analysis")
+    return Notes(written.get("metrics"), written.get("reference"), analysis, analysis)

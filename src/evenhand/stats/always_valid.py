@@ -105,13 +105,7 @@ def always_valid_interval(
         if count < 0:
             raise InputError(Message("stats.at_least", name=name, value=count, least=0))
     counts = {1.0: wins, 0.5: halves, 0.0: losses}
-    mirrored = {1.0: losses, 0.5: halves, 0.0: wins}
-    return _interval(
-        {score: count for score, count in counts.items() if count},
-        {score: count for score, count in mirrored.items() if count},
-        level=level,
-        bets=bets,
-    )
+    return always_valid_interval_of_counts(counts, level=level, bets=bets)
 
 
 def always_valid_interval_of_counts(
@@ -121,24 +115,18 @@ def always_valid_interval_of_counts(
     for score in counts:
         if not 0 <= score <= 1:
             raise InputError(Message("stats.score_outside", score=score))
+    if not 0 < level < 1:
+        raise InputError(Message("stats.level_outside", level=level))
     # Sorted, so that the same scores give the same bits in whatever order they came.
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     mirrored = {1 - score: count for score, count in reversed(kept.items())}
-    return _interval(kept, mirrored, level=level, bets=bets)
-
-
-def _interval(
-    counts: dict[float, int], mirrored: dict[float, int], *, level: float, bets: Bets
-) -> AlwaysValidInterval | None:
-    if not 0 < level < 1:
-        raise InputError(Message("stats.level_outside", level=level))
-    number = sum(counts.values())
+    number = sum(kept.values())
     if number == 0:
         return None
     enough = -math.log1p(-level)
     return AlwaysValidInterval(
-        mean=math.fsum(score * times for score, times in counts.items()) / number,
-        low=_lower_bound(counts, enough, bets),
+        mean=math.fsum(score * times for score, times in kept.items()) / number,
+        low=_lower_bound(kept, enough, bets),
         high=1 - _lower_bound(mirrored, enough, bets),
         scores=number,
         level=level,

@@ -41,9 +41,9 @@ from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_ro
 from evenhand.stats.rates.paired_difference import difference_in_halves
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store, Tally
 from evenhand.trust.biases import (
-    LengthBias,
     PositionBiasReport,
     SelfPreference,
+    SideBias,
     length_bias,
     measure_position_bias,
     self_preference,
@@ -198,7 +198,7 @@ class Audit(Model):
     consistency: EstimatedShare
     first_place_share: EstimatedShare
     place: PositionBiasReport
-    length: LengthBias
+    length: SideBias
     self_preference: SelfPreference | None
     retest: EstimatedShare | None
     by_tag: tuple[TagAudit, ...]

@@ -24,22 +24,19 @@ class PositionBiasReport(Model):
     test: PositionBias
 
 
-class LengthBias(Model):
-    """How often the longer won by the judge, how often by the labels, and the difference on the
-    pairs that both decided."""
+class SideBias(Model):
+    """How often a side (the longer one) won by the judge, how often by the labels, and the
+    difference on the pairs that both decided."""
 
     by_judge: EstimatedShare
     by_labels: EstimatedShare
     excess: PairedDifference
 
 
-class SelfPreference(Model):
-    """The same for the answers of the judge's own model."""
+class SelfPreference(SideBias):
+    """Of the answers of the judge's own model."""
 
     model: str
-    by_judge: EstimatedShare
-    by_labels: EstimatedShare
-    excess: PairedDifference
 
 
 def measure_position_bias(
@@ -64,10 +61,10 @@ def length_bias(
     length_b: NDArray[Any],
     prompts: NDArray[np.int64],
     level: float,
-) -> LengthBias:
+) -> SideBias:
     longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NO_WINNER))
     units = ("decided unequally long pair", "labelled unequally long pair")
-    return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, units))
+    return SideBias(**_favoured(longer, verdicts, labels, prompts, level, units))
 
 
 def self_preference(

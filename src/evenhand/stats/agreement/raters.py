@@ -4,8 +4,6 @@ alpha and the share of agreeing pairs of ratings.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,6 +56,13 @@ def krippendorff(
 ) -> Krippendorff:
     """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
     vote."""
+    return _alpha(*_counted(units, values, prompts), level=level, resamples=resamples, seed=seed)
+
+
+def _counted(
+    units: Labels, values: Codes, prompts: Labels | None
+) -> tuple[NDArray[np.int64], NDArray[np.intp] | None]:
+    """How often each unit was given each class, and its prompt."""
     codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
     same_length(codes.size, units=units, prompts=prompts)
     unit, labels = label_codes(units, name="units")
@@ -65,19 +70,11 @@ def krippendorff(
     if prompts is not None:
         own = np.zeros(len(labels), dtype=np.intp)
         own[unit[::-1]] = label_codes(prompts)[0][::-1]
-    return _alpha(
-        _counts(unit, codes, count=len(labels)), own, level=level, resamples=resamples, seed=seed
-    )
-
-
-def _counts(
-    units: NDArray[np.intp], codes: NDArray[np.integer[Any]], *, count: int
-) -> NDArray[np.int64]:
-    """How often each unit was given each class."""
     given = codes != MISSING
     classes = int(codes.max(initial=0)) + 1
-    cells = units[given] * classes + codes[given].astype(np.intp)
-    return np.bincount(cells, minlength=count * classes).reshape(count, classes)
+    cells = unit[given] * classes + codes[given].astype(np.intp)
+    counts = np.bincount(cells, minlength=len(labels) * classes)
+    return counts.reshape(len(labels), classes), own
 
 
 def _alpha(
@@ -211,20 +208,13 @@ def agreement_among(
     *,
     prompts: Labels | None = None,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RaterAgreement:
     """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
     vote."""
-    alpha = krippendorff(
-        units, values, prompts=prompts, level=level, resamples=resamples, seed=seed
-    )
-    codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
-    unit, labels = label_codes(units, name="units")
-    cluster = np.arange(len(labels), dtype=np.intp)
-    if prompts is not None:
-        cluster[unit[::-1]] = label_codes(prompts)[0][::-1]
-    counts = _counts(unit, codes, count=len(labels))
+    counts, own = _counted(units, values, prompts)
+    alpha = _alpha(counts, own, level=level, resamples=RESAMPLES, seed=seed)
+    cluster = np.arange(len(counts), dtype=np.intp) if own is None else own
     sizes = counts.sum(axis=1)
     paired = sizes >= 2
     counts, sizes, cluster = counts[paired], sizes[paired], cluster[paired]

@@ -342,9 +342,7 @@ def calibration_change(
     *,
     prompts: Labels | None = None,
     base_rate: float | None = None,
-    bins: int = BINS,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> CalibrationChange:
     """Of the confidence before (None or NaN where there was none) and the probability after."""
@@ -362,9 +360,7 @@ def calibration_change(
             right[rows],
             prompts=None if prompts is None else everyone[rows],
             base_rate=base_rate,
-            bins=bins,
             level=level,
-            resamples=resamples,
             seed=seed,
         )
 

@@ -130,18 +130,18 @@ class ControlledRate(Model):
     share_longer: float | None
     share_shorter: float | None = None
     length_sd: float | None
-    rate: float | None
-    low: float | None
-    high: float | None
-    effect: float | None
-    effect_low: float | None
-    effect_high: float | None
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
     difficulty: bool
     penalty: Literal["firth"] = "firth"
-    separated: bool | None
-    converged: bool | None
-    iterations: int | None
-    reason: Sentence | None
+    separated: bool | None = None
+    converged: bool | None = None
+    iterations: int | None = None
+    reason: Sentence | None = None
     caution: Sentence | None = None
     forms: tuple[LengthForm, ...] = ()
 
@@ -203,10 +203,12 @@ def controlled_rate(
     }
     linear = fitted[0] if fitted and reason is None else None
     if linear is None:
-        return _without_rate(facts, reason, fit=None)
-    if not linear.fit.converged:
-        steps = linear.fit.iterations
-        return _without_rate(facts, Message("stats.not_converged", steps=steps), fit=linear.fit)
+        return ControlledRate(**facts, reason=reason)
+    fit = linear.fit
+    if not fit.converged:
+        facts |= {"converged": False, "iterations": fit.iterations, "separated": fit.separated}
+        reason = Message("stats.not_converged", steps=fit.iterations)
+        return ControlledRate(**facts, reason=reason)
     lows = [form.low for form in facts["forms"] if form.low is not None]
     highs = [form.high for form in facts["forms"] if form.high is not None]
     return ControlledRate(
@@ -221,8 +223,7 @@ def controlled_rate(
         effect_high=linear.effect[1],
         separated=any(form.separated for form in facts["forms"]),
         converged=True,
-        iterations=linear.fit.iterations,
-        reason=None,
+        iterations=fit.iterations,
     )
 
 
@@ -345,24 +346,6 @@ def _no_overlap(differences: Floats, *, side: str) -> str | None:
         if have < FEWEST_EACH_SIDE:
             return Message(code, side=side, have=have, n=differences.size, fewest=FEWEST_EACH_SIDE)
     return None
-
-
-def _without_rate(
-    facts: dict[str, Any], reason: str | None, *, fit: LogisticFit | None
-) -> ControlledRate:
-    return ControlledRate(
-        **facts,
-        rate=None,
-        low=None,
-        high=None,
-        effect=None,
-        effect_low=None,
-        effect_high=None,
-        separated=None if fit is None else fit.separated,
-        converged=None if fit is None else fit.converged,
-        iterations=None if fit is None else fit.iterations,
-        reason=reason,
-    )
 
 
 def _logit_interval(
