@@ -1,6 +1,7 @@
 """Two judges with one preference, of which one flips coins, errs by chance or follows the position
-in more pairs than the other: how often does `diff` claim that the preference changed? And the power
-of a true change. Used by `scripts.verify_conclusions --changes`.
+in more pairs than the other, or has a taste of its own in a few: how often does `diff` claim that
+the preference changed? And the power of a true change. Used by
+`scripts.verify_conclusions --changes`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from evenhand.contract.codes import INCONSISTENT, WIN_A, WIN_B
 from evenhand.stats.rates.outcome_change import outcome_change
 
 MOST_T1 = 0.05
-Fault = Literal["coins", "errors", "position"]
+Fault = Literal["coins", "errors", "position", "taste"]
 Outcomes = NDArray[np.int8]
 
 
@@ -47,6 +48,9 @@ def judged(
         orders = [np.ones(size, bool), np.zeros(size, bool)]
         hit = rng.random(size) < share
         passes = [np.where(hit, order, truth) for order in orders]
+    elif fault == "taste":  # a side at random, and the same in both orders
+        hit = rng.random(size) < share
+        passes = [np.where(hit, rng.random(size) < 0.5, truth)] * 2
     elif fault == "coins":
         hit = rng.random(size) < share
         passes = [np.where(hit, rng.random(size) < 0.5, truth) for _ in range(2)]
@@ -75,6 +79,9 @@ def same_preferences(*, quick: bool) -> Iterator[Change]:
             for rate in (0.25, 0.35) if quick else (0.25, 0.35, 0.45):
                 for shares in ((0.0, 0.2), (0.0, 0.4), (0.0, 0.6), (0.3, 0.3)):
                     yield Change(fault, pairs, rate, shares)
+    for pairs in (100, 300, 1000):
+        for share in (0.02, 0.05, 0.1):
+            yield Change("taste", pairs, 0.5, (0.0, share))
 
 
 def true_changes() -> Iterator[Change]:

@@ -51,6 +51,7 @@ def claims(*, quick: bool) -> Iterator[Claim]:
     for pairs in (300, 1000):
         for share in (0.1, 0.3, 0.5):
             yield Claim("losses hidden twice", pairs, 0.5, share=share, held=False)
+            yield Claim("losses called ties", pairs, 0.5, share=share, held=False)
 
 
 def simulate(rng: np.random.Generator, claim: Claim) -> WinRate:
@@ -78,6 +79,8 @@ def simulate(rng: np.random.Generator, claim: Claim) -> WinRate:
     elif claim.fault == "losses hidden twice":
         hidden = by_fault & ((truth == -1) | (rng.random(claim.pairs) < 0.5))
         outcomes = np.where(hidden, INCONSISTENT, outcomes).astype(np.int8)
+    elif claim.fault == "losses called ties":
+        outcomes = np.where(by_fault & (truth == -1), TIE, outcomes).astype(np.int8)
     known = Circumstances(flipped=outcomes == INCONSISTENT, absent=absent)
     return win_rate(outcomes, circumstances=known)
 

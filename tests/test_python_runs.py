@@ -202,6 +202,9 @@ def test_config_file_holds_in_python_where_the_call_says_nothing(
     gate = evenhand.gate(whole.run)
     assert (gate.min_win_rate, gate.alpha, gate.limits.max_skipped) == (0.25, 0.2, 0.5)
     assert evenhand.gate(whole.run, evenhand.GateOptions(min_win_rate=0.5)).min_win_rate == 0.5
+    both = evenhand.GateOptions(min_win_rate=0.9, require=("overall>0.5",))
+    with pytest.raises(evenhand.InputError, match="cannot be combined"):
+        evenhand.gate(whole.run, both)
     (verdict,) = evenhand.compare_many_sync(sums(1))
     row = sums(1)[0]
     one = evenhand.compare_sync(prompt=row["prompt"], a=row["response_a"], b=row["response_b"])

@@ -149,3 +149,18 @@ def test_judges_and_runs_that_are_ranked_together_are_held_back_together(
     # 300 of 600 flip, and as many are decided.
     told = " ".join(ran.out.split())
     assert told.startswith("No conclusion on new vs old: in 50% of 600 pairs")
+
+
+def test_a_lead_that_one_of_the_judges_denies_is_not_claimed(
+    command: Command, store: Store
+) -> None:
+    """Of 200 pairs x gives 140 to new and y 80, which is 0.335 to 0.469 by Wilson; on 20 both do,
+    and on no pair both give it to old."""
+    make_run(store, "one", pairs("B" * 120 + "A" * 60 + "B" * 20), judges=("x",))
+    make_run(store, "two", pairs("A" * 120 + "B" * 60 + "B" * 20), judges=("y",))
+    assert lead(command, "one").startswith("new is significantly better than old")
+    ran = command("rank", "one", "two", *HERE)
+    told = " ".join(ran.out.split())
+    assert told.startswith(
+        "new has the highest score, but by y alone it loses to old: 40% win rate (95% CI 33–47, "
+    )

@@ -67,9 +67,14 @@ def test_a_claim_that_goes_at_equal_length_is_held_back(command: Command, store:
     # That new is not far better is no claim that its length helped.
     sure = ("--assume-accuracy", "0.95")
     assert command("gate", "padded", "--min-win-rate", "0.8", *sure, *HERE).code == 1
-    allowed = command("gate", "padded", "--allow-length", *HERE)
+    allowed = command("gate", "padded", "--allow-length", "--junit", "gate.xml", *HERE)
     assert allowed.code == 0
-    assert "Accepted as you requested: the longer response won 237 of 300" in allowed.out
+    accepted = "Accepted as you requested: the longer response won 237 of 300"
+    assert accepted in allowed.out
+    # Who reads the build server's page is told too.
+    junit = (command.directory / "gate.xml").read_text()
+    assert accepted in junit
+    assert 'name="allowLength" value="True"' in junit
 
 
 def test_the_other_side_is_held_back_as_much(command: Command, store: Store) -> None:

@@ -587,6 +587,7 @@ def junit_xml(gate: GateReport) -> bytes:
         ("alpha", f"{gate.alpha:g}"),
         ("side", gate.side),
         ("ties", gate.ties),
+        *((name, str(value)) for name, value in _claimed_by_the_caller(gate)),
     ):
         ET.SubElement(settings, "property", {"name": key, "value": value})
     for check in gate.checks:
@@ -602,6 +603,13 @@ def junit_xml(gate: GateReport) -> bytes:
     return whole + b"\n"
 
 
+def _claimed_by_the_caller(gate: GateReport) -> Iterator[tuple[str, Any]]:
+    """What a ruling takes for granted because the caller says so."""
+    yield from gate.limits.model_dump(exclude_defaults=True, by_alias=True).items()
+    if gate.max_inconsistent is not None:
+        yield "maxInconsistent", gate.max_inconsistent
+
+
 def _add_test(suite: ET.Element, check: GateCheck, *, of: str, several: bool) -> None:
     name = f"{check.sides}, by {check.judge}"
     if several:
@@ -612,8 +620,9 @@ def _add_test(suite: ET.Element, check: GateCheck, *, of: str, several: bool) ->
         {"classname": of, "name": plain(name), "time": "0"},
     )
     line = plain(check.line)
+    text = f"{plain(check.sentence)}\n{line}" if check.sentence else line
     if check.ruling == "pass":
-        ET.SubElement(case, "system-out").text = line
+        ET.SubElement(case, "system-out").text = text
     else:
         kind = "failure" if check.ruling == "fail" else "error"
-        ET.SubElement(case, kind, {"type": check.ruling, "message": line}).text = line
+        ET.SubElement(case, kind, {"type": check.ruling, "message": line}).text = text

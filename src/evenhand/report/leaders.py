@@ -27,7 +27,8 @@ def lead_objection(
     store: Store, judged_runs: Sequence[JudgedRun], ranking: Ranking, *, tag: str | None
 ) -> Message | None:
     """What is to be said instead, or None. That the first leads is borne out by its win rate
-    against all others together, and contradicted by none that it is placed above."""
+    against all others together, and contradicted by no judge alone and by none that it is placed
+    above."""
     first, *rest = ranking.models
     if first.rank_high is None or not rest:
         return None
@@ -40,6 +41,8 @@ def lead_objection(
     shown = low is not None and low > 0.5
     if found is None and ((leads and not shown) or (high is not None and high < 0.5)):
         found = claim_message(together)  # which labels may turn round
+    if found is None and leads:
+        found = verdicts.denied_by_a_judge([each.model for each in rest])
     if found is not None or len(rest) == 1:
         return found
     for rival in rest:
@@ -76,6 +79,7 @@ class _Verdicts:
         }
         parts: list[OutcomeColumns] = []
         counted: list[Mask] = []
+        by_judge: list[NDArray[np.int64]] = []
         labels: list[NDArray[np.int8]] = []
         waiting: list[Mask] = []
         pairs = [(judged.run, judge) for judged in judged_runs for judge in judged.judges]
@@ -87,12 +91,14 @@ class _Verdicts:
                 kept = np.isin(numbers, list(store.work.uniform_share(run.id)))
             parts.append(columns)
             counted.append(kept)
+            by_judge.append(np.full(numbers.size, judge.id))
             waiting.append(np.full(numbers.size, self._waits(run)))
             if len(pairs) > 1:
                 found = fair_labels(store, run.id, numbers, of_data=columns.label)
                 labels.append(found.winners)
         columns = parts[0] if len(parts) == 1 else _joined(parts)
         self._counted, self._waiting = np.concatenate(counted), np.concatenate(waiting)
+        self._by_judge = np.concatenate(by_judge)
         if tag is not None:
             has_it = np.array([tag in tags for tags in columns.tag_sets], dtype=np.bool_)
             self._counted &= has_it[np.asarray(columns.tags)]
@@ -115,19 +121,33 @@ class _Verdicts:
             limits=ConclusionLimits(),
         )
 
-    def against(self, rivals: Sequence[str]) -> Conclusion | None:
-        """The model's win rate against these, or None where they did not meet."""
+    def denied_by_a_judge(self, rivals: Sequence[str]) -> Message | None:
+        """Where judges are counted together, one of them may say the opposite."""
+        judges = {judge.id: judge.name for judged in self._runs for judge in judged.judges}
+        for judge, name in judges.items() if len(judges) > 1 else ():
+            own = self.against(rivals, judge=judge)
+            if own is not None and own.claims and (own.claimed.high or 0.0) < 0.5:
+                model, against = own.names
+                called = {"judge": name, "model": model, "against": against}
+                return Message("ranking.judge_denies", **called, **figures(own))
+        return None
+
+    def against(self, rivals: Sequence[str], *, judge: int | None = None) -> Conclusion | None:
+        """The model's win rate against these, by all judges or by one; None where they did not
+        meet."""
         columns = self._concluder.columns
         models = (*columns.models, None)  # the last is that of code -1
         own = np.array([name == self._model for name in models])
         others = np.array([name in rivals for name in models])
         a, b = np.asarray(columns.model_a), np.asarray(columns.model_b)
         met = own[a] & others[b] | others[a] & own[b]
+        if judge is not None:
+            met &= self._by_judge == judge
         rows = np.flatnonzero(met & self._counted)
         if not rows.size:
             return None
         exchanged = own[b[rows]]
-        absent, planned, left_out = self._beside(rivals)
+        absent, planned, left_out = self._beside(rivals, judge)
         pending = max(0, planned - int((met & self._waiting).sum()))
         matchup = Matchup(
             models=(self._model, rivals[0] if len(rivals) == 1 else None),
@@ -146,14 +166,15 @@ class _Verdicts:
         """Whether what it has judged is a first part of its file."""
         return self._tallies[run.id].pending > 0 and not in_random_order(run)
 
-    def _beside(self, rivals: Sequence[str]) -> tuple[int, int, int]:
-        """By all judges: pairs of these models that are absent, that runs hold which wait, and
-        prompts that were left out at the caller's word."""
+    def _beside(self, rivals: Sequence[str], judge: int | None) -> tuple[int, int, int]:
+        """By all judges, or by one: pairs of these models that are absent, that runs hold which
+        wait, and prompts that were left out at the caller's word."""
         absent = planned = left_out = 0
         models = [(self._model, other) for other in rivals]
         both = {*models, *((b, a) for a, b in models)}
         for judged in self._runs:
-            run, judges = judged.run, len(judged.judges)
+            run = judged.run
+            judges = sum(judge in (None, each.id) for each in judged.judges)
             pairs = sum(n for a, b, n in self._surveys[run.id].models if (a, b) in both)
             absences = Absences(run, self._tallies[run.id])
             absent += judges * absences.of(models, pairs)

@@ -360,7 +360,7 @@ class _Engine:
             drawn_orders=self._run.drawn_orders is not None,
             **{
                 name: sum(getattr(count, name) for count in counts)
-                for name in (*OUTCOME_COUNTS, "reused", "passes", "unread")
+                for name in (*OUTCOMES, "reused", "passes", "unread")
             },
         )
 
