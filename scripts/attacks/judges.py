@@ -27,6 +27,7 @@ from scripts.attacks.service import Watch, ask
 
 MEMORY_MB = 300.0  # of the server; four replies of 32 MB may be held at once
 COMMAND_S = 20.0  # retries and the start of a process included
+SDK_CPU_S = 8.0  # importing an SDK is 3 to 4 s of it, which is why wall time says little
 _PAIR = {"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["accuracy"]}
 _JSON = {"Content-Type": "application/json"}
 
@@ -130,11 +131,32 @@ def _against(name: str) -> Outcome:
     return Outcome(checks, f"{len(body):,} bytes; statuses {sorted(statuses)}")
 
 
-def _command(judge: str, folder: str) -> tuple[float, int]:
+def _against_sdk(name: str, spec: str) -> Outcome:
+    """The same by a provider's SDK, which parses in the event loop."""
+    status, make = REPLIES[name]
+    body = make()
+    with (
+        tempfile.TemporaryDirectory(prefix="evenhand-attack-") as folder,
+        _hostile(status, body) as judge,
+    ):
+        before = os.times()
+        _, code = _command(judge.removesuffix("/v1"), folder, spec)
+        after = os.times()
+    used = after.children_user + after.children_system
+    used -= before.children_user + before.children_system
+    checks = (
+        AtMost("CPU of the command", used, SDK_CPU_S, "s"),
+        Due("its exit code is a judge's", code in (3, 4), True, note=f"({code})"),
+    )
+    return Outcome(checks, f"{len(body):,} bytes")
+
+
+def _command(judge: str, folder: str, spec: str = "openai:loopback") -> tuple[float, int]:
     texts = ("-p", "p", "--a", "a", "--b", "b", "-c", "accuracy")
-    words = [sys.executable, "-m", "evenhand", "compare", *texts, "--judge", "openai:loopback"]
+    words = [sys.executable, "-m", "evenhand", "compare", *texts, "--judge", spec]
     words += ["--base-url", judge, "--timeout", "4", "--retries", "1", "--json"]
-    own = {"HOME": folder, "OPENAI_API_KEY": "sk-loopback-0123456789"}
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
+    own = {"HOME": folder, **dict.fromkeys(keys, "sk-loopback-0123456789")}
     environment = {**os.environ, **loopback_environment(), **own}
     begun = time.perf_counter()
     ended = subprocess.run(words, env=environment, capture_output=True, timeout=200, check=False)
@@ -143,4 +165,14 @@ def _command(judge: str, folder: str) -> tuple[float, int]:
 
 ATTACKS: tuple[Attack, ...] = tuple(
     Attack(f"a judge's server: {name}", partial(_against, name), 300.0) for name in REPLIES
+) + tuple(
+    Attack(
+        f"a judge's server, by the SDK of {spec}: {name}", partial(_against_sdk, name, spec), 300.0
+    )
+    for spec in ("anthropic:claude-x", "google:gemini-x")
+    for name in (
+        "HTTP 400 with 27 MB of errors",
+        "10 million empty arrays",
+        "30 MB of open brackets",
+    )
 )
