@@ -216,7 +216,6 @@ _HEADS = re.compile(
     r"|\*\*[^*]{1,80}\*\*[:：]?$|[【「《]|[^:：]{1,60}[:：]\*{0,2}$"
 )
 _HEAD_MARKS = " \t#=*_-~{}【】「」《》[]<>|:：)"
-_NUMBERED = re.compile(r"^\(?\d{1,2}[.)、]\s?")
 _UNDERLINE = re.compile(r"(?:-{3,}|={3,})\s*")
 _OF_A_RESPONSE = re.compile(
     rf"(?P<starts>(?i:(?:the\s)?(?:start|begin(?:ning)?)(?:\sof)?\s|(?:text|words"
@@ -230,19 +229,6 @@ _ENDS_SECTION = re.compile(
     re.IGNORECASE,
 )
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-# A paragraph that turns to the other response is the judge's again…
-_OF_THE_OTHER = {
-    winner: re.compile(rf"\n[ \t]*\n(?=[^\n]{{0,60}}{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9]))")
-    for winner, ids in (("A", "B2b"), ("B", "A1a"))
-}
-# …unless its own view has a heading of its own.
-_MINE = re.compile(r"\W{0,8}(?:my\b|我的)", re.IGNORECASE)
-# Sections that each come to a verdict are what the responses say, or no verdict at all.
-_DECIDES = re.compile(
-    r"\[\[[ABC]|^\W{0,8}(?:winner|(?:final )?verdict|获胜者|最终判定)\W{0,4}[:：]"
-    r"|\b(?:therefore|overall|thus|in conclusion)\b[^.\n]{0,40}\b(?:better|wins|best)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 class _Heading(NamedTuple):
@@ -260,7 +246,6 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
     """
     headings = _headings(text)
     before: set[str] = set()
-    decided = False
     for number, heading in enumerate(headings):
         if heading.response is None:
             continue
@@ -268,14 +253,10 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
         end = len(text) if following is None else following.start
         body = text[heading.end : end]
         closed = heading.delimits and following is not None and following.delimits
-        if before - {heading.response} and not closed and not decided:
+        if before - {heading.response} and not closed:
             blank = _BLANK_LINE.search(body, len(body) - len(body.lstrip()))
             alone = following is None and not heading.delimits
             end = heading.end + (blank.start() if blank else 0 if alone else len(body))
-        elif not heading.delimits and (following is None or not _MINE.match(text, following.start)):
-            own = _OF_THE_OTHER[heading.response].search(body)
-            end = end if own is None else heading.end + own.start()
-        decided = decided or _DECIDES.search(text, heading.end, end) is not None
         before.add(heading.response)
         yield QuotedSpan(heading.end, end, own=False)
 
@@ -292,7 +273,7 @@ def _headings(text: str) -> list[_Heading]:
         if 0 < len(bare) <= 80 and not set_off and not _UNDERLINE.fullmatch(bare):
             marked = _HEADS.match(bare)
             underlined = len(bare) <= 40 and _UNDERLINE.fullmatch(following) is not None
-            inner = _NUMBERED.sub("", bare).strip(_HEAD_MARKS)
+            inner = bare.strip(_HEAD_MARKS)
             named = _OF_A_RESPONSE.fullmatch(inner)
             delimits = marked is not None and marked["delimits"] is not None
             # Under "## Verdict" a response's name is the verdict.
@@ -390,8 +371,15 @@ def attributes(lead: str) -> bool:
     return RESPONSE.search(lead) is not None and SPEECH.search(lead) is not None
 
 
-_MARKS = re.compile("[\"“”„«»「」『』‘’'`]|\n[ \t]*\n")
-_CLOSES = {"”": "“„", "»": "«", "」": "「", "』": "『", "’": "‘"}
+# An opening mark, what it encloses, and its end. An apostrophe or the sign for inches is neither.
+_QUOTATION = re.compile(
+    rf"[“„][^“„”]{{1,{_LONGEST_QUOTATION}}}”|«[^«»]{{1,{_LONGEST_QUOTATION}}}»"
+    rf"|「[^「」]{{1,{_LONGEST_QUOTATION}}}」|『[^『』]{{1,{_LONGEST_QUOTATION}}}』"
+    rf"|`[^`]{{1,{_LONGEST_QUOTATION}}}`"
+    rf"|(?<![A-Za-z0-9.!?)])(?:\"(?!\s)(?:[^\"]|\"(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}(?<!\s)\""
+    rf"|'(?!\s)(?:[^']|'(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}(?<!\s)'"
+    rf"|‘(?:[^‘’]|’(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}’)(?![A-Za-z0-9])"
+)
 # A name, a number or one word in quotation marks is part of the sentence that it stands in.
 _NAME_ONLY = re.compile(
     rf"\s?(?:(?i:the\s)?{NOUN}\s?)?[(（]?[A-Za-z0-9]{{1,12}}[)）]?[.。,，]?\s?|平局|平手"
@@ -403,46 +391,18 @@ _ENDS_BOTH = re.compile(r"[\"”'’»」』`]\s+[A-Z*\[#]|[”」』\"]\s*$")
 
 
 def _quotations(text: str) -> Iterator[QuotedSpan]:
-    """Pairs of quotation marks and what stands between them, outermost first."""
-    found: list[QuotedSpan] = []
-    opened: list[tuple[str, int, bool]] = []
-    for match in _MARKS.finditer(text):
-        mark, at = match[0][0], match.start()
-        if mark == "\n":
-            # A quotation goes on over a blank line only where its author was named.
-            opened = [
-                (opener, start, True)
-                for opener, start, announced in opened[-8:]
-                if announced or attributes(_lead(text, start))
-            ]
+    at = found = 0
+    while (match := _QUOTATION.search(text, at)) is not None:
+        # A quotation goes on over a blank line only where its author was named.
+        if _BLANK_LINE.search(match[0]) and not attributes(_lead(text, match.start())):
+            at = match.start() + 1
             continue
-        opens, closes = _sides(mark, text[at - 1 : at] or "\n", text[at + 1 : at + 2] or "\n")
-        openers = _CLOSES.get(mark, mark)
-        places = [place for place, each in enumerate(opened) if each[0] in openers]
-        if closes and places:
-            start = opened[places[-1]][1]
-            del opened[places[-1] :]
-            if at - start <= _LONGEST_QUOTATION:
-                found.append(QuotedSpan(start, at + 1, own=False))
-        elif opens:
-            opened = [*opened[-63:], (mark, at, False)]
-        if len(found) > 8 * MOST_QUOTATIONS:
+        at = match.end()
+        found += 1
+        if found > 8 * MOST_QUOTATIONS:
             raise TooManyQuotations
-    for span in _merged(found):
-        if span.end - span.start > 3:
-            yield from _foreign(text, span)
-
-
-def _sides(mark: str, before: str, after: str) -> tuple[bool, bool]:
-    """Whether a mark can open a quotation here, and whether it can close one."""
-    if mark in "“„«「『”»」』`":
-        return mark not in "”»」』", mark not in "“„«「『"
-    wide = ord(before) > 0x2E7F
-    closes = not (after.isalnum() and after.isascii())
-    if mark in "‘’":
-        return mark == "‘" and (not before.isalnum() or wide), mark == "’" and closes
-    opens = (not before.isalnum() or wide) and before not in ".!?)" and not after.isspace()
-    return opens, closes and not before.isspace()
+        if len(match[0]) > 3:
+            yield from _foreign(text, QuotedSpan(*match.span(), own=False))
 
 
 def _lead(text: str, at: int) -> str:
