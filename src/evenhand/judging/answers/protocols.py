@@ -53,46 +53,32 @@ _TUPLE = re.compile(
 )
 
 
-def _who(identity: str) -> str:
-    return rf"(?:(?i:assistant|response|answer)|助手|助理|回答|响应)\s?[(（]?{identity}[)）]?"
-
-
-def _line(identity: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"^[ \t>*_\-•\d.]{{0,8}}{_who(identity)}(?:'s)?"
-        r"(?:\s(?i:score|rating)|的?(?:得分|评分|分数))?"
-        rf"[*_]{{0,3}}\s?[:：=][ \t*_]{{0,4}}(?:(?i:score)\s?[:：]\s?)?{_NUMBER}(?!\d)(?!\.\d)"
-        r"(?=\s?(?:/\s?10|[(（\-–—,，.。]|[ \t*_]{0,4}$))",
-        re.MULTILINE,
+def _score_of(who: str) -> str:
+    return (
+        rf"[ \t>*_`•\d.-]{{0,8}}(?:{NOUN}\s?)?[(（]?{who}[)）]?"
+        r"(?:['’]s\s(?i:score|rating)|\s(?i:score)|的?(?:得分|评分|分数))?[*_`]{0,3}\s?[:：=得]"
+        rf"[ \t*_`]{{0,4}}{_NUMBER}(?:\s?/\s?(\d{{1,3}})|\s?分)?[*_`]{{0,3}}"
     )
 
 
-_FIRST, _SECOND = _line("[1A]"), _line("[2B]")
+_FIRST, _SECOND = (
+    re.compile(rf"^{_score_of(who)}(?=[ \t]{{0,4}}$|\s?[(（–—,，.。-])", re.MULTILINE)
+    for who in ("[1A]", "[2B]")
+)
+# "A: 8, B: 6" as the whole answer.
+_BOTH = re.compile(
+    rf"(?:(?i:scores?)|[得评]分)?[:：]?{_score_of('[1A]')}[\s,;，；.]{{1,4}}{_score_of('[2B]')}"
+    r"[\s.!。！]{0,6}"
+)
 _GIVEN = re.compile(
-    rf"(?i:\b(?:give|gave|rate|award|assign)s?\s(?:the\s)?){_who('[1A]')}"
-    rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b[^.\n]{{0,30}}?{_who('[2B]')}"
+    rf"(?i:\b(?:give|gave|rate|award|assign)s?\s(?:the\s)?){NOUN}\s?[1A]"
+    rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b[^.\n]{{0,30}}?{NOUN}\s?[2B]"
     rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b"
 )
 # "<answer>8</answer><answer>6</answer>", as JudgeLRM ends, with the tags made plain.
 _TAGGED = re.compile(
     rf"\sanswer:\s{{0,4}}{_NUMBER}\s{{9,13}},?\s{{1,5}}answer:\s{{0,4}}{_NUMBER}[\s.]{{0,16}}\Z",
     re.IGNORECASE,
-)
-
-
-def _scored(who: str) -> str:
-    return (
-        rf"[*_`\s]{{0,4}}(?:(?i:score|rating)s?\s?(?:of"
-        rf"|for)?[\s:]{{1,2}})?(?:{NOUN}\s?)?{who}[*_`]{{0,3}}"
-        rf"(?:['’]s\s(?:score|rating))?\s?(?:[:：=]|\s[-–—]|得|gets|is)\s?[*_`]{{0,3}}"
-        r"(\d{1,3}(?:\.\d{1,2})?)(?:\s?/\s?(\d{1,3})|\s?分)?[*_`]{0,3}"
-    )
-
-
-_SHORT = re.compile(
-    rf"(?:(?:(?i:scores?|ratings?)\s?|得分"
-    rf"|评分)[:：])?{_scored('[A1]')}[\s,;，；.]{{1,4}}(?:and\s)?"
-    rf"{_scored('[B2]')}[\s.!。！*_`]{{0,6}}"
 )
 
 
@@ -109,8 +95,8 @@ def _scores(text: str, *, in_sentences: bool) -> list[StatedVerdict]:
     pairs = [*_TUPLE.finditer(text), *(_GIVEN.finditer(text) if in_sentences else ())]
     if pairs:
         return [_by_scores(pair, pair[1], pair[2]) for pair in pairs]
-    first, second = _FIRST.findall(text)[-1:], [*_SECOND.finditer(text)][-1:]
-    return [_by_scores(b, a, b[1]) for a, b in zip(first, second, strict=False)]
+    first, second = [*_FIRST.finditer(text)][-1:], [*_SECOND.finditer(text)][-1:]
+    return [_by_scores(b, a[1], b[1]) for a, b in zip(first, second, strict=False)]
 
 
 # LLMBar: `Output (a) is better`, or `Output (a)` alone.
@@ -134,18 +120,12 @@ def _output_line(text: str) -> list[StatedVerdict]:
 # Three classes: the last line is 1, 2 or 3, alone or in a sentence that chooses it.
 
 _NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
+_OF_CLASS = re.compile(rf"{_NUMBERED.pattern}|(?:(?i:option)|选项)\\s?[12]")
 _DIGIT_LINE = re.compile(
     r"[\s*_`\"'>#(\[]{0,6}(?:(?i:(?:my\s|final\s)?(?:answer|choice|verdict|rating|option)|选择"
     r"|答案|结论)\s?"
     r"(?:is\s)?[:：]?\s{0,2})?[*_`(\[]{0,4}(?P<digit>[1-9])[\s*_`\"'.。)\]]{0,6}"
 )
-_CHOSEN = re.compile(
-    r"(?i:\b(?:i\s(?:would\s|will\s)?(?:choose|select|pick|output|give|rate|answer)|my\s(?:choice"
-    r"|answer|verdict|rating)\sis|(?:answer|output|verdict)\sis)|选择(?:是|为)?|答案是|结论是)"
-    r"[\s:：]{0,3}(?i:option\s|class\s|number\s|选项)?[*_\"'(]{0,3}(?P<digit>[123])"
-    r"(?![\d.]\d)(?![A-Za-z0-9/])"
-)
-_UNREAL = re.compile(r"(?i)\b(?:not|cannot|if|would be)\b|n't|\?|不|如果")
 # A line that ends in a colon and names something else than the verdict is not followed by one.
 _CLASS_NAMED = re.compile(
     r"\b(?:answer|choice|verdict|decision|judge?ment|conclusion|class|option|rating|winner|result"
@@ -166,15 +146,6 @@ def _class_lines(text: str) -> list[StatedVerdict]:
     reading = off_menu(line) if winner is None else ParsedVerdict(winner, "three-class")
     # Two numbers and nothing else are two verdicts.
     return [*(_class_lines(before) if before in _CLASS else []), _at_end(text, line, reading)]
-
-
-def _chosen_classes(text: str) -> list[StatedVerdict]:
-    line = last_line(text)
-    chosen = [] if _UNREAL.search(line) else _CHOSEN.finditer(line)
-    return [
-        _at_end(text, line, ParsedVerdict(_CLASS[match["digit"]], "three-class"))
-        for match in chosen
-    ]
 
 
 # What all of them have in common.
@@ -203,15 +174,13 @@ def claimed(text: str, protocol: AnswerProtocol | None = None) -> list[StatedVer
         _in_prose(claim.start, claim.noun, ParsedVerdict(claim.winner, protocol or "evenhand"))
         for claim in claims(text)
         if protocol != "llmbar" or (claim.winner != "TIE" and _OF_OUTPUT.search(claim.noun))
-        if protocol != "three-class" or claim.winner == "TIE" or _NUMBERED.search(claim.noun)
+        if protocol != "three-class" or claim.winner == "TIE" or _OF_CLASS.search(claim.noun)
     ]
 
 
 def in_sentences(text: str, protocol: AnswerProtocol) -> list[StatedVerdict]:
     """What a text states in a format that was named; in our own a line that is a verdict and
     nothing else is one."""
-    if protocol == "three-class" and (chosen := _chosen_classes(text)):
-        return chosen
     if protocol == "scores":
         return []
     alone = [(start, line, winner_of(line)) for start, line in _lines(text)]
@@ -221,6 +190,8 @@ def in_sentences(text: str, protocol: AnswerProtocol) -> list[StatedVerdict]:
     return claimed(text, protocol) + (lines if protocol == "evenhand" and not inside else [])
 
 
+# A tie only where the two others are numbered.
+_THIRD = re.compile(r"(?:(?i:option)|选项)\s?3")
 _OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
 _BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
 
@@ -229,7 +200,7 @@ def in_short(text: str) -> list[StatedVerdict]:
     """What an answer of a few words comes to."""
     if _OUTPUT.search(text):
         return claimed(text, "llmbar")
-    if (match := _SHORT.fullmatch(text.strip())) and match[2] == match[4]:
+    if (match := _BOTH.fullmatch(text.strip())) and match[2] == match[4]:
         return [_by_scores(match, match[1], match[3])]
     if text.strip() in _CLASS:
         return _class_lines(text)
@@ -239,7 +210,7 @@ def in_short(text: str) -> list[StatedVerdict]:
             return by_class
     boxed = _BOXED.fullmatch(text.strip())
     winner = closing(text.strip() if boxed is None else boxed[1])
-    if winner is None:
+    if winner is None or _THIRD.search(text):
         return []
     protocol: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(text) else "evenhand"
     return [_in_prose(0, text, ParsedVerdict(winner, protocol))]

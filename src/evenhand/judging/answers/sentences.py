@@ -42,7 +42,7 @@ def _who(group: str) -> str:
     return (
         rf"(?:the\s)?(?:(?:answer|response|output)\sof\s)?(?P<{group}>"
         rf"(?:{NOUN}\s{{0,2}})(?-i:[(（][abAB12][)）]|[AB12])(?![A-Za-z0-9])"
-        r"|(?-i:\([ab]\)|[AB](?![A-Za-z0-9+#]))"
+        r"|(?-i:\([ab]\)|[AB](?![A-Za-z0-9+#]))|(?:option|选项)\s?3(?!\d)"
         rf"|(?:first|second)(?:\s(?:one|{NOUN}))?|former|latter"
         rf"|第[一二](?:[个種种份]?{NOUN}|[个种份])|前者|后者)"
     )
@@ -161,7 +161,7 @@ _ENDED = (".", "!", "。", "！", ")", "）", "doubt", "down")
 _CONCLUDES = re.compile(r"(?i:therefore|thus|hence|so|overall|in conclusion)\b|因此|所以|综上")
 _LONGEST, _MOST_CLAUSES = 600, 12
 _NAMES_ONE = re.compile(
-    r"[AB12一二平前后]|[(（][ab]|不分|不相|难分|旗鼓"
+    r"[AB123一二平前后]|[(（][ab]|不分|不相|难分|旗鼓"
     r"|(?i:first|second|former|latter|tie|draw|both|they|the two|neither)"
 )
 
@@ -225,7 +225,7 @@ def _winner(core: re.Match[str]) -> Winner | None:
     loser = named.get("lost") or named.get("loser") or named.get("loses")
     if loser is not None:
         return other_than(letter(loser))
-    winner, *against = (letter(who) for who in named.values())
+    winner, *against = ("TIE" if who.endswith("3") else letter(who) for who in named.values())
     return None if winner in against else winner
 
 
