@@ -67,11 +67,72 @@ CORE = {
     "tests/runs/test_engine.py tests/runs/test_limit.py",
     "store/work.py": "tests/store tests/runs/test_engine.py tests/runs/test_rank_adaptive.py",
     "trust/audit.py": "tests/trust/test_audits.py tests/trust/test_biases.py "
-    "tests/cli/test_audit_command.py",
+    "tests/cli/test_audit_command.py tests/cli/test_identical_responses.py",
 }
 
 # Mutants that no test could tell from the original: module, the line's text, what it became.
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "judging/reconciliation.py",
+        'return "A" if a > b else "B"',
+        "(a >= b)",
+    ): "a == b was returned before",
+    (
+        "judging/reconciliation.py",
+        'return None if a == b else "original" if a < b else "swapped"',
+        "(a <= b)",
+    ): "a == b was returned before",
+    (
+        "judging/reconciliation.py",
+        'return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"',
+        "(2.0)",
+    ): "a rounded mean of shares up to 1 is at most 1",
+    (
+        "judging/reconciliation.py",
+        "return min(1.0, sum(means) / len(means)), source",
+        "(2.0)",
+    ): "a rounded mean of confidences up to 1 is at most 1",
+    (
+        "judging/reconciliation.py",
+        "best = max(counts.values(), default=0)",
+        "(1)",
+    ): "without votes there are no leaders, whatever the best is",
+    (
+        "judging/reconciliation.py",
+        'return Message("unread.both_passes", reason=reasons[silent[0]])',
+        "(1)",
+    ): "both orders have the same reason there",
+    (
+        "judging/ballots.py",
+        'return "A" if odds.a > odds.b else "B"',
+        "(odds.a >= odds.b)",
+    ): "odds that are equal were returned before",
+    (
+        "judging/passes.py",
+        "repairs = case.config.repairs_allowed if case.prompt else 0",
+        "(1)",
+    ): "without a prompt the loop ends after the first answer",
+    (
+        "judging/decision.py",
+        'spelt = "\\\\" in self.raw and ("\\\\ud" in self.raw or "\\\\uD" in self.raw)',
+        "('\\\\' in self.raw or ('\\\\ud' in self.raw or '\\\\uD' in self.raw))",
+    ): "whole strings are left as they are: it only takes longer",
+    (
+        "judging/decision.py",
+        'word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")',
+        "(301)",
+    ): "any word will do that the quoted words hold",
+    (
+        "trust/audit.py",
+        'yield Message("trust.one_sided_labels", side=WINNERS[int(known.labels[0])])',
+        "(1)",
+    ): "all labels are the same there",
+    (
+        "report/gate.py",
+        'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
+        "(rate.rate <= limit)",
+    ): "at the limit neither end is beyond it, and no accuracy is enough for either",
+}
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,

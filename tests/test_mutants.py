@@ -9,6 +9,7 @@ from typing import Any
 
 from scripts.verify_mutants import (
     CORE,
+    EQUIVALENT,
     PACKAGE,
     ROOT,
     SWITCH,
@@ -82,3 +83,13 @@ def test_a_seed_draws_the_same_mutants_whatever_else_is_drawn() -> None:
     assert together[5:10] == sample(modules[1:2], each=5, seed=3)
     assert together != sample(modules, each=5, seed=4)
     assert together[:4] == sample(modules[:1], each=4, seed=3)
+
+
+def test_each_equivalent_mutant_is_one_of_its_module() -> None:
+    """A line that was changed since may be equivalent no more."""
+    known = {
+        (mutant.module, mutant.text, mutant.replacement)
+        for module in CORE
+        for mutant in mutants_of(module, (ROOT / PACKAGE / module).read_text("utf-8"))
+    }
+    assert set(EQUIVALENT) <= known

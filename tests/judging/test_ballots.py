@@ -63,6 +63,14 @@ def test_a_refusal_is_one_by_its_field_or_by_its_finish(completion: Completion) 
     assert "I would rather not." in found.reason
 
 
+def test_a_refusal_without_a_word_is_one() -> None:
+    silent = Completion("", finish="refusal")
+    found = read_completion(silent, pair=PAIR, order="original", sample=1)
+    assert isinstance(found, Unread)
+    assert found.kind == "refusal"
+    assert found.reason.startswith("the judge declined;")
+
+
 def test_an_answer_after_thinking_is_read() -> None:
     for completion in (Completion("[[A]]", thought=True), Completion(answer_json("A"))):
         found = read_completion(completion, pair=PAIR, order="original", sample=1)
@@ -212,6 +220,28 @@ def test_a_letter_that_is_not_among_the_likeliest_has_no_share(missing: str) -> 
     assert found.probabilities is not None
     probable = dict(zip("ABC", found.probabilities.model_dump().values(), strict=True))
     assert probable == pytest.approx({**shares, missing: 0.0})
+
+
+def token(*top: tuple[str, float]) -> TokenLogprob:
+    """Servers round, and may so send a logarithm above 0."""
+    return TokenLogprob(*top[0], top)
+
+
+def test_a_logarithm_above_zero_is_certainty_and_no_more() -> None:
+    half = math.log(0.5)
+    letter = Completion("A", logprobs=(token(("A", 0.2), ("B", half)),))
+    found = read_letters([letter], pair=NO_TIES, order="original", sample=1)
+    assert isinstance(found, PassBallot)
+    assert found.confidence == pytest.approx(1 / 1.5)
+    said = with_logprobs(('{"winner": "', {}), ("A", {"A": 0.5}), ('"}', {}))
+    places = (said.logprobs[0], token(("A", 0.2), ("B", half)), said.logprobs[2])
+    named = read_with_logprobs(replace(said, logprobs=places))
+    assert named.confidence == pytest.approx(1 / 1.5)
+    # A word that is certain is not more probable than two certain letters together.
+    both = Completion("Well", logprobs=(token(("Well", 0.9), ("A", 0.0), ("B", 0.0)),))
+    even = read_letters([both], pair=PAIR, order="original", sample=1)
+    assert isinstance(even, PassBallot)
+    assert even.winner == "TIE"
 
 
 def test_a_token_as_probable_as_all_letters_together_is_no_better_choice() -> None:

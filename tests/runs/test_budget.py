@@ -64,7 +64,7 @@ def test_what_is_not_known_is_not_added_up() -> None:
     assert budget.known_input_tokens == 20
     budget.begin()
     budget.end(requests=1, answered=False)  # a failed call tells nothing, and hides nothing
-    assert budget.known_output_tokens == 10
+    assert (budget.known_input_tokens, budget.known_output_tokens) == (20, 10)
     budget.begin()
     budget.end(requests=1)
     assert budget.known_output_tokens is None
