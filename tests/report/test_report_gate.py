@@ -328,7 +328,7 @@ def test_a_claim_beyond_one_half_needs_a_judge_that_is_right_often_enough(
     Errors that all favour the claim may have taken what is left to the threshold, 0.05383: a is
     1 - 0.05383 = 0.9462."""
     make_run(store, "run", rows(50, 50))
-    gate = gate_run(store, "run", min_win_rate=threshold)
+    gate = gate_run(store, "run", GateOptions(min_win_rate=threshold))
     (check,) = gate.checks
     assert check.break_even is not None
     assert check.break_even.balanced == pytest.approx(0.8206, abs=0.0001)
@@ -340,7 +340,7 @@ def test_a_claim_beyond_one_half_needs_a_judge_that_is_right_often_enough(
     # Nobody knows how often it is right.
     assert (gate.ruling, [hold.code for hold in check.holds]) == ("undecided", ["accuracy"])
     for assumed, ruled_as in ((0.82, "undecided"), (0.821, ruling), (1.0, ruling)):
-        by_word = gate_run(store, "run", min_win_rate=threshold, assume_accuracy=assumed)
+        by_word = gate_run(store, "run", GateOptions(min_win_rate=threshold, assume_accuracy=assumed))
         assert by_word.ruling == ruled_as
         assert ([hold.code for hold in by_word.checks[0].holds] == []) == (ruled_as == ruling)
 
@@ -356,22 +356,22 @@ def test_a_claim_at_one_half_needs_no_more_than_a_coin(store: Store) -> None:
 def test_an_assumed_accuracy_is_above_a_coins(store: Store, accuracy: float) -> None:
     make_run(store, "run", rows(40, 20))
     with pytest.raises(InputError, match="accuracy"):
-        gate_run(store, "run", assume_accuracy=accuracy)
+        gate_run(store, "run", GateOptions(assume_accuracy=accuracy))
 
 
 @pytest.mark.parametrize(("limit", "fine"), [(-0.01, False), (0, True), (1, True), (1.01, False)])
 def test_a_limit_on_flips_is_a_share(store: Store, limit: float, fine: bool) -> None:
     make_run(store, "run", rows(40, 20))
     if fine:
-        assert gate_run(store, "run", max_inconsistent=limit).ruling == "pass"
+        assert gate_run(store, "run", GateOptions(max_inconsistent=limit)).ruling == "pass"
         return
     with pytest.raises(InputError, match="the inconsistency limit is"):
-        gate_run(store, "run", max_inconsistent=limit)
+        gate_run(store, "run", GateOptions(max_inconsistent=limit))
 
 
 def test_at_least_includes_the_threshold() -> None:
-    at_least = GateOptions.of(require=["overall>=0.6"])
-    above = GateOptions.of(require=["overall>0.6"])
+    at_least = GateOptions(require=("overall>=0.6",))
+    above = GateOptions(require=("overall>0.6",))
     on_it = conclusions_of([concluded(0.6, 0.7)])
     assert (judge_gate(on_it, at_least).ruling, judge_gate(on_it, above).ruling) == (
         "pass",
