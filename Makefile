@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test test-rest test-all lint bench verify readings figures lock clean
+.PHONY: help install demo guards test test-rest test-all lint bench verify readings figures lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -29,6 +29,13 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint ## Lint, type-check and run every test that needs only Python packages
 	$(PYTEST) -m 'not ($(PARTS))'
+
+GUARDS := tests/test_architecture.py tests/test_docs.py tests/test_options.py tests/test_imports.py \
+  tests/test_format_table.py tests/messages tests/serve/test_http_document.py
+
+guards: .venv/.test ## The quick checks of architecture, options, messages and docs
+	$(BIN)/lint-imports
+	$(PYTEST) -q $(GUARDS)
 
 test-all: test test-rest ## All tests: those above, then browser, PostgreSQL, Ray, agents, npm, a model, fuzz
 
