@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import GATE, AnalysisEntry, Subject
+from evenhand.analyses.registry import GATE, AnalysisEntry, AnalysisSubject
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -352,7 +352,7 @@ def _analysed(
     from evenhand.report.lookup import find_run
 
     with _opened(store) as opened:
-        subject = Subject(opened, find_run(opened, run), load_settings())
+        subject = AnalysisSubject(opened, find_run(opened, run), load_settings())
         return analysis.implementation.compute(subject, options or analysis.options())
 
 

@@ -340,7 +340,9 @@ def test_a_claim_beyond_one_half_needs_a_judge_that_is_right_often_enough(
     # Nobody knows how often it is right.
     assert (gate.ruling, [hold.code for hold in check.holds]) == ("undecided", ["accuracy"])
     for assumed, ruled_as in ((0.82, "undecided"), (0.821, ruling), (1.0, ruling)):
-        by_word = gate_run(store, "run", GateOptions(min_win_rate=threshold, assume_accuracy=assumed))
+        by_word = gate_run(
+            store, "run", GateOptions(min_win_rate=threshold, assume_accuracy=assumed)
+        )
         assert by_word.ruling == ruled_as
         assert ([hold.code for hold in by_word.checks[0].holds] == []) == (ruled_as == ruling)
 
@@ -471,7 +473,7 @@ def test_markup_in_a_name_stays_text() -> None:
     name = "</testcase><failure/>&lt;\"'\x1b[31m\x00]]><!--"
     (case,) = parsed(ruled(concluded(0.6, 0.7, model=name))).iter("testcase")
     assert [each.tag for each in case] == ["system-out"]
-    assert (case.get("name") or "").startswith("</testcase><failure/>&lt;\"'[31m]]><!-- against")
+    assert (case.get("name") or "").startswith("</testcase><failure/>&lt;\"'[31m]]><!-- vs")
 
 
 def test_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

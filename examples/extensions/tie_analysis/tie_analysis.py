@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import evenhand
-from evenhand.analyses.registry import AnalysisEntry, Subject
+from evenhand.analyses.registry import AnalysisEntry, AnalysisSubject
 from evenhand.blocks import Block, Facts, Sentence
 from evenhand.contract.model import Model
 from evenhand.options import Option, Options
@@ -44,7 +44,7 @@ class TieReport(Model):
 Result = TieReport
 
 
-def compute(subject: Subject, options: TieOptions) -> TieReport:
+def compute(subject: AnalysisSubject, options: TieOptions) -> TieReport:
     concluded = evenhand.conclude(subject.run.name, store=subject.store)
     counts = [each.win_rate.counts for each in concluded.conclusions]
     return TieReport(

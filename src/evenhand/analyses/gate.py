@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from evenhand.analyses.registry import Subject
+from evenhand.analyses.registry import AnalysisSubject
 from evenhand.analysis_options import GateOptions
 from evenhand.blocks import Block, Next, Ruled, Ruling
 from evenhand.blocks import Sentence as Line
@@ -120,7 +120,7 @@ def check(options: GateOptions) -> None:
     read_requirements(options.require)
 
 
-def compute(subject: Subject, options: GateOptions) -> GateReport:
+def compute(subject: AnalysisSubject, options: GateOptions) -> GateReport:
     return gate_run(
         subject.store,
         subject.run.name,
@@ -550,7 +550,7 @@ def _remedies(result: GateReport) -> Iterator[str]:
 # A gate as JUnit XML, the form in which build servers show tests.
 
 
-def write(name: str, path: Path, result: GateReport, subject: Subject) -> None:
+def write(name: str, path: Path, result: GateReport, subject: AnalysisSubject) -> None:
     write_junit(result, path)
 
 

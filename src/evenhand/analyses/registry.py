@@ -55,7 +55,7 @@ class AnalysisEntry:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AnalysisSubject:
     """What an analysis is about."""
 
     store: Store
@@ -68,7 +68,7 @@ class Implementation(Protocol):
 
     Result: type[Model]
 
-    def compute(self, subject: Subject, options: Any, /) -> Any: ...  # no calls, no writes
+    def compute(self, subject: AnalysisSubject, options: Any, /) -> Any: ...  # no calls, no writes
 
     def blocks(self, result: Any, /) -> Blocks: ...
 
@@ -87,7 +87,7 @@ def status_of(analysis: AnalysisEntry, result: Any) -> int:
 
 
 def write_file(
-    analysis: AnalysisEntry, name: str, path: Path, result: Any, subject: Subject
+    analysis: AnalysisEntry, name: str, path: Path, result: Any, subject: AnalysisSubject
 ) -> None:
     write: Callable[..., None] = vars(analysis.implementation)["write"]
     write(name, path, result, subject)

@@ -14,7 +14,7 @@ import typer
 from evenhand.analyses.registry import (
     GATE,
     AnalysisEntry,
-    Subject,
+    AnalysisSubject,
     check,
     status_of,
     write_file,
@@ -71,11 +71,11 @@ class AnalysisChoices(Given):
                 write_file(self.analysis, name, path, result, _subject(store, run))
 
 
-def _subject(store: Store, run: str) -> Subject:
+def _subject(store: Store, run: str) -> AnalysisSubject:
     from evenhand.report.lookup import find_run
     from evenhand.settings import load_settings
 
-    return Subject(store, find_run(store, run), load_settings())
+    return AnalysisSubject(store, find_run(store, run), load_settings())
 
 
 def _write_report(result: GateReport, store: Store, path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from functools import cache, partial
 from typing import Any, cast
 
-from evenhand.analyses.registry import AnalysisEntry, Subject, analyses
+from evenhand.analyses.registry import AnalysisEntry, AnalysisSubject, analyses
 from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.judges.families import OwnFamilies
@@ -129,7 +129,7 @@ def analysed(analysis: AnalysisEntry, run_id: str, options: Options) -> Figure[A
 def _analysed(
     store: Store, runs: Sequence[RunRecord], *, name: str, options: Options, settings: Settings
 ) -> Any:
-    subject = Subject(store, runs[0], settings)
+    subject = AnalysisSubject(store, runs[0], settings)
     result = analyses()[name].implementation.compute(subject, options)
     return result.model_copy(update={"store": _HERE}) if hasattr(result, "store") else result
 
