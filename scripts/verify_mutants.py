@@ -79,6 +79,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a == b was returned before",
     (
         "judging/reconciliation.py",
+        'return ("A" if signed["A"] > signed["B"] else "B"), "confidence"',
+        "(signed['A'] >= signed['B'])",
+    ): "the two differ there",
+    (
+        "judging/reconciliation.py",
+        'return ("A" if won["A"] > won["B"] else "B"), "criteria"',
+        "(won['A'] >= won['B'])",
+    ): "the two differ there",
+    (
+        "judging/reconciliation.py",
         'return None if a == b else "original" if a < b else "swapped"',
         "(a <= b)",
     ): "a == b was returned before",
@@ -509,6 +519,7 @@ def run_mutants(mutants: Sequence[Mutant], *, workers: int) -> list[Mutant]:
     every = _all_mutants()
     sys.meta_path.insert(0, _Finder(every))
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # a test looks into its own as another user
         numbers = [every.index(mutant) for mutant in mutants]
         run = MutationRun(every, numbers, workers, Path(folder))
         setattr(builtins, SWITCH, run.switch)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from evenhand.contract import Order, Probabilities, Scores, Unread, Usage, Winner
+from evenhand.contract import Order, Outcome, Probabilities, Scores, Unread, Usage, Winner
 from evenhand.judges import Completion, TokenLogprob
 from evenhand.judging.ballots import add_usage, read_ballot, read_completion, read_letters
-from evenhand.judging.decision import PassBallot, PassResult, Reading
+from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult, Reading
 from evenhand.judging.passes import milliseconds_since
 from scripted import answer_json, letter_completion, make_pair
 
@@ -256,6 +256,8 @@ def test_a_pass_is_its_first_sample_in_the_original_order_unless_it_is_said() ->
     assert (found.order, found.sample, found.winner) == ("original", 1, "TIE")
     assert PassResult(found).unread is None
     assert (PassResult(found).sample, PassResult(found).time_ms) == (1, 0)
+    tie = Decision(Outcome.TIE, "TIE", None, "none")
+    assert (Judged(tie, ()).samples, Judged(tie, ()).time_ms, tie.abstained) == (1, 0, False)
     unread = read_ballot("I cannot say.", sample=2)
     assert isinstance(unread, Unread)
     assert PassResult(unread).unread is unread

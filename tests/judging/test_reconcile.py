@@ -347,6 +347,13 @@ def test_a_tie_as_probable_as_the_better_response_is_a_tie() -> None:
     assert ruling.confidence == pytest.approx(0.4)
 
 
+def test_each_unread_pass_has_its_own_reason() -> None:
+    both = [unread("original", "it is empty"), unread("swapped", "it is cut")]
+    assert refused(pair(), both).reason == (
+        "First pass: unreadable (it is empty); Second pass: unreadable (it is cut)"
+    )
+
+
 def test_a_pass_that_was_not_made_says_so() -> None:
     assert refused(pair(), [ballot("original", "A", 0.9)]).reason == (
         "Second pass: not judged, and half a comparison decides nothing"

@@ -696,6 +696,9 @@ async def test_decided_run_has_the_interval_of_its_test(tmp_path: Path) -> None:
         found = conclude(store, name, side="A")
         mirrored = conclude(store, name).conclusions[0].win_rate
         expected = follow(SequentialPlan(planned=400, seed=7), scores_of(store, name)).decision
+        run = store.find_run(name)
+        assert run is not None
+        asked = store.count_verdicts(run.id).judged
     assert expected is not None
     (conclusion,) = found.conclusions
     rate = conclusion.win_rate
@@ -704,7 +707,10 @@ async def test_decided_run_has_the_interval_of_its_test(tmp_path: Path) -> None:
     assert (rate.prompts, rate.always_valid, rate.sign_test) == (expected.scored, True, None)
     assert conclusion.account is not None
     assert conclusion.account.startswith(f"Stopped after {expected.prompts} of 400 prompts")
-    assert "That saved" in conclusion.account
+    # What was in flight when it was decided has gone out too.
+    more = asked - expected.prompts
+    assert (f" ({more} more were in progress)" in conclusion.account) == (more > 0)
+    assert f"That saved {400 - asked} prompts" in conclusion.account
     assert (found.stopped_by, found.whole) == ("decided", False)
     assert rate.low is not None
     assert rate.high is not None

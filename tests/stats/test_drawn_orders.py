@@ -148,6 +148,16 @@ def test_a_subsample_that_flips_shows_position() -> None:
     assert (found.low, found.high, found.doubts) == (0.0, 1.0, ("position",))
 
 
+def test_position_is_named_from_half_of_twenty_pairs_on() -> None:
+    """Below that too few were judged in both orders to tell."""
+    for twice, doubt in (
+        (codes(5, 5, flips=10), "position"),  # 10 of 20
+        (codes(6, 5, flips=10), "drawn_order"),  # 10 of 21
+        (codes(4, 5, flips=10), "drawn_order"),  # 10 of 19
+    ):
+        assert rate_of(codes(95, 105), twice).doubts == (doubt,)
+
+
 def test_ties_need_winners_that_both_orders_named() -> None:
     """A judge that guesses names winners in one order as often as one that knows."""
     assert rate_of(codes(60, 60, ties=200), codes(9, 9, ties=30)).doubts == ("ties",)
