@@ -158,10 +158,15 @@ def quoted_from(pair: Pair) -> QuotedFrom:
 
     def quoted(words: str) -> bool:
         texts = (pair.response_a, pair.response_b, pair.prompt, pair.context, pair.reference)
+        # Where no brace is, no object is quoted.
+        brace = "{" if words.startswith("{") else ""
+        held = [text for text in texts if text and brace in text]
+        if not held:
+            return False
         # One long word first: that settles it for nearly every answer, in a fraction of the time.
         long = _LONG_WORD.search(words)
         word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")
-        held = [text for text in texts if text and word in text]
+        held = [text for text in held if word in text]
         wanted = _SPACE.sub("", words) if held else ""
         return any(wanted in _SPACE.sub("", text) for text in held)
 

@@ -220,7 +220,8 @@ _DEEPEST = 4
 def _places(named: AnswerFields, deeper: int = _DEEPEST) -> list[AnswerFields]:
     """The object's fields, and those of the objects that wrap its verdict: `result`, a `verdict`
     that is an object, what a tool was called with."""
-    held = [value for wrapper in _WRAPPERS for value in _unwrapped(named.get(wrapper))]
+    wrapped = [named[wrapper] for wrapper in _WRAPPERS if wrapper in named]
+    held = [value for each in wrapped for value in _unwrapped(each)]
     inner = [fields(value) for value in held if isinstance(value, dict)] if deeper else []
     return [named, *(place for each in inner for place in _places(each, deeper - 1))]
 
@@ -324,17 +325,16 @@ def read_answer(
     if isinstance(winner, ParseFailure):
         return winner
     flags: list[str] = []
-
-    def held(name: str) -> Any:
-        return next((place[name] for place in reversed(places) if name in place), None)
-
-    analysis = fields(said) if isinstance(said := held("analysis"), dict) else {}
+    held: AnswerFields = {}
+    for place in places:  # the innermost one that has a field counts
+        held |= place
+    analysis = fields(said) if isinstance(said := held.get("analysis"), dict) else {}
     return ParsedVerdict(
         winner=winner,
-        confidence=confidence_of(held("confidence")),
-        criteria=_criteria(held("comparison"), criteria, flags),
-        reasoning=_text(held("reasoning")),
-        differentiators=_texts(held("differentiators")),
+        confidence=confidence_of(held.get("confidence")),
+        criteria=_criteria(held.get("comparison"), criteria, flags),
+        reasoning=_text(held.get("reasoning")),
+        differentiators=_texts(held.get("differentiators")),
         response_a=_analysis(analysis.get("response_a")),
         response_b=_analysis(analysis.get("response_b")),
         flags=tuple(flags),
