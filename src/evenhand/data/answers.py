@@ -193,7 +193,9 @@ def _text(field: str, value: Any) -> str:
 
 _SCHEMA = Path(__file__).with_name("scratch.sql")
 _BATCH = 500
-_COLUMNS = "file, row, id, mark, turn, turns, prompt, response, context, reference, tags, cluster"
+# As they are, beside the place, the prompt's mark and the tags.
+_FIELDS = ("id", "turn", "turns", "prompt", "response", "context", "reference", "cluster")
+_COLUMNS = f"file, row, mark, tags, {', '.join(_FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,22 +215,9 @@ class Scratch:
 
     def add(self, stored: Stored) -> None:
         one = stored.answer
-        self._waiting.append(
-            (
-                stored.file,
-                stored.row,
-                one.id,
-                None if one.prompt is None else _mark(one.prompt),
-                one.turn,
-                one.turns,
-                one.prompt,
-                one.response,
-                one.context,
-                one.reference,
-                _packed(one.tags) if one.tags else None,
-                one.cluster,
-            )
-        )
+        mark = None if one.prompt is None else _mark(one.prompt)
+        fields = (getattr(one, name) for name in _FIELDS)
+        self._waiting.append((stored.file, stored.row, mark, _packed(one.tags), *fields))
         if one.id is None:
             self.joined_by_id = False
         # A long answer goes to the disk at once; a batch of them need not fit into the memory.
@@ -310,12 +299,14 @@ def scratch() -> Iterator[Scratch]:
             connection.close()
 
 
-def _packed(tags: tuple[str, ...]) -> str:
+def _packed(tags: tuple[str, ...]) -> str | None:
+    if not tags:
+        return None
     return json.dumps([(tag, tag.column if isinstance(tag, Tag) else None) for tag in tags])
 
 
-def _unpacked(text: str) -> tuple[str, ...]:
-    pairs = json.loads(text)
+def _unpacked(text: str | None) -> tuple[str, ...]:
+    pairs = json.loads(text or "[]")
     return tuple([tag if column is None else Tag(tag, column) for tag, column in pairs])
 
 
@@ -324,18 +315,6 @@ def _mark(prompt: str) -> bytes:
 
 
 def _stored(row: tuple[Any, ...]) -> Stored:
-    # SQLite's rows are untyped; the table was filled from an Answer.
-    file, number, identity, _, turn, turns, prompt, response, *of_prompt, tags, cluster = row
-    context, reference = of_prompt
-    answer = ModelAnswer(
-        id=identity,
-        prompt=prompt,
-        response=response,
-        turn=turn,
-        turns=turns,
-        context=context,
-        reference=reference,
-        tags=_unpacked(tags) if isinstance(tags, str) else (),
-        cluster=cluster,
-    )
+    file, number, _, tags, *fields = row
+    answer = ModelAnswer(**dict(zip(_FIELDS, fields, strict=True)), tags=_unpacked(tags))
     return Stored(file, number, answer)

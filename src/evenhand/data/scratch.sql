@@ -23,5 +23,5 @@ CREATE TABLE questions (
     id TEXT PRIMARY KEY,
     prompts TEXT NOT NULL,
     refs TEXT NOT NULL,
-    tags TEXT NOT NULL
+    tags TEXT
 ) WITHOUT ROWID;

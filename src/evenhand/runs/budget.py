@@ -85,6 +85,10 @@ class Budget:
         elif answered:
             self.unpriced += 1
             self.stop_where_unpriced()
+        self._settle(requests, cost_usd)
+
+    def _settle(self, requests: int, cost_usd: float | None) -> None:
+        """For whoever keeps other books too."""
 
     def add(self, spent: WorkerSpending) -> None:
         """What another process has spent of it."""

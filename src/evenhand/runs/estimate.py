@@ -132,13 +132,13 @@ def _estimate_passes(
         return Estimate(pending, calls, nothing, nothing, nothing if judge.traits.free else None)
     template = config.template_for(mode)
     rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in asked]
-    each = _tokens(fmean(rendered))
+    each = token_range(fmean(rendered))
     for kind in config.prepares(judge.traits):  # both orders are shown what was written
         each += ARTEFACT_TOKENS[kind].times(2 if kind == "analysis" else 1)
     criteria = sum(len(pair.criteria) for pair in sample) / len(sample)
     outputs = output_tokens(mode, criteria)
     # By the single call, since prices step with a request's size.
-    cost = _cost(each, outputs, model, judge, price)
+    cost = call_cost(each, outputs, model, judge, price)
     cost = None if cost is None else cost.times(calls)
     return Estimate(pending, calls, each.times(calls), outputs.times(calls), cost)
 
@@ -213,10 +213,10 @@ def _estimate_artefacts(
         if not requests or not calls:
             return NOTHING
         texts = [sum(tokens_of(m.text) for m in each.call().messages) for each in requests]
-        inputs, outputs, writer = _tokens(fmean(texts)), ARTEFACT_TOKENS[kind], writer_of(judge)
+        inputs, outputs, writer = token_range(fmean(texts)), ARTEFACT_TOKENS[kind], writer_of(judge)
         if not writer.traits.needs_prompt:
             return replace(NOTHING, calls=calls)
-        cost = _cost(inputs, outputs, model_of(writer), writer, price)
+        cost = call_cost(inputs, outputs, model_of(writer), writer, price)
         cost = None if cost is None else cost.times(calls)
         return Estimate(0, calls, inputs.times(calls), outputs.times(calls), cost)
 
@@ -241,11 +241,11 @@ def _input_tokens(prompt: Prompt, mode: Mode) -> float:
     return sum(tokens_of(m.text) for m in prompt.messages("original", question=question))
 
 
-def _tokens(each: float) -> Range:
+def token_range(each: float) -> Range:
     return Range(each * _TOKENIZERS_LOW, each * TOKENIZERS_HIGH)
 
 
-def _cost(
+def call_cost(
     inputs: Range, outputs: Range, model: str | None, judge: Judge, price: Price | None
 ) -> Range | None:
     """Of one call."""

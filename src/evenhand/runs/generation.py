@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evenhand.contract import Usage, read_pair
+from evenhand.contract import read_pair
 from evenhand.contract.model import Model
 from evenhand.data.prompts import PromptRow, Turns
 from evenhand.errors import EvenhandError, InputError, JudgeError
 from evenhand.judges import Judge, JudgeCall, RetryPolicy
-from evenhand.judges.prices import Price, cost_usd
+from evenhand.judges.prices import Price
 from evenhand.judges.protocol import ChatMessage, identity_of
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.prompts.template import Segment
 from evenhand.runs.budget import Budget
-from evenhand.runs.estimate import Estimate, Range, tokens_of
+from evenhand.runs.estimate import Estimate, Range, call_cost, token_range, tokens_of
 from evenhand.runs.health import JudgeHealth
 from evenhand.runs.local import GatedJudge, PatientJudge, adaptive_limit, trouble_of
 from evenhand.runs.options import RunOptions
@@ -399,25 +399,16 @@ def estimate_answers(side: ModelSide, pending: Iterable[tuple[PromptRow, int, st
     """What it takes to generate these, retries aside."""
     inputs = outputs = Range(0.0, 0.0)
     cost: Range | None = Range(0.0, 0.0)
-    model, traits, calls = model_of(side.model), side.model.traits, 0
+    calls = 0
     longest = min(_LONG_TOKENS, side.max_tokens or _LONG_TOKENS)
     each = Range(min(_SHORT_TOKENS, longest), longest)
     for prompt, _, _ in pending:
         calls += 1
-        sent = sum(tokens_of(message.text) for message in side.messages(prompt))
-        inputs += Range(0.8 * sent, 1.25 * sent)
+        sent = token_range(sum(tokens_of(message.text) for message in side.messages(prompt)))
+        inputs += sent
         outputs += each
-        known = [
-            cost_usd(_usage(tokens_in, tokens_out), model=model, traits=traits, price=side.price)
-            for tokens_in, tokens_out in ((0.8 * sent, each.low), (1.25 * sent, each.high))
-        ]
-        if cost is not None:
-            low, high = known
-            cost = None if low is None or high is None else cost + Range(low, high)
-    if traits.free:
+        its = call_cost(sent, each, model_of(side.model), side.model, side.price)
+        cost = None if cost is None or its is None else cost + its
+    if side.model.traits.free:
         inputs = outputs = Range(0.0, 0.0)
     return Estimate(0, calls, inputs, outputs, cost)
-
-
-def _usage(input_tokens: float, output_tokens: float) -> Usage:
-    return Usage(input_tokens=round(input_tokens), output_tokens=round(output_tokens))

@@ -64,17 +64,24 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PairFiles:
+class _Files:
     files: tuple[Source, ...]
     reading: ReadOptions
-
-    @classmethod
-    def of(cls, given: Sequence[Path | str], reading: ReadOptions) -> PairFiles:
-        return cls(tuple([open_source(each) for each in given]), reading)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(file.name for file in self.files)
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PairFiles(_Files):
+    @classmethod
+    def of(cls, given: Sequence[Path | str], reading: ReadOptions) -> PairFiles:
+        return cls(tuple([open_source(each) for each in given]), reading)
 
     @property
     def title(self) -> str:
@@ -96,24 +103,14 @@ class PairFiles:
         file each time: `describe` would not have found the run otherwise."""
         return read_files(self.files, self.reading, after=after)
 
-    def close(self) -> None:
-        for file in self.files:
-            file.close()
-
 
 @dataclass(frozen=True, slots=True)
-class ModelOutputs:
+class ModelOutputs(_Files):
     """One file a model, made into pairs: all against all, or each against the baseline."""
 
-    files: tuple[Source, ...]
-    reading: ReadOptions
     baseline: str | None = None
     questions: Source | None = None
     prompts: Prompts = "all"  # common: those that only one of two models has are not missing
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(file.name for file in self.files)
 
     @property
     def title(self) -> str:
@@ -141,9 +138,9 @@ class ModelOutputs:
         return read_outputs(outputs, self.reading, baseline=self.baseline, questions=self.questions)
 
     def close(self) -> None:
-        for file in (*self.files, self.questions):
-            if file is not None:
-                file.close()
+        _Files.close(self)  # a class with slots is made anew, and has lost its super()
+        if self.questions is not None:
+            self.questions.close()
 
 
 def given_pairs(

@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store.database import Subject
 from evenhand.store.records import LONGEST_COMMENT, PairFlag
-from evenhand.store.rows import in_slices, insert_for, moment
+from evenhand.store.rows import in_slices, insert_for, moment, refuse_unwritable
 from evenhand.store.schema import items, pair_flags
 
 _FLAG = pair_flags.c
@@ -50,12 +50,7 @@ def _checked(comment: str | None) -> str | None:
         return None
     if len(comment) > LONGEST_COMMENT:
         raise InputError(Message("store.comment_too_long", n=len(comment), most=LONGEST_COMMENT))
-    try:
-        comment.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            Message("store.text_unwritable", name="comment", text=comment[:40])
-        ) from None
+    refuse_unwritable("comment", comment)
     return comment
 
 

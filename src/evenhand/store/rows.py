@@ -461,6 +461,13 @@ def to_json(value: object) -> str:
         raise InputError(Message("store.not_json", error=error)) from None
 
 
+def refuse_unwritable(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(Message("store.text_unwritable", name=name, text=text[:40])) from None
+
+
 def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]

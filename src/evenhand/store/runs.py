@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import orjson
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
@@ -293,19 +304,15 @@ def create_run(connection: Connection, run: NewRun) -> RunRecord:
         "summary": "{}",
     }
     connection.execute(insert(runs).values(values))
-    created = find_run(connection, run.name)
-    assert created is not None  # noqa: S101 - just inserted
-    return created
+    return needed_run(connection, run.name)
 
 
 def find_run(connection: Connection, name: str) -> RunRecord | None:
-    row = connection.execute(select(runs).where(runs.c.name == name)).mappings().first()
-    return _run(row) if row else None
+    return _newest(connection, runs.c.name == name)
 
 
 def run_at(connection: Connection, run_id: int) -> RunRecord | None:
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
-    return _run(row) if row else None
+    return _newest(connection, runs.c.id == run_id)
 
 
 def _run_or_error(row: RowMapping) -> RunRecord | StoreError:
@@ -316,8 +323,12 @@ def _run_or_error(row: RowMapping) -> RunRecord | StoreError:
 
 
 def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | None:
-    query = select(runs).where(runs.c.fingerprint == shorten(fingerprint))
-    row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).mappings().first()
+    return _newest(connection, runs.c.fingerprint == shorten(fingerprint))
+
+
+def _newest(connection: Connection, meant: ColumnElement[bool]) -> RunRecord | None:
+    query = select(runs).where(meant).order_by(runs.c.id.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
     return _run(row) if row else None
 
 

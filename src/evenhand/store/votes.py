@@ -49,7 +49,7 @@ from evenhand.store.records import (
     StoredVote,
     VoteColumns,
 )
-from evenhand.store.rows import in_slices, insert_for, moment
+from evenhand.store.rows import in_slices, insert_for, moment, refuse_unwritable
 from evenhand.store.schema import AT_REST, items, replaced_votes, runs, verdicts, votes
 
 _NAMES = tuple(column.name for column in votes.c)
@@ -255,9 +255,8 @@ class VoteStore(Subject):
 def check_vote(vote: NewVote) -> None:
     if not vote.who.strip() or len(vote.who) > LONGEST_NAME:
         raise InputError(Message("store.voter_too_long", n=len(vote.who), most=LONGEST_NAME))
-    for name, text in (("who", vote.who), ("comment", vote.comment)):
-        if text is not None and not _is_text(text):
-            raise InputError(Message("store.text_unwritable", name=name, text=text[:40]))
+    refuse_unwritable("who", vote.who)
+    refuse_unwritable("comment", vote.comment or "")
     if vote.both_bad and vote.verdict != "TIE":
         raise InputError(Message("store.bad_but_won", verdict=vote.verdict))
     if vote.chance is not None and not 0 < vote.chance <= 1:
@@ -266,14 +265,6 @@ def check_vote(vote: NewVote) -> None:
 
 def _said(vote: NewVote) -> str | None:
     return _BOTH_BAD if vote.both_bad else vote.verdict
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[str, Any]]:

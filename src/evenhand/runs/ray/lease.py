@@ -165,22 +165,7 @@ class LeasedBudget(Budget):
         super().__init__(stop)
         self._lease = lease
 
-    def end(
-        self,
-        *,
-        requests: int,
-        cost_usd: float | None = None,
-        input_tokens: int | None = None,
-        output_tokens: int | None = None,
-        answered: bool = True,
-    ) -> None:
-        super().end(
-            requests=requests,
-            cost_usd=cost_usd,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            answered=answered,
-        )
+    def _settle(self, requests: int, cost_usd: float | None) -> None:
         if requests:  # else it never got leave
             self._lease.settle(requests=requests, cost_usd=cost_usd)
 

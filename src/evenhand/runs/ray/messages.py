@@ -4,6 +4,7 @@ No key and no password is part of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from operator import add, sub
 from typing import Protocol
@@ -84,14 +85,7 @@ WORKER_COUNTED = (*OUTCOMES, "passes", "unread", "reused")
 class WorkerCounts:
     """Of one judge at one worker; sums since the worker began, verdicts as far as stored."""
 
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
-    passes: int
-    unread: int
-    reused: int
+    counted: Mapping[str, int]  # each of WORKER_COUNTED
     wants_shard: bool
     wants: Permits
     unused: Permits  # since the last report; it goes back

@@ -211,7 +211,7 @@ class WorkerPool:
         earlier = before.judges if before else (None,) * len(report.judges)
         for run_judge, now, then in zip(self._run_judges, report.judges, earlier, strict=True):
             for name in WORKER_COUNTED:
-                new_count = getattr(now, name) - (getattr(then, name) if then else 0)
+                new_count = now.counted[name] - (then.counted[name] if then else 0)
                 setattr(run_judge.count, name, getattr(run_judge.count, name) + new_count)
         if new.calls:
             self._deaths = 0

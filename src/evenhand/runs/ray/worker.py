@@ -344,7 +344,7 @@ class Worker:
         each = zip(self._counts, self._supplies, self._paces, waiting, strict=True)
         for count, supply, pace, calls in each:
             yield WorkerCounts(
-                **{name: getattr(count, name) for name in WORKER_COUNTED},
+                {name: getattr(count, name) for name in WORKER_COUNTED},
                 wants_shard=supply.wants_shard,
                 wants=pace.wanted(calls),
                 unused=pace.give_back(),
