@@ -23,13 +23,12 @@ from evenhand.runs.sources import (
     given_pairs,
 )
 from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
-from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+from evenhand.runs.summary import RunSummary
 
 __all__ = [
     "STOPPED_STATUS",
     "Estimate",
     "JudgePlan",
-    "JudgeSummary",
     "ModelOutputs",
     "Observer",
     "PairFiles",
@@ -39,7 +38,6 @@ __all__ = [
     "RunOptions",
     "RunSummary",
     "Sources",
-    "Spent",
     "Stop",
     "StoppedBy",
     "UntilDecided",

@@ -328,12 +328,10 @@ class _Engine:
         await asyncio.to_thread(
             self._store.runs.update, self._run.id, state="judging", stopped_by=None
         )
-        begun = time.monotonic()
-        rate = PairRate(begun, self._done)
+        rate = PairRate(time.monotonic(), self._done)
 
         def progress() -> Progress:
-            now = time.monotonic()
-            return self._progress(executor, now - begun, rate.at(now, self._done))
+            return self._progress(executor, rate.at(time.monotonic(), self._done))
 
         async with reporting(progress, self._observer), self._looking():
             await executor.execute(self._run.id, self._run_judges)
@@ -342,7 +340,7 @@ class _Engine:
         # Also where it was broken off: what was in flight has come since the last look.
         await self._look()
 
-    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
+    def _progress(self, executor: Executor, rate: float | None) -> Progress:
         counts = [run_judge.count for run_judge in self._run_judges]
         return Progress(
             run=self._run.name,
@@ -353,7 +351,6 @@ class _Engine:
             limit=executor.limit,
             paused_s=executor.paused_s,
             trouble=executor.trouble,
-            elapsed_s=elapsed_s,
             pairs_per_s=rate,
             cost_usd=self._budget.known_cost_usd,
             stopping=self._stop.by is not None,

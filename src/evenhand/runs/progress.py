@@ -85,7 +85,6 @@ class Progress:
     in_flight: int
     limit: int
     paused_s: float
-    elapsed_s: float
     pairs_per_s: float | None
     cost_usd: float | None
     reused: int

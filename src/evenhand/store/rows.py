@@ -13,18 +13,13 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import TypeAdapter
 from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
     Connection,
     RowMapping,
     Table,
-    any_,
     func,
-    literal,
     literal_column,
     select,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from evenhand import messages
 from evenhand.contract import (
@@ -471,16 +466,6 @@ def refuse_unwritable(name: str, text: str) -> None:
 def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]
-
-
-def among(
-    column: ColumnElement[int], connection: Connection, numbers: Sequence[int]
-) -> ColumnElement[bool]:
-    """One of these, however many, as one parameter."""
-    if connection.dialect.name == "postgresql":
-        return column == any_(literal(list(numbers), ARRAY(BigInteger)))
-    given = func.json_each(orjson.dumps(list(numbers)).decode())
-    return column.in_(select(given.table_valued("value").c.value))
 
 
 def count_items(connection: Connection, run_id: int) -> int:

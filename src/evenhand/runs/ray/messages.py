@@ -135,7 +135,6 @@ class WorkerReport:
     failing: str | None  # why nothing is answered
     finished: tuple[int, ...]  # shards, by their numbers
     ended: bool = False
-    expired: bool = False  # it received nothing for too long, and ended by itself
     trouble: WorkerFailure | None = None
     server_news: tuple[str, ...] = ()  # at its end: what its judges' servers came to
 

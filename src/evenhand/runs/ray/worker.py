@@ -118,7 +118,6 @@ class Worker:
         self._supplies: list[ShardSupply] = []
         self._paces: list[LeasedPace] = []
         self._broken: Exception | None = None
-        self._expired = False
         self._working: asyncio.Task[None] | None = None
         self._sifted_at = 0.0
         self._sifting = asyncio.Lock()
@@ -227,7 +226,6 @@ class Worker:
         """Who leases may have died, or be cut off: nothing is spent beyond the lease's end."""
         while self._working is not None and not self._working.done():
             if self._lease.is_expired:
-                self._expired = True
                 self._stop.ask("interrupt")
                 await asyncio.wait([self._working])
                 await asyncio.sleep(_ASKED_FOR_LAST_S)
@@ -334,7 +332,6 @@ class Worker:
             failing=executor.trouble,
             finished=tuple(over),
             ended=ended,
-            expired=self._expired,
             trouble=self._trouble() if ended or self._stop.by else None,
             server_news=news_lines(self._server_news) if ended else (),
         )
