@@ -29,15 +29,24 @@ from evenhand.stats.columns import Floats
 from evenhand.stats.intervals import score_interval
 
 
-class EstimatedShare(Model):
-    """`part` of `of` pairs, with its interval or the reason why there is none."""
+class EstimatedValue(Model):
+    """A figure with its interval, or the reason why one of them is missing."""
 
-    part: int
-    of: int
     value: float | None
     low: float | None
     high: float | None
     reason: Sentence | None
+
+    @classmethod
+    def missing(cls, reason: str) -> EstimatedValue:
+        return cls(value=None, low=None, high=None, reason=reason)
+
+
+class EstimatedShare(EstimatedValue):
+    """`part` of `of` pairs."""
+
+    part: int
+    of: int
 
 
 def estimate_share(
@@ -106,19 +115,6 @@ def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | Non
 # From sums (a row for each set of clusters, a column for each sum) to one figure a row; NaN where
 # the figure is not defined.
 Figure: TypeAlias = Callable[[Floats], Floats]
-
-
-class EstimatedValue(Model):
-    """A figure with its interval, or the reason why one of them is missing."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: Sentence | None
-
-    @classmethod
-    def missing(cls, reason: str) -> EstimatedValue:
-        return cls(value=None, low=None, high=None, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)

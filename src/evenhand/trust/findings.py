@@ -19,7 +19,6 @@ Ruling = Literal["pass", "fail", "undecided"]
 Assessment = Literal[
     "trustworthy", "with care", "not trustworthy", "too few labels", "not shown", "not enough data"
 ]
-_Figure = EstimatedShare | EstimatedValue | PairedDifference
 
 # Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
 # has no verdict on every twentieth, is to be used with care.
@@ -232,7 +231,7 @@ def _check_lean(name: str, lean: PairedDifference, most: float) -> ThresholdChec
     return ThresholdCheck(name=name, ruling=ruling, line=_line(relation, name, lean, most))
 
 
-def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> ThresholdCheck:
+def _check(name: str, figure: EstimatedValue, limit: float, *, above: bool) -> ThresholdCheck:
     if figure.low is None or figure.high is None:
         return _no_interval(name, figure)
     ruling: Ruling = "undecided"
@@ -244,13 +243,13 @@ def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Threshol
     return ThresholdCheck(name=name, ruling=ruling, line=_line(relation, name, figure, limit))
 
 
-def _no_interval(name: str, figure: _Figure) -> ThresholdCheck:
+def _no_interval(name: str, figure: EstimatedValue) -> ThresholdCheck:
     why = figure.reason or Message("check.no_interval")
     line = Message("check.nothing", name=Message(f"check.{_code(name)}"), why=why)
     return ThresholdCheck(name=name, ruling="undecided", line=line)
 
 
-def _line(relation: str, name: str, figure: _Figure, limit: float) -> Message:
+def _line(relation: str, name: str, figure: EstimatedValue, limit: float) -> Message:
     named = Message(f"check.{_code(name)}")
     return Message(f"check.{relation}", name=named, low=figure.low, high=figure.high, limit=limit)
 
@@ -265,6 +264,6 @@ def _share(share: EstimatedShare) -> Message:
     return _interval(share)
 
 
-def _interval(figure: EstimatedShare | EstimatedValue) -> Message:
+def _interval(figure: EstimatedValue) -> Message:
     ends = {name: 100 * (getattr(figure, name) or 0.0) for name in ("value", "low", "high")}
     return Message("share.interval", **ends)

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.codes import TIE, WIN_A, WIN_B
-from evenhand.contract.model import Model
-from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels
+from evenhand.stats.estimates import EstimatedValue
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
 from evenhand.stats.sign_flip import SignFlipTest
 
@@ -22,16 +21,12 @@ from evenhand.stats.sign_flip import SignFlipTest
 _FOUR_OF_FIVE = 2.04
 
 
-class PairedDifference(Model):
+class PairedDifference(EstimatedValue):
     """How much more often than its counterpart something happens, as a difference of two shares of
     the same pairs: from -1 to 1, and 0 is as it should be. That it is not 0 needs the sign-flip
     test beside the interval, as a win rate's claim does."""
 
     pairs: int
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: Sentence | None
     sign_flip: SignFlipTest | None = None
 
     @property
