@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,9 +30,10 @@ from evenhand.report.ranked_verdicts import (
     read_verdicts,
 )
 from evenhand.report.win_rates import LabelRecord
+from evenhand.stats.ranking.battles import tally_battles, tally_counts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
-from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
-from evenhand.stats.ranking.result import Intervals, Ranking, Scale, Ties
+from evenhand.stats.ranking.leaderboard import rank_tally
+from evenhand.stats.ranking.result import Ranking, RankingOptions
 from evenhand.store import RunState, Store
 
 # What each outcome is worth to A; an invalid verdict is left out before.
@@ -44,33 +45,15 @@ Inconsistent = Literal["half", "excluded"]
 
 
 @dataclass(frozen=True, slots=True)
-class RankOptions:
+class RankOptions(RankingOptions):
     """With `elo_k`, Elo ratings; of the other options only `inconsistent` applies to them.
 
     `inconsistent` "excluded" leaves out every verdict that flipped with the order, even if
     averaging gave it a winner; a file of battles has none.
     """
 
-    ties: Ties = "half"
-    intervals: Intervals | None = "sandwich"
-    level: float = 0.95
-    scale: Scale = "elo"
-    prior: float | None = None
-    replicates: int = 1000
-    seed: int = 0
     elo_k: float | None = None
     inconsistent: Inconsistent = "half"
-
-    def fitted(self) -> dict[str, Any]:
-        return {
-            "ties": self.ties,
-            "intervals": self.intervals,
-            "level": self.level,
-            "scale": self.scale,
-            "prior": self.prior,
-            "replicates": self.replicates,
-            "seed": self.seed,
-        }
 
 
 class RankedRun(Model):
@@ -321,14 +304,21 @@ def _ranked(verdicts: RankedVerdicts, options: RankOptions) -> Ranking | EloRati
     if options.elo_k is not None:
         return rate_elo(a, b, _PREFERENCE[outcome], models=models, k=options.elo_k)
     if verdicts.count is None:
-        return rank_battles(
-            a, b, _PREFERENCE[outcome], prompt=verdicts.prompt, models=models, **options.fitted()
+        tally = tally_battles(
+            a,
+            b,
+            _PREFERENCE[outcome],
+            prompt=verdicts.prompt,
+            models=models,
+            keep_rows=options.intervals == "bootstrap",
         )
+        return rank_tally(tally, options, by_prompt=verdicts.prompt is not None)
     won, lost, halves = (
         verdicts.count * np.isin(outcome, kinds)
         for kinds in ((WIN_A,), (WIN_B,), (TIE, INCONSISTENT))
     )
-    return rank_counts(models, a, b, wins_a=won, wins_b=lost, halves=halves, **options.fitted())
+    tally = tally_counts(models, a, b, wins_a=won, wins_b=lost, halves=halves)
+    return rank_tally(tally, options, by_prompt=False)
 
 
 def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloRatings:
@@ -336,15 +326,16 @@ def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloR
     models, weight = battles.models, battles.weight
     if options.elo_k is not None:
         return rate_elo(a, b, preference, weight=weight, models=models, k=options.elo_k)
-    return rank_battles(
+    tally = tally_battles(
         a,
         b,
         preference,
         prompt=battles.prompt,
         weight=weight,
         models=models,
-        **options.fitted(),
+        keep_rows=options.intervals == "bootstrap",
     )
+    return rank_tally(tally, options, by_prompt=battles.prompt is not None)
 
 
 def _nothing_to_rank(

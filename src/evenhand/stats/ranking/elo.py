@@ -28,7 +28,6 @@ class EloRatings(Model):
     start: float
     scale: float
     games: int
-    depends_on_order: bool = True
 
 
 def rate_elo(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,12 @@ from evenhand.stats.ranking.result import (
     Intervals,
     RankedModel,
     Ranking,
+    RankingOptions,
     Scale,
     Ties,
 )
 from evenhand.stats.ranking.tally import BattleTally, Connectivity, examine, ties_settled
 from evenhand.stats.ranking.uncertainty import (
-    RankingOptions,
     Uncertainty,
     measure_uncertainty,
     negligible,
@@ -237,7 +237,6 @@ def _limits(log_odds: Floats, scale: Scale) -> list[float | None]:
 
 
 PRIOR = 1.0
-_LEAST_PRIOR = 1e-6
 
 
 def rank_battles(
@@ -262,7 +261,7 @@ def rank_battles(
     `prompt` belong together in the intervals. With `models`, the first two columns may be places
     among them. `prior` None takes a prior only where the battles alone give no finite scores.
     """
-    asked = _options(ties, intervals, level, scale, prior, replicates, seed)
+    asked = RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
     tally = tally_battles(
         model_a,
         model_b,
@@ -272,7 +271,7 @@ def rank_battles(
         models=models,
         keep_rows=intervals == "bootstrap",
     )
-    return _rank(tally, asked, by_prompt=prompt is not None)
+    return rank_tally(tally, asked, by_prompt=prompt is not None)
 
 
 def rank_counts(
@@ -297,40 +296,14 @@ def rank_counts(
     `model_a` and `model_b` are places in `models`; `prompt` is any code of the prompt; `halves`
     counts ties and whatever else is worth half.
     """
-    asked = _options(ties, intervals, level, scale, prior, replicates, seed)
+    asked = RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
     tally = tally_counts(
         models, model_a, model_b, wins_a=wins_a, wins_b=wins_b, halves=halves, prompt=prompt
     )
-    return _rank(tally, asked, by_prompt=prompt is not None)
+    return rank_tally(tally, asked, by_prompt=prompt is not None)
 
 
-def _options(
-    ties: Ties,
-    intervals: Intervals | None,
-    level: float,
-    scale: Scale,
-    prior: float | None,
-    replicates: int,
-    seed: int,
-) -> RankingOptions:
-    for name, value, kinds in (
-        ("ties", ties, get_args(Ties)),
-        ("intervals", intervals, (*get_args(Intervals), None)),
-        ("scale", scale, get_args(Scale)),
-    ):
-        if value not in kinds:
-            raise InputError(Message("stats.choice_unknown", name=name, value=value, taken=kinds))
-    if not 0 < level < 1:
-        raise InputError(Message("stats.level_outside", level=level))
-    # Less than that is nothing beside a battle, and leaves the equations without a solution.
-    if prior and not _LEAST_PRIOR <= prior < float("inf"):
-        raise InputError(Message("stats.prior_outside", prior=prior, least=_LEAST_PRIOR))
-    if replicates < 100:
-        raise InputError(Message("stats.at_least", value=replicates, name="replicates", least=100))
-    return RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
-
-
-def _rank(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Ranking:
+def rank_tally(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Ranking:
     links = examine(tally.won)
     unsettled = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
     prior = asked.prior if asked.prior is not None else 0.0

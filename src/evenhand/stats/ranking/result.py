@@ -1,16 +1,18 @@
-"""A ranking as a value: the models best first, and everything that made it. Apart from the fit
-since it loads no NumPy: pages and charts read it.
+"""A ranking as a value: what is asked of it, the models best first, and everything that made it.
+Apart from the fit since it loads no NumPy: pages and charts read it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from pydantic import computed_field, model_validator
 
 from evenhand.contract.model import Model
-from evenhand.messages import Sentence
+from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 
 Ties = Literal["half", "davidson"]
 Intervals = Literal["sandwich", "bootstrap"]
@@ -19,7 +21,41 @@ Scale = Literal["elo", "log-odds"]
 CENTRE = 1000.0
 MOST_WITH_LIMITS = 100
 _COMPUTED = frozenset({"win_matrix", "winMatrix"})
+_LEAST_PRIOR = 1e-6
 POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
+
+
+@dataclass(frozen=True, slots=True)
+class RankingOptions:
+    """What the caller wants of a ranking."""
+
+    ties: Ties = "half"
+    intervals: Intervals | None = "sandwich"
+    level: float = 0.95
+    scale: Scale = "elo"
+    prior: float | None = None
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, kinds in (
+            ("ties", get_args(Ties)),
+            ("intervals", (*get_args(Intervals), None)),
+            ("scale", get_args(Scale)),
+        ):
+            value = getattr(self, name)
+            if value not in kinds:
+                raise InputError(
+                    Message("stats.choice_unknown", name=name, value=value, taken=kinds)
+                )
+        if not 0 < self.level < 1:
+            raise InputError(Message("stats.level_outside", level=self.level))
+        # Less than that is nothing beside a battle, and leaves the equations without a solution.
+        if self.prior and not _LEAST_PRIOR <= self.prior < math.inf:
+            raise InputError(Message("stats.prior_outside", prior=self.prior, least=_LEAST_PRIOR))
+        if self.replicates < 100:
+            given = {"name": "replicates", "value": self.replicates}
+            raise InputError(Message("stats.at_least", least=100, **given))
 
 
 class RankedModel(Model):

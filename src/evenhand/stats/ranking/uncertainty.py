@@ -22,7 +22,7 @@ from evenhand.stats.ranking.bradley_terry import (
     fit_bradley_terry,
     fit_davidson,
 )
-from evenhand.stats.ranking.result import Intervals, Scale, Ties
+from evenhand.stats.ranking.result import RankingOptions
 from evenhand.stats.ranking.tally import BattleTally, Connectivity, Entries, examine, ties_settled
 
 # The covariance of the scores from the data's own scatter, by prompt or by row.
@@ -147,7 +147,6 @@ _STEEP = 300.0  # log-odds beyond which a replicate is left to a fit of its own
 class Replicates:
     strengths: Floats  # one row a replicate, not centred
     refitted: int  # how many needed a fit of their own
-    with_prior: int  # how many of these lost their connection and took the prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +191,14 @@ def bootstrap(
         if tally.entries is None
         else _drawn_clusters(tally.entries, pairs, replicates, rng, ties=ties)
     )
-    strengths, refitted, with_prior = [], 0, 0
+    strengths, refitted = [], 0
     for batch in batches:
         fitted, settled = _fit_together(fit, pairs, batch, inverse, prior=prior)
         for place in np.flatnonzero(~settled):
-            alone, used = _fit_alone(fit, pairs, batch, int(place), prior=prior)
-            fitted[:, place] = alone.strength
+            fitted[:, place] = _fit_alone(fit, pairs, batch, int(place), prior=prior).strength
             refitted += 1
-            with_prior += used
         strengths.append(fitted.T)
-    return Replicates(np.concatenate(strengths), refitted, with_prior)
+    return Replicates(np.concatenate(strengths), refitted)
 
 
 def _fit_together(
@@ -239,29 +236,24 @@ def _fit_together(
     return strength, last < tolerance
 
 
-def _fit_alone(
-    fit: Fit, pairs: _Pairs, batch: _Batch, place: int, *, prior: float
-) -> tuple[Fit, bool]:
+def _fit_alone(fit: Fit, pairs: _Pairs, batch: _Batch, place: int, *, prior: float) -> Fit:
+    """With the prior where a replicate has lost its connection."""
     won = np.zeros((pairs.size, pairs.size))
     won[pairs.first, pairs.second] = batch.won[:, place]
     lost = batch.played[:, place] - batch.won[:, place]
     # What is left of a subtraction of equal sums is no battle.
     won[pairs.second, pairs.first] = np.where(lost > 1e-9 * batch.played[:, place], lost, 0.0)
-    if batch.tied is None:
-        used = prior or (0.0 if examine(won).strong else 1.0)
-        return fit_bradley_terry(won, prior=used), used != prior
     tied = np.zeros_like(won)
-    tied[pairs.first, pairs.second] = tied[pairs.second, pairs.first] = batch.tied[:, place]
+    if batch.tied is not None:
+        tied[pairs.first, pairs.second] = tied[pairs.second, pairs.first] = batch.tied[:, place]
     if not tied.any():
-        used = prior or (0.0 if examine(won).strong else 1.0)
-        return fit_bradley_terry(won, prior=used), used != prior
+        return fit_bradley_terry(won, prior=prior or (0.0 if examine(won).strong else 1.0))
     wins = won - tied / 2
     wins = np.where(wins > 1e-9 * (won + won.T), wins, 0.0)
     if not wins.any():
-        return Fit(np.zeros(pairs.size), fit.bread, fit.prior_bread, 0, True, fit.log_ties), False
+        return Fit(np.zeros(pairs.size), fit.bread, fit.prior_bread, 0, True, fit.log_ties)
     connected = examine(won).strong and ties_settled(wins, tied)
-    used = prior or (0.0 if connected else 1.0)
-    return fit_davidson(won, tied, prior=used), used != prior
+    return fit_davidson(won, tied, prior=prior or (0.0 if connected else 1.0))
 
 
 def _drawn_cells(
@@ -422,19 +414,6 @@ def difference_variances(covariance: Floats) -> Floats:
 
 
 # The limits of a ranking's scores, and the ranges of its ranks.
-
-
-@dataclass(frozen=True, slots=True)
-class RankingOptions:
-    """What the caller wants of a ranking."""
-
-    ties: Ties
-    intervals: Intervals | None
-    level: float
-    scale: Scale
-    prior: float | None
-    replicates: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
