@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from evenhand.contract import Artefact, Mode, Order, Pair, Reconciling, Unread, Usage
 from evenhand.errors import JudgeError
@@ -241,15 +240,9 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> PassResult:
         others = [first, *others]
     else:  # The first question fills the server's prefix cache; the others then share it.
         completions = [await _ask(case, call(first))]
-    try:
-        if case.judge.traits.parallel:
-            completions += await _all_or_first_error([_ask(case, call(q)) for q in others])
-        else:
-            for question in others:
-                completions.append(await _ask(case, call(question)))
-    except JudgeError as error:  # what was answered before it was asked for too
-        error.requests += sum(completion.usage.requests for completion in completions)
-        raise
+    asked = [_ask(case, call(question)) for question in others]
+    settled = await gather_each(asked, at_once=case.judge.traits.parallel)
+    completions = _answered([*completions, *settled])
     reading = read_letters(completions, pair=case.pair, order=order, sample=sample)
     return _pass(case, reading, completions, [], begun)
 
@@ -288,9 +281,8 @@ def _priced(case: Case, completion: Completion) -> Usage:
     return usage if cost is None else usage.model_copy(update={"cost_usd": cost})
 
 
-async def _all_or_first_error(asked: list[Coroutine[Any, Any, Completion]]) -> list[Completion]:
-    """All of them, or the first error once none is running any more; every request is counted."""
-    settled = await asyncio.gather(*asked, return_exceptions=True)
+def _answered(settled: list[Completion | BaseException]) -> list[Completion]:
+    """All of them, or the first error, in which every request is counted."""
     errors = [outcome for outcome in settled if isinstance(outcome, BaseException)]
     completions = [outcome for outcome in settled if isinstance(outcome, Completion)]
     if errors:

@@ -268,7 +268,7 @@ async def gather_each(
         return settled
     create_task = asyncio.get_running_loop().create_task
     others = [create_task(each) for each in asked[1:]]
-    every: list[Awaitable[_T]] = [asked[0], *others]
+    every: list[Awaitable[_T]] = [*asked[:1], *others]
     try:
         for awaited in every:
             try:

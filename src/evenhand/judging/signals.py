@@ -13,16 +13,6 @@ from typing import TypeAlias
 from evenhand.contract import Order, Outcome, Pair, Unread
 from evenhand.judging.decision import Decision, PassBallot, Reading
 
-SIGNALS = (
-    "stated",
-    "margin",
-    "scores",
-    "strength",
-    "orders",
-    "samples",
-    "criteria",
-    "length",
-)
 SignalValues: TypeAlias = dict[str, float | None]
 # A probability of 0 has no logarithm; what is below this is no news.
 _LEAST_PROBABILITY = 1e-6
