@@ -138,6 +138,22 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "(1)",
     ): "all labels are the same there",
     (
+        "stats/rates/win_rate.py",
+        "return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())",
+        "(2)",
+    ): "pairs of one order score the same, averaged or not, and the other table has none",
+    (
+        "stats/rates/win_rate.py",
+        "return float(values @ times) / float(times.sum()) if times.sum() else 0.0",
+        "(1.0)",
+    ): "there are ends only where there are rows",
+    (
+        "store/work.py",
+        "pass_rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])",
+        "(5)",
+    ): "no two passes are the same in the first four",
+    ("store/work.py", "_AT_ONCE = 5_000", "(5001)"): "items are read in pages of any size",
+    (
         "report/gate.py",
         'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
         "(rate.rate <= limit)",

@@ -362,6 +362,22 @@ def test_tags_that_stand_out_at_a_lower_level_alone_are_not_called_significant(
     assert not any("significant at 5%" in note for note in found.notes)
 
 
+def test_tags_that_are_significant_alone_may_not_be_after_adjusting(store: Store) -> None:
+    """15 of 20 is 2 P(15 or more) = 0.0414, and 0.0828 for the smaller of two by Holm."""
+    tagged = [
+        row
+        for tag in ("x", "y")
+        for row in rows_of("B" * 15 + "A" * 5, OLD_NEW, name=tag, tags=(tag,))
+    ]
+    make_run(store, "tags", tagged)
+    found = conclude(store, "tags")
+    (note,) = [note for note in found.notes if "by tag" in note]
+    assert note == (
+        "of 2 rates by tag, 2 would be significant at 5% alone; after adjusting for all of them "
+        "(Holm), none is"
+    )
+
+
 def test_no_tag_is_significant_by_a_judge_that_labels_speak_against(store: Store) -> None:
     def rows(of_even: Winner) -> list[Row]:
         return [
@@ -696,9 +712,9 @@ async def test_decided_run_has_the_interval_of_its_test(tmp_path: Path) -> None:
         found = conclude(store, name, side="A")
         mirrored = conclude(store, name).conclusions[0].win_rate
         expected = follow(SequentialPlan(planned=400, seed=7), scores_of(store, name)).decision
-        run = store.find_run(name)
+        run = store.runs.find(name)
         assert run is not None
-        asked = store.count_verdicts(run.id).judged
+        asked = store.verdicts.count(run.id).judged
     assert expected is not None
     (conclusion,) = found.conclusions
     rate = conclusion.win_rate

@@ -95,6 +95,17 @@ def test_wins_averaged_from_orders_that_differ_show_no_more_than_halves() -> Non
     assert wins.rate == pytest.approx(30 / 100)
 
 
+def test_flips_are_most_where_they_are_as_many_as_the_pairs_decided() -> None:
+    """Of drawn orders that takes twenty pairs in both."""
+    few = [INCONSISTENT] * 4 + [WIN_A] * 4
+    assert win_rate(few).mostly_flips
+    assert not win_rate([*few, WIN_B]).mostly_flips
+    for both, most in ((9, False), (10, True)):
+        rows = [INCONSISTENT] * both + [WIN_A] * both + [WIN_B] * 30
+        drawn = np.arange(len(rows)) >= 2 * both
+        assert win_rate(rows, circumstances=Circumstances(drawn=drawn)).mostly_flips is most
+
+
 def test_above_one_half_the_half_count_stands() -> None:
     outcomes = [WIN_A] * 200 + [WIN_B] * 40 + [INCONSISTENT] * 60
     low, _ = score_interval(200, 60, 40, critical=normal_quantile(0.95))

@@ -136,6 +136,18 @@ def test_the_prefix_ends_before_the_first_prompt_that_lacks_a_verdict(store: Sto
     assert (whole.is_whole, whole.place.tolist()) == (True, places)
 
 
+def test_the_prefix_behind_a_place_does_not_ask_for_a_verdict_on_it(store: Store) -> None:
+    begun = begin(store, *rows_of(3))
+    store.work.fill_queue(begun.run_id, seed=0)
+    first, *others = in_order(begun)
+    for each in others:
+        rule(begun, each.work.number)
+    found = store.work.settled_prefix(begun.run_id, begun.judge_id, after=first.at.place)
+    assert (found.is_whole, found.place.tolist()) == (True, [each.at.place for each in others])
+    rule(begun, first.work.number)
+    assert store.work.queued(begun.run_id, begun.judge_id, limit=9) == []
+
+
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20
 )

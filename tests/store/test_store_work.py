@@ -14,7 +14,17 @@ from evenhand.contract import Outcome
 from evenhand.data.records import Record
 from evenhand.errors import DataError, StoreError
 from evenhand.store import FailedPass, NewJudge, NewPass, NewVerdict, Store
-from store_values import begin, drawn_item, failed_pass, failure, item, read_pass, unread_pass, win
+from store_values import (
+    begin,
+    decided,
+    drawn_item,
+    failed_pass,
+    failure,
+    item,
+    read_pass,
+    unread_pass,
+    win,
+)
 
 _numbers = count(1)
 
@@ -228,6 +238,19 @@ def test_a_verdict_of_another_run_that_rests_on_a_retired_pass_goes_too(store: S
     assert after[shares.run_id].state == "stopped"
     assert after[shares.run_id].updated_at > before[shares.run_id].updated_at
     assert after[first_order_only.run_id] == before[first_order_only.run_id]
+
+
+def test_samples_that_another_run_asked_for_are_not_retired(store: Store) -> None:
+    one = begin(store, item("x"), name="one")
+    one.judge_all()
+    three = begin(store, item("x"), name="three")
+    (work,) = three.work()
+    made = NewPass(work.pair_id, three.judge_id, three.run_id, unread_pass("original", sample=3))
+    tie = decided(Outcome.TIE, "TIE", samples=3)
+    store.work.write([made], [NewVerdict(three.run_id, work.number, three.judge_id, tie)])
+    assert store.work.retire(one.run_id, {"unread"}) == 0
+    assert store.work.retire(three.run_id, {"unread"}) == 1
+    assert (one.work(), len(three.work())) == ([], 1)
 
 
 def test_an_item_in_a_drawn_order_rests_on_that_order_alone(store: Store) -> None:
