@@ -1,6 +1,6 @@
 """The mutation run: break the core modules in small ways and see whether a test notices.
 
-    python -m scripts.verify_mutants [--each 14] [--seed 1] [--only gate] [--workers 2]
+    python -m scripts.verify_mutants [--each 20] [--seed 1] [--only gate] [--workers 2]
 
 Each mutant changes one expression of one module: a comparison, an operator, a number, a condition,
 a returned value. The modules are imported with all their mutants in them, each behind a switch, so
@@ -149,7 +149,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "there are ends only where there are rows",
     (
         "store/work.py",
-        "pass_rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])",
+        "pass_rows = sorted([pass_values(new, now) for new in new_passes], "
+        "key=lambda row: row[:4])",
         "(5)",
     ): "no two passes are the same in the first four",
     ("store/work.py", "_AT_ONCE = 5_000", "(5001)"): "items are read in pages of any size",
@@ -576,7 +577,7 @@ def _read_mutants(module: str) -> list[Mutant]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--each", type=int, default=14, help="mutants of each module")
+    parser.add_argument("--each", type=int, default=20, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose path has this in it")
     parser.add_argument("--workers", type=int, default=2)
