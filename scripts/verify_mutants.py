@@ -70,95 +70,91 @@ CORE = {
     "tests/cli/test_audit_command.py tests/cli/test_identical_responses.py",
 }
 
-# Mutants that no test could tell from the original: module, the line's text, what it became.
-EQUIVALENT: dict[tuple[str, str, str], str] = {
-    (
-        "judging/reconciliation.py",
-        'return "A" if a > b else "B"',
-        "(a >= b)",
-    ): "a == b was returned before",
-    (
-        "judging/reconciliation.py",
-        'return ("A" if signed["A"] > signed["B"] else "B"), "confidence"',
-        "(signed['A'] >= signed['B'])",
-    ): "the two differ there",
-    (
-        "judging/reconciliation.py",
-        'return ("A" if won["A"] > won["B"] else "B"), "criteria"',
-        "(won['A'] >= won['B'])",
-    ): "the two differ there",
-    (
-        "judging/reconciliation.py",
-        'return None if a == b else "original" if a < b else "swapped"',
-        "(a <= b)",
-    ): "a == b was returned before",
-    (
-        "judging/reconciliation.py",
-        'return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"',
-        "(2.0)",
-    ): "a rounded mean of shares up to 1 is at most 1",
-    (
-        "judging/reconciliation.py",
-        "return min(1.0, sum(means) / len(means)), source",
-        "(2.0)",
-    ): "a rounded mean of confidences up to 1 is at most 1",
-    (
-        "judging/reconciliation.py",
-        "best = max(counts.values(), default=0)",
-        "(1)",
-    ): "without votes there are no leaders, whatever the best is",
-    (
-        "judging/reconciliation.py",
-        'return Message("unread.both_passes", reason=reasons[silent[0]])',
-        "(1)",
-    ): "both orders have the same reason there",
-    (
-        "judging/ballots.py",
-        'return "A" if odds.a > odds.b else "B"',
-        "(odds.a >= odds.b)",
-    ): "odds that are equal were returned before",
-    (
-        "judging/passes.py",
-        "repairs = case.config.repairs_allowed if case.prompt else 0",
-        "(1)",
-    ): "without a prompt the loop ends after the first answer",
-    (
-        "judging/decision.py",
-        'spelt = "\\\\" in self.raw and ("\\\\ud" in self.raw or "\\\\uD" in self.raw)',
-        "('\\\\' in self.raw or ('\\\\ud' in self.raw or '\\\\uD' in self.raw))",
-    ): "whole strings are left as they are: it only takes longer",
-    (
-        "judging/decision.py",
-        'word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")',
-        "(301)",
-    ): "any word will do that the quoted words hold",
-    (
-        "trust/audit.py",
-        'yield Message("trust.one_sided_labels", side=WINNERS[int(known.labels[0])])',
-        "(1)",
-    ): "all labels are the same there",
-    (
-        "stats/rates/win_rate.py",
-        "return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())",
-        "(2)",
-    ): "pairs of one order score the same, averaged or not, and the other table has none",
-    (
-        "stats/rates/win_rate.py",
-        "return float(values @ times) / float(times.sum()) if times.sum() else 0.0",
-        "(1.0)",
-    ): "there are ends only where there are rows",
-    (
-        "store/work.py",
-        "pass_rows = sorted([pass_values(new, now) for new in new_passes], "
-        "key=lambda row: row[:4])",
-        "(5)",
-    ): "no two passes are the same in the first four",
-    ("store/work.py", "_AT_ONCE = 5_000", "(5001)"): "items are read in pages of any size",
-    (
-        "report/gate.py",
-        'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
-        "(rate.rate <= limit)",
-    ): "at the limit neither end is beyond it, and no accuracy is enough for either",
+# Mutants that no test could tell from the original: the line's text and what it became, and why.
+EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "judging/reconciliation.py": {
+        ('return "A" if a > b else "B"', "(a >= b)"): "a == b was returned before",
+        (
+            'return ("A" if signed["A"] > signed["B"] else "B"), "confidence"',
+            "(signed['A'] >= signed['B'])",
+        ): "the two differ there",
+        (
+            'return ("A" if won["A"] > won["B"] else "B"), "criteria"',
+            "(won['A'] >= won['B'])",
+        ): "the two differ there",
+        (
+            'return None if a == b else "original" if a < b else "swapped"',
+            "(a <= b)",
+        ): "a == b was returned before",
+        (
+            'return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"',
+            "(2.0)",
+        ): "a rounded mean of shares up to 1 is at most 1",
+        (
+            "return min(1.0, sum(means) / len(means)), source",
+            "(2.0)",
+        ): "a rounded mean of confidences up to 1 is at most 1",
+        (
+            "best = max(counts.values(), default=0)",
+            "(1)",
+        ): "without votes there are no leaders, whatever the best is",
+        (
+            'return Message("unread.both_passes", reason=reasons[silent[0]])',
+            "(1)",
+        ): "both orders have the same reason there",
+    },
+    "judging/decision.py": {
+        (
+            'spelt = "\\\\" in self.raw and ("\\\\ud" in self.raw or "\\\\uD" in self.raw)',
+            "('\\\\' in self.raw or ('\\\\ud' in self.raw or '\\\\uD' in self.raw))",
+        ): "whole strings are left as they are: it only takes longer",
+        (
+            'word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")',
+            "(301)",
+        ): "which word is looked for first matters to the time alone",
+    },
+    "judging/ballots.py": {
+        (
+            'return "A" if odds.a > odds.b else "B"',
+            "(odds.a >= odds.b)",
+        ): "odds that are equal were returned before",
+    },
+    "judging/passes.py": {
+        (
+            "repairs = case.config.repairs_allowed if case.prompt else 0",
+            "(1)",
+        ): "without a prompt the loop ends after the first answer",
+    },
+    "stats/rates/win_rate.py": {
+        (
+            "return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())",
+            "(2)",
+        ): "pairs of one order score the same, averaged or not, and the other table has none",
+        (
+            "return float(values @ times) / float(times.sum()) if times.sum() else 0.0",
+            "(1.0)",
+        ): "there are ends only where there are rows",
+    },
+    "report/gate.py": {
+        (
+            'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
+            "(rate.rate <= limit)",
+        ): "at the limit neither end is beyond it, and no accuracy is enough for either",
+    },
+    "store/work.py": {
+        (
+            "pass_rows = sorted([pass_values(new, now) for new in new_passes], "
+            "key=lambda row: row[:4])",
+            "(5)",
+        ): "no two passes are the same in the first four",
+        ("_AT_ONCE = 5_000", "(5001)"): "items are read in pages of any size",
+    },
+    "trust/audit.py": {
+        (
+            'yield Message("trust.one_sided_labels", side=WINNERS[int(known.labels[0])])',
+            "(1)",
+        ): "all labels are the same there",
+    },
 }
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -199,7 +195,7 @@ class Mutant:
     @property
     def reason(self) -> str | None:
         """Why it is equivalent, where it is known to be."""
-        return EQUIVALENT.get((self.module, self.text, self.replacement))
+        return EQUIVALENT.get(self.module, {}).get((self.text, self.replacement))
 
     def apply(self, source: str) -> str:
         lines = source.encode().splitlines(keepends=True)

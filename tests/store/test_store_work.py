@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -146,7 +147,7 @@ def test_reading_goes_on_while_another_thread_writes(store: Store) -> None:
 
 
 def test_pending_texts_are_counted_once_each_where_models_have_names(store: Store) -> None:
-    named = {"model_a": "old", "model_b": "new"}
+    named: dict[str, Any] = {"model_a": "old", "model_b": "new"}
     begun = begin(
         store,
         item("one", prompt="p", response_a="x", response_b="y", **named),
