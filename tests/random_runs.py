@@ -262,7 +262,7 @@ def _verdict(
         first, second = draw.choice((("A", "TIE"), ("TIE", "B"), ("A", "B")))
     if judge.orders != "both":
         outcome = Outcome.TIE if first == "TIE" else Outcome.WIN
-        return first, decided(outcome, first)
+        return first, decided(outcome, first, passes=1)
     criteria = (
         CriterionDecision(
             name="accuracy",

@@ -134,6 +134,8 @@ def test_few_outright_wins_are_no_loss(
     assert f": {share}% win rate" in told
     assert f"; won {won}, lost {60 - won}, tied 100)" in told
     assert " loses to " not in told
+    effect = ("--ties", "wins", "--side", side, "--smallest-effect", "0.1", *HERE)
+    assert "The difference is" not in " ".join(command("report", "tied", *effect).out.split())
     wins = ("--ties", "wins", "--side", side)
     ran = gate(command, "tied", options=wins)
     if side == "A":  # 0.125 and less than 0.19, where 0.375 are decided: 1 - 0.31 / 0.375 = 17%

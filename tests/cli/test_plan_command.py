@@ -14,7 +14,7 @@ from evenhand.stats.stopping.planning import (
 )
 from evenhand.store import Store
 from run_data import CRITERIA, sums, write_lines
-from stored_runs import Row, follows_place, make_run, opened, says
+from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
 HERE = ("--store", "evenhand.db")
 PRICED = ("--price", "0.15/0.60", "--tokens", "900/400")
@@ -316,3 +316,18 @@ def test_a_plan_like_a_run_of_ties_names_the_run_and_no_option_that_was_not_give
         assert "run 'tied' has no pair with a winner (100% ties, 0% inconsistent)" in ran.err
         assert "--tie-share is" not in ran.err
     assert command(*like, "--tie-share", "0.2").code == 0
+
+
+def test_a_plan_like_a_run_with_missing_pairs_says_that_it_has_none(
+    command: Command, store: Store
+) -> None:
+    """Nine of ten have a verdict. A gate counts the tenth as lost, so that the plan is too small
+    where it stays so."""
+    rows = [Row(f"m{n}", mumbles if n == 9 else says("AB"[n % 2])) for n in range(10)]
+    make_run(store, "gaps", rows)
+    asked = ("plan", "--win-rate", "0.6", *HERE)
+    told = " ".join(command(*asked, "--like", "gaps").out.split())
+    assert (
+        "10% of the pairs of run 'gaps' have no verdict; such pairs count against a claim" in told
+    )
+    assert command(*asked, "--like", "before", "--json").json["notes"] == []

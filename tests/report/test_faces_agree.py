@@ -138,11 +138,43 @@ class Faces:
         if self.seed % 3 == 0:
             for threshold in _THRESHOLDS:
                 self._other_gate(threshold)
+        if self.seed % 3 == 1:
+            self._only_criterion()
+            self._other_ties()
         if self.seed % 2 == 0:
             self._lead()
         if self.seed % 10 == 0:
             again = gate_run(self.store, run.name, asked(run.limits, min_win_rate=0.5))
             assert again.model_dump() == gate.model_dump()
+
+    def _only_criterion(self) -> None:
+        """A limit on the only criterion, which came out as the pairs did, is ruled on as one on the
+        whole is, for the same reasons."""
+        require = ["overall>0.5", "accuracy>0.5"]
+        ruled = judge_gate(self.found, GateOptions.of(limits=self.run.limits, require=require))
+        checks = zip(ruled.checks[::2], ruled.checks[1::2], strict=True)
+        for conclusion, (whole, part) in zip(self.found.conclusions, checks, strict=True):
+            outcomes = [each.rate.counts for each in conclusion.by_criterion]
+            same = outcomes == [conclusion.win_rate.counts]
+            if not same or self.run.averaged or conclusion.by_people:
+                continue
+            assert (whole.ruling, whole.low, whole.high) == (part.ruling, part.low, part.high)
+            assert whole.line.replace("overall", "accuracy") == part.line
+
+    def _other_ties(self) -> None:
+        """Whatever ties count as, who is said to win has won more, and the gate says so too."""
+        limits = self.run.limits
+        for ties in ("excluded", "wins"):
+            found = conclude(self.store, self.run.name, limits=limits, ties=ties)
+            ruled = judge_gate(found, GateOptions.of(limits=limits))
+            for conclusion, check in zip(found.conclusions, ruled.checks, strict=True):
+                code = conclusion.messages[0].code.removesuffix("_here")
+                if code not in ("conclusion.better", "conclusion.worse"):
+                    assert check.ruling != "pass" or conclusion.accuracy is not None
+                    continue
+                assert check.ruling == _RULED[code.removeprefix("conclusion.")]
+                if not self.run.prompts_repeat:
+                    assert (check.wins > check.losses) == (code == "conclusion.better")
 
     def _lead(self) -> None:
         """Nobody leads whom a report, by the same limits, does not say to beat the others."""

@@ -24,6 +24,7 @@ from evenhand.messages import Message
 from evenhand.present.terminal import (
     one_line,
     show_facts,
+    show_notes,
     table_of,
 )
 
@@ -244,6 +245,9 @@ def plan(
             call_cost=cost,
             choose_both_orders=choose,
         )
+    if known is not None and known.missing_share:
+        note = Message("plan.like_missing", run=known.run, share=known.missing_share)
+        planned = planned.model_copy(update={"notes": (note,)})
     session.present(planned, show_plans, as_json=as_json)
 
 
@@ -367,6 +371,7 @@ def show_plans(console: Console, planned: PairPlans) -> None:
     if len(planned.plans) > 1:
         console.print()
         console.print(_table(planned))
+    show_notes(console, planned.notes)
 
 
 def _title(planned: PairPlans) -> str:

@@ -273,9 +273,12 @@ def _headline(conclusion: Conclusion, limits: ConclusionLimits) -> Iterator[Mess
     if (against := objection(conclusion)) is not None:
         yield against
         return
-    yield claim_message(conclusion)
+    claim = claim_message(conclusion)
+    yield claim
     low, high = conclusion.claimed.low, conclusion.claimed.high
-    if limits.smallest_effect is not None and low is not None and high is not None:
+    if limits.smallest_effect is None or claim.code == "conclusion.outright":
+        return
+    if low is not None and high is not None:
         yield _effect(low, high, limits.smallest_effect)
 
 

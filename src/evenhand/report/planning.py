@@ -69,6 +69,7 @@ class LikeRun(Model):
     verdicts: int
     tie_share: float
     inconsistent_share: float | None  # None where no pair was judged in both orders
+    missing_share: float = 0.0  # invalid or skipped
     orders: int
     both_orders: float | None = None  # the share, where the others had one order at random
     samples: int
@@ -93,6 +94,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     valid = tally.judged - tally.invalid
     if not valid:
         raise InputError(Message("report.no_verdicts_to_plan", name=name))
+    skipped = len(judges) * tally.skipped_rows
     ties = inconsistent = ties_in_one = 0
     twice = 0  # valid, and in both orders where these are not the same in all pairs
     drawn = run.drawn_orders
@@ -120,6 +122,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
         verdicts=tally.judged,
         tie_share=ties / twice if twice else ties_in_one / valid,
         inconsistent_share=inconsistent / twice if twice else None,
+        missing_share=(tally.invalid + skipped) / (tally.judged + skipped),
         orders=1 if drawn or _data(run).get("swap_positions") is False else 2,
         both_orders=drawn["both_orders"] if drawn else None,
         samples=max((each for each in samples if isinstance(each, int)), default=1),
@@ -226,6 +229,7 @@ class PairPlans(Model):
     plans: tuple[PairPlan, ...]
     call_cost: CallCost | None
     reason: Sentence | None = None
+    notes: tuple[Sentence, ...] = ()
 
 
 def plan_for_win_rates(
