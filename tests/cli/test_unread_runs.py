@@ -192,7 +192,7 @@ def test_a_replay_says_which_protocol_reads_what_was_not(command: Command) -> No
     write_lines(command.directory / "recorded.jsonl", rows)
     asked = ("run", "pairs.jsonl", "--judge", "replay:recorded.jsonl", "--store", "store.db")
     ran = command(*asked)
-    assert "5 answers unread; --protocol llmbar reads 4 of them" in ran.err
+    assert "5 answers could not be read; --protocol llmbar reads 4 of them" in ran.err
     assert "--retry" not in ran.err
     assert "3 invalid; evenhand runs show " in ran.err
     named = command(*asked, "--protocol", "llmbar", "--name", "named")

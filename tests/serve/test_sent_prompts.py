@@ -161,7 +161,7 @@ def why(page: Html) -> str:
 def test_a_template_that_chooses_at_random_is_not_shown(visitor: Visitor) -> None:
     run = visitor.start([ROW], judges=["chance"], criteria="")
     told = why(visitor.see(f"{run}/pairs/1"))
-    assert "cannot be shown: the template chance-chance.jinja makes random" in told
+    assert "Not available: the template chance-chance.jinja makes random" in told
 
 
 def test_a_template_that_is_not_stored_or_has_changed_is_said(visitor: Visitor) -> None:

@@ -69,7 +69,7 @@ def test_the_form_offers_the_judges_by_name(visitor: Visitor) -> None:
     page = visitor.see("/try")
     offered = [each.text for each in page.all("option")]
     # The judges, then what may be prepared.
-    assert offered[:3] == ["good", "other", "the judge's default"]
+    assert offered[:3] == ["good", "other", "the judge’s default"]
     assert page.by_id("outcome").text.startswith("Paste a prompt")
     chinese = visitor.see("/try", language="zh")
     assert "粘贴一个提示词" in chinese.one("h1").text
