@@ -47,7 +47,7 @@ def cells(page: Html, tag: str) -> list[list[Element]]:
 
 # What a card shows needs no name: what it begins with, tags that look like tags, and sentences.
 SELF_EXPLAINING = {
-    "/": {"Choose", "Run"},
+    "/": {"Select", "Run"},
     "/runs/1/pairs": {"Number ↑", "Prompt and reason", "Tags and notes"},
     "/rank?run=1": {"Rank", "Model", "Scores on one scale"},
 }
