@@ -85,7 +85,7 @@ def _steps(sizes: Floats, many: NDArray[np.int64]) -> NDArray[np.int64] | None:
 def _two_sided(steps: NDArray[np.int64], many: NDArray[np.int64], reached: int) -> float:
     """The chance of a sum of randomly signed steps as far from 0: the sum's characteristic
     function, a product of cosines, over all frequencies, each weighed by Dirichlet's kernel of the
-    sums nearer to 0. Where the cosine of the commonest step leaves nothing, neither do the others.
+    sums nearer to 0. Where the cosines of the commonest steps leave nothing, neither do the others.
     """
     points = 2 * int(steps @ many) + 1
     commonest = int(many.argmax())
@@ -95,8 +95,10 @@ def _two_sided(steps: NDArray[np.int64], many: NDArray[np.int64], reached: int) 
     numbers = numbers[np.minimum(turned, points - turned) <= widest]
     frequencies = numbers * (2 * np.pi / points)
     product = np.ones(frequencies.size)
-    for step, count in zip(steps.tolist(), many.tolist(), strict=True):
-        product *= np.cos(frequencies * step) ** count
+    for place in np.argsort(-many, kind="stable").tolist():
+        product *= np.cos(frequencies * int(steps[place])) ** int(many[place])
+        left = np.abs(product) > math.exp(_NOTHING)
+        frequencies, product = frequencies[left], product[left]
     nearer = max(0, 2 * reached - 1)  # sums, of which each is possible or has no chance
     kernel = np.sin(frequencies * (nearer / 2)) / np.sin(frequencies / 2)
     inner = (nearer + 2 * float(product @ kernel)) / points

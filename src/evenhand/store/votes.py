@@ -17,6 +17,7 @@ from sqlalchemy import (
     and_,
     case,
     delete,
+    exists,
     func,
     insert,
     literal,
@@ -152,15 +153,12 @@ class VoteStore(Subject):
         counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
         voted = select(votes.c.pair_id).where(_IS_LABEL)
         labelled = or_(items.c.label.in_(("A", "B")), items.c.pair_id.in_(voted))
-        query = (
-            select(runs.c.name)
-            .join_from(verdicts, items, of_its_item)
-            .join(runs, runs.c.id == verdicts.c.run_id)
-            .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
-            .where(labelled)
-            .group_by(runs.c.id, runs.c.name)
-            .order_by(runs.c.id)
+        won = (
+            exists()
+            .where(of_its_item, verdicts.c.run_id == runs.c.id, labelled)
+            .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win")
         )
+        query = select(runs.c.name).where(counted, won).order_by(runs.c.id)
         with self._reading() as connection:
             return tuple(connection.execute(query).scalars())
 
