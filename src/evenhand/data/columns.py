@@ -71,8 +71,6 @@ OUTPUT_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 _RESPONSES = frozenset({"response_a", "response_b"})
-# Several columns may serve such a field together.
-_GATHERED = frozenset({"tags"})
 
 
 def plain(name: str) -> str:
@@ -134,9 +132,6 @@ class Columns:
         single = {plain(name) for name in OUTPUT_FIELDS["response"]}
         return next((column for column in present if plain(column) in single), None)
 
-    def clash(self, field: str, columns: Sequence[str]) -> str:
-        return Message("data.columns_differ", field=field, one=columns[0], two=columns[1])
-
     def _field(self, name: str) -> str:
         for field in self._fields:
             if plain(field) == plain(name):
@@ -153,10 +148,6 @@ def _listed(columns: Sequence[str]) -> Message | list[str]:
     if len(columns) <= 20:
         return shown
     return Message("data.columns_and_more", columns=shown, n=len(columns) - 20)
-
-
-def gathered(field: str) -> bool:
-    return field in _GATHERED
 
 
 def _named(wanted: str, present: Sequence[str]) -> str | None:
@@ -239,13 +230,15 @@ class FieldValues:
     def _agreed(self, field: str, candidates: tuple[str, ...], row: Mapping[str, Any]) -> Any:
         """What several columns say together; they may not contradict each other."""
         given = [column for column in candidates if row[column] not in (None, "")]
-        if gathered(field):
+        if field == "tags":  # several columns may serve it together
             return [Tag(tag, column) for column in given for tag in read_tags(row[column])]
         if not given:
             return row[candidates[0]]
         for column in given[1:]:
             if row[column] != row[given[0]]:
-                raise DataError(self._columns.clash(field, (given[0], column)))
+                raise DataError(
+                    Message("data.columns_differ", field=field, one=given[0], two=column)
+                )
         return row[given[0]]
 
 

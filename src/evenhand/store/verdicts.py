@@ -5,9 +5,9 @@ what they cost.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -21,6 +21,7 @@ from sqlalchemy import (
 from evenhand.contract import Failure, Pair
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store.answers import find_answers, keys_before, prepares, written_before
+from evenhand.store.columns import of_its_item
 from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import (
@@ -62,17 +63,12 @@ _ITEM = [column for column in items.c if column.name != "run_id"]
 _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]
 _NOT_LIGHT = ("run_id", "number", "created_at", "by_criterion", "body")
 _VERDICT = [column for column in verdicts.c if column.name not in _NOT_LIGHT]
-LIGHT = select(*_ITEM, *_VERDICT).join_from(
-    verdicts,
-    items,
-    (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number),
-)
-_WHOLE = LIGHT.add_columns(verdicts.c.by_criterion, verdicts.c.body, *_PAIR).join(
+_LIGHT = select(*_ITEM, *_VERDICT).join_from(verdicts, items, of_its_item)
+_WHOLE = _LIGHT.add_columns(verdicts.c.by_criterion, verdicts.c.body, *_PAIR).join(
     pairs, pairs.c.id == items.c.pair_id
 )
 
 _PairAndJudge = tuple[int, int]
-_T = TypeVar("_T")
 
 
 def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> list[WholeVerdict]:
@@ -197,7 +193,7 @@ class VerdictStore(Subject):
 
     def at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
         with self._reading() as connection:
-            return [verdict_row(row) for row in _rows_at(connection, LIGHT, run_id, places)]
+            return [verdict_row(row) for row in _rows_at(connection, _LIGHT, run_id, places)]
 
     def whole_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
         """These very verdicts, with everything behind them."""
@@ -209,7 +205,7 @@ class VerdictStore(Subject):
     ) -> list[VerdictRow]:
         """A page after item number `after`, by number, then judge; an empty one is the end."""
         with self._reading() as connection:
-            rows = _page(connection, LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
+            rows = _page(connection, _LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
             return [verdict_row(row) for row in rows]
 
     def whole_page(
@@ -222,17 +218,16 @@ class VerdictStore(Subject):
 
     def each(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
         """All of them, a page in memory at a time."""
-
-        def page(after: int) -> list[VerdictRow]:
-            return self.page(run_id, after=after, judge_id=judge_id)
-
-        return _each(page, lambda row: row.item.number)
+        after = 0
+        while rows := self.page(run_id, after=after, judge_id=judge_id):
+            yield from rows
+            after = rows[-1].item.number
 
     def each_whole(self, run_id: int, *, judge_id: int | None = None) -> Iterator[WholeVerdict]:
-        def page(after: int) -> list[WholeVerdict]:
-            return self.whole_page(run_id, after=after, judge_id=judge_id)
-
-        return _each(page, lambda whole: whole.row.item.number)
+        after = 0
+        while rows := self.whole_page(run_id, after=after, judge_id=judge_id):
+            yield from rows
+            after = rows[-1].row.item.number
 
     def artefacts_behind(self, run_id: int, judge: JudgeRecord) -> list[GeneratedAnswer]:
         """Every text that was written before this judge's verdicts, whichever run had it written;
@@ -280,13 +275,6 @@ class VerdictStore(Subject):
                 )
             flag = flags_on(connection, run_id, [item.number]).get(item.number)
             return ItemWhole(item, pair, tuple(judged), flag)
-
-
-def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Iterator[_T]:
-    rows = page(0)
-    while rows:
-        yield from rows
-        rows = page(number(rows[-1]))
 
 
 def _rows_at(

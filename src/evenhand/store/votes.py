@@ -150,9 +150,9 @@ class VoteStore(Subject):
         self, judge_ids: Collection[int], run_ids: Collection[int] = ()
     ) -> tuple[str, ...]:
         """The names of the runs that `right_and_wrong` has labelled pairs of."""
-        counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
         voted = select(votes.c.pair_id).where(_IS_LABEL)
         labelled = or_(items.c.label.in_(("A", "B")), items.c.pair_id.in_(voted))
+        counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
         won = (
             exists()
             .where(of_its_item, verdicts.c.run_id == runs.c.id, labelled)
@@ -169,13 +169,7 @@ class VoteStore(Subject):
         judges' wins name its winner, and on how many the other one: in these runs, and in all of
         this store that are at rest. A pair counts once, however often it was judged; one on which
         wins are equally divided does not."""
-        counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
-        won = (
-            select(items.c.pair_id)
-            .join_from(verdicts, items, of_its_item)
-            .join(runs, runs.c.id == verdicts.c.run_id)
-            .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
-        )
+        won = _wins(judge_ids, run_ids)
         most = select(
             votes.c.pair_id,
             case((_most("A"), "A"), (_most("B"), "B")).label("winner"),
@@ -333,6 +327,17 @@ _OF_RUN = (
     .where(OF_RUN)
     .order_by(items.c.number, votes.c.who)
 )
+
+
+def _wins(judge_ids: Collection[int], run_ids: Collection[int]) -> Select[Any]:
+    """The pairs that a win of these judges is on: in these runs, and in those at rest."""
+    counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
+    return (
+        select(items.c.pair_id)
+        .join_from(verdicts, items, of_its_item)
+        .join(runs, runs.c.id == verdicts.c.run_id)
+        .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
+    )
 
 
 def _sign(right: ColumnElement[bool]) -> ColumnElement[int]:
