@@ -316,41 +316,34 @@ def passes_behind(
     return tuple(behind)
 
 
-def _from_text_or_none(text: str | None) -> str | None:
-    return None if text is None else from_text(text)
+# What a record has as its column does.
+_OF_VERDICT = (
+    *("judge_id", "winner", "confidence", "confidence_source", "first_pass_winner"),
+    *("second_pass_winner", "error_kind", "abstained"),
+)
+_OF_ITEM = (
+    *("number", "pair_id", "source", "row", "label", "model_a", "model_b"),
+    *("swap_positions", "drawn_order"),
+)
 
 
 @of_row("verdict", "run_id", "number", "judge_id")
 def verdict_row(row: RowMapping) -> VerdictRow:
+    error = row["error_message"]
     return VerdictRow(
         item=item_record(row),
-        judge_id=row["judge_id"],
         outcome=Outcome(row["outcome"]),
-        winner=row["winner"],
-        confidence=row["confidence"],
-        confidence_source=row["confidence_source"],
-        first_pass_winner=row["first_pass_winner"],
-        second_pass_winner=row["second_pass_winner"],
-        error_kind=row["error_kind"],
-        error_message=_from_text_or_none(row["error_message"]),
-        abstained=row["abstained"],
+        error_message=None if error is None else from_text(error),
+        **{name: row[name] for name in _OF_VERDICT},
     )
 
 
 @of_row("item", "run_id", "number", "key")
 def item_record(row: RowMapping) -> ItemRecord:
     return ItemRecord(
-        number=row["number"],
         key=row["full_key"] or row["key"],
-        pair_id=row["pair_id"],
-        source=row["source"],
-        row=row["row"],
-        label=row["label"],
-        model_a=row["model_a"],
-        model_b=row["model_b"],
-        tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),
-        swap_positions=row["swap_positions"],
-        drawn_order=row["drawn_order"],
+        tags=tuple(orjson.loads(row["tags"] or "[]")),
+        **{name: row[name] for name in _OF_ITEM},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -138,61 +138,30 @@ def conditions(
     connection: Connection, run_id: int, wanted: VerdictFilter
 ) -> Iterator[ColumnElement[bool]]:
     """On the verdicts of this run joined to their items."""
-    dialect = connection.dialect.name
     yield _V.run_id == run_id
-    if wanted.outcome is not None:
-        yield _V.outcome == str(wanted.outcome)
-    if wanted.winner is not None:
-        yield _V.winner == wanted.winner
-    if wanted.ending is not None:
-        yield _V.outcome.in_(_ENDS[wanted.ending])
-    if wanted.judge_ids is not None:
-        yield _V.judge_id.in_(wanted.judge_ids)
+    for name, condition in _PLAIN.items():
+        if (value := getattr(wanted, name)) is not None:
+            yield condition(value)
+    facts = _FACTS | {
+        "flagged": _V.number.in_(flagged_numbers(run_id)),
+        "judges_differ": _V.number.in_(_differing(run_id)),
+    }
+    for name, fact in facts.items():
+        if (value := getattr(wanted, name)) is not None:
+            yield _holds(fact, value)
     if wanted.tag is not None:
         tag = item_tags.c
         of_tag = select(tag.number).where(tag.run_id == run_id, tag.tag == shorten(wanted.tag))
         yield _V.number.in_(of_tag)
     if wanted.query is not None:
         yield has_words(connection, _V.number, run_id, wanted.query)
-    if wanted.flagged is not None:
-        yield _holds(_V.number.in_(flagged_numbers(run_id)), wanted.flagged)
-    for fact, value in (
-        (_V.abstained, wanted.abstained),
-        (_I.noted, wanted.noted),
-        (UNREAD, wanted.unread),
-        (TIE_BY_RULE, wanted.by_rule),
-        (_V.confidence.is_not(None), wanted.has_confidence),
-    ):
-        if value is not None:
-            yield _holds(fact, value)
-    if wanted.judges_differ is not None:
-        yield _holds(_V.number.in_(_differing(run_id)), wanted.judges_differ)
-    for kind in (wanted.orders, wanted.leans):
-        if kind is not None:
-            yield ORDERS.in_(_ORDERS[kind])
-    yield from _on_numbers(wanted)
     yield from _on_labels(run_id, wanted)
     yield from _on_models(wanted)
-    yield from _on_criterion(wanted, dialect)
+    yield from _on_criterion(wanted, connection.dialect.name)
 
 
 def _holds(fact: ColumnElement[bool], wanted: bool) -> ColumnElement[bool]:
     return fact if wanted else ~fact
-
-
-def _on_numbers(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.min_confidence is not None:
-        yield _V.confidence >= wanted.min_confidence
-    if wanted.max_confidence is not None:
-        yield _V.confidence <= wanted.max_confidence
-    if wanted.below_confidence is not None:
-        yield _V.confidence < wanted.below_confidence
-    if wanted.min_length_difference is not None:
-        yield wanted.min_length_difference <= LENGTH_DIFFERENCE
-    if wanted.max_length_difference is not None:
-        yield wanted.max_length_difference >= LENGTH_DIFFERENCE
-    if wanted.longer_wins is not None:
-        yield _is_longer(_WON["A"], _WON["B"], longer=wanted.longer_wins)
 
 
 def _differing(run_id: int) -> Select[Any]:
@@ -272,13 +241,37 @@ def _on_models(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
         for name in (model, against):
             if name is not None:
                 yield or_(a == name, b == name)
-    if wanted.named is not None:
-        yield _NAMED[wanted.named]
     if model is not None and wanted.model_wins is not None:
         as_a, as_b = _WON["A"], _WON["B"]
         if not wanted.model_wins:
             as_a, as_b = as_b, as_a
         yield or_(and_(a == model, as_a), and_(b == model, as_b))
+
+
+# What a condition that is given asks for.
+_PLAIN: dict[str, Callable[[Any], ColumnElement[bool]]] = {
+    "outcome": lambda outcome: _V.outcome == str(outcome),
+    "winner": lambda winner: _V.winner == winner,
+    "ending": lambda ending: _V.outcome.in_(_ENDS[ending]),
+    "judge_ids": lambda judge_ids: _V.judge_id.in_(judge_ids),
+    "orders": lambda orders: ORDERS.in_(_ORDERS[orders]),
+    "leans": lambda leans: ORDERS.in_(_ORDERS[leans]),
+    "named": lambda named: _NAMED[named],
+    "min_confidence": lambda least: _V.confidence >= least,
+    "max_confidence": lambda most: _V.confidence <= most,
+    "below_confidence": lambda bound: _V.confidence < bound,
+    "min_length_difference": lambda least: least <= LENGTH_DIFFERENCE,
+    "max_length_difference": lambda most: most >= LENGTH_DIFFERENCE,
+    "longer_wins": lambda longer: _is_longer(_WON["A"], _WON["B"], longer=longer),
+}
+# What holds or does not.
+_FACTS: dict[str, ColumnElement[bool]] = {
+    "abstained": _V.abstained,
+    "noted": _I.noted,
+    "unread": UNREAD,
+    "by_rule": TIE_BY_RULE,
+    "has_confidence": _V.confidence.is_not(None),
+}
 
 
 # In `by_criterion`, a criterion is `["accuracy","win","A","A","A"]`: its name, how it came out, and

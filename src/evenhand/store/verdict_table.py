@@ -402,6 +402,12 @@ _ROWS = (
 )
 
 
+_AS_THEY_ARE = (
+    *("number", "judge_id", "winner", "confidence", "noted", "abstained"),
+    *("model_a", "model_b", "length_a", "length_b", "prompt"),
+)
+
+
 def _rows(
     connection: Connection, run_id: int, places: Sequence[TablePlace], *, counted: bool
 ) -> Iterator[TableRow]:
@@ -425,28 +431,18 @@ def _rows(
         if label is not None and not row["by_rule"]:
             disagrees = row["outcome"] not in ("win", "tie") or row["winner"] != label
         yield TableRow(
-            number=place.number,
             id=row["full_key"] or row["key"],
-            judge_id=place.judge_id,
             outcome=Outcome(row["outcome"]),
-            winner=row["winner"],
-            confidence=row["confidence"],
             label=label or row["label"],
             disagrees=disagrees,
             label_voted=label is not None,
             judges_differ=place.number in differing,
-            noted=row["noted"],
             unread=bool(row["unread"]),
-            abstained=row["abstained"],
             by_rule=bool(row["by_rule"]),
-            model_a=row["model_a"],
-            model_b=row["model_b"],
-            tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),
-            length_a=row["length_a"],
-            length_b=row["length_b"],
-            prompt=row["prompt"],
+            tags=tuple(orjson.loads(row["tags"] or "[]")),
             place=place,
             flag=flagged.get(place.number),
+            **{name: row[name] for name in _AS_THEY_ARE},
         )
 
 

@@ -350,17 +350,12 @@ def _how_many(fact: ColumnElement[bool]) -> ColumnElement[int]:
 
 def _stored(row: RowMapping) -> StoredVote:
     both_bad = row["verdict"] == _BOTH_BAD
+    names = ("pair_id", "who", "origin", "draw", "chance", "shown_order", "comment")
     return StoredVote(
-        pair_id=row["pair_id"],
-        who=row["who"],
         verdict="TIE" if both_bad else row["verdict"],
-        origin=row["origin"],
-        draw=row["draw"],
-        chance=row["chance"],
-        shown_order=row["shown_order"],
         at=moment(row["voted_at"]),
-        comment=row["comment"],
         both_bad=both_bad,
+        **{name: row[name] for name in names},
     )
 
 
