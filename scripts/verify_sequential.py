@@ -129,7 +129,7 @@ def _decide(plan: SequentialPlan, scores: Scores, truth: float) -> tuple[str | N
     enough = -math.log(plan.betting_alpha)
     if len(scores) < plan.planned or plan.bets.log_capital(counts, 0.5) >= enough:
         return side, plan.bets.log_capital(counts, truth) < enough
-    test = run_final_test(counts, AlphaSpending(plan.alpha, plan.betting_alpha, plan.bets, 0.5))
+    test = run_final_test(counts, AlphaSpending(plan.alpha, plan.betting_alpha, plan.bets))
     return (side if test.p_value <= plan.alpha else None), test.low <= truth <= test.high
 
 
