@@ -150,8 +150,8 @@ class Faces:
     def _only_criterion(self) -> None:
         """A limit on the only criterion, which came out as the pairs did, is ruled on as one on the
         whole is, for the same reasons."""
-        require = ["overall>0.5", "accuracy>0.5"]
-        ruled = judge_gate(self.found, GateOptions.of(limits=self.run.limits, require=require))
+        require = ("overall>0.5", "accuracy>0.5")
+        ruled = judge_gate(self.found, asked(self.run.limits, require=require))
         checks = zip(ruled.checks[::2], ruled.checks[1::2], strict=True)
         for conclusion, (whole, part) in zip(self.found.conclusions, checks, strict=True):
             outcomes = [each.rate.counts for each in conclusion.by_criterion]
@@ -166,7 +166,7 @@ class Faces:
         limits = self.run.limits
         for ties in ("excluded", "wins"):
             found = conclude(self.store, self.run.name, limits=limits, ties=ties)
-            ruled = judge_gate(found, GateOptions.of(limits=limits))
+            ruled = judge_gate(found, asked(limits))
             for conclusion, check in zip(found.conclusions, ruled.checks, strict=True):
                 code = conclusion.messages[0].code.removesuffix("_here")
                 if code not in ("conclusion.better", "conclusion.worse"):

@@ -155,16 +155,16 @@ def test_pending_texts_are_counted_once_each_where_models_have_names(store: Stor
         item("three", prompt="q", reference="r", response_a="x", response_b="y", **named),
     )
     # Two prompts, one without a reference; of p the answers of old, new and newer, of q two.
-    assert store.count_pending_texts(begun.run_id, begun.judge_id) == (2, 1, 3 + 2)
+    assert store.work.count_pending_texts(begun.run_id, begun.judge_id) == (2, 1, 3 + 2)
     begun.settle(begun.work()[2])
-    assert store.count_pending_texts(begun.run_id, begun.judge_id) == (1, 1, 3)
+    assert store.work.count_pending_texts(begun.run_id, begun.judge_id) == (1, 1, 3)
 
 
 def test_without_names_of_models_each_pending_pair_has_two_responses(store: Store) -> None:
     begun = begin(store, *(item(f"{n}", prompt="p", response_a="x") for n in range(3)))
-    assert store.count_pending_texts(begun.run_id, begun.judge_id) == (1, 1, 2 * 3)
+    assert store.work.count_pending_texts(begun.run_id, begun.judge_id) == (1, 1, 2 * 3)
     half = begin(store, item("h", model_a="old"), name="half")
-    assert store.count_pending_texts(half.run_id, half.judge_id) == (1, 1, 2)
+    assert store.work.count_pending_texts(half.run_id, half.judge_id) == (1, 1, 2)
 
 
 def test_retiring_failed_passes_keeps_them_aside_and_opens_their_items(store: Store) -> None:

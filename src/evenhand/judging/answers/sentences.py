@@ -225,7 +225,10 @@ def _winner(core: re.Match[str]) -> Winner | None:
     loser = named.get("lost") or named.get("loser") or named.get("loses")
     if loser is not None:
         return other_than(letter(loser))
-    winner, *against = ("TIE" if who.endswith("3") else letter(who) for who in named.values())
+    winners: list[Winner | None] = [
+        "TIE" if who.endswith("3") else letter(who) for who in named.values()
+    ]
+    winner, *against = winners
     return None if winner in against else winner
 
 
