@@ -121,6 +121,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "judging/passes.py": {
         (
+            "if len(completion.text) <= _LONGEST_READ_AT_ONCE:",
+            "(len(completion.text) < _LONGEST_READ_AT_ONCE)",
+        ): "in a thread or not, the same is read",
+        (
             "repairs = case.config.repairs_allowed if case.prompt else 0",
             "(1)",
         ): "without a prompt the loop ends after the first answer",
@@ -423,7 +427,8 @@ class MutationRun:
         _Fork(partial(self._trace, session, trace), self.folder / "t", timeout_s=7200).wait()
         tests = [(seconds, set(reached)) for seconds, reached in json.loads(trace.read_text())]
         whole_s = sum(seconds for seconds, _ in tests)
-        for name in self.failed.read_text().splitlines() if self.failed.exists() else ():
+        failed = self.failed.read_text().splitlines() if self.failed.exists() else []
+        for name in failed:
             print(f"left out, since it fails without a mutant: {name}")
         print(f"{len(tests)} tests take {whole_s:.0f} s", flush=True)
         kills: Counter[int] = Counter()  # those that killed before are tried first
@@ -438,8 +443,10 @@ class MutationRun:
             folder = self.folder / str(number)
             work = partial(self._run, session, number, places)
             if number in imported:
-                names = [session.items[place].nodeid for place in places]
-                work = partial(_run_alone, number, names, folder / "tests")
+                first = [session.items[place] for place in places]
+                names = dict.fromkeys(item.nodeid for item in (*first, *session.items))
+                names = {name: None for name in names if name not in failed}
+                work = partial(_run_alone, number, list(names), folder / "tests")
             return _Fork(work, folder, timeout_s=60 + 3 * whole_s)
 
         waiting, running = list(reversed(self.chosen)), dict[int, _Fork]()
@@ -505,7 +512,7 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 
 def _run_alone(number: int, names: list[str], file: Path) -> int:
-    """In a new process, which imports the mutant; these tests come before the module's others."""
+    """In a new process, which imports the mutant, the module's tests in this order."""
     file.write_text("\n".join(names))
     arguments = [sys.executable, "-m", "scripts.verify_mutants", "--alone", str(number), str(file)]
     os.execv(sys.executable, arguments)  # noqa: S606 - nothing for a shell to read
@@ -517,7 +524,8 @@ class _InThisOrder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self._places.get(item.nodeid, len(self._places)))
+        items[:] = [item for item in items if item.nodeid in self._places]
+        items.sort(key=lambda item: self._places[item.nodeid])
 
 
 def _run_tests_of(number: int, names: list[str]) -> int:

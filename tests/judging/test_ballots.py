@@ -202,6 +202,14 @@ def test_each_criterion_has_its_own_letters_in_the_callers_labels() -> None:
     assert [shares and round(shares.a, 9) for shares in found.criterion_probabilities] == [0.2, 0.9]
 
 
+def test_letters_have_their_shares_of_all_letters() -> None:
+    found = letters({"A": 0.4, "B": 0.2, "C": 0.2, "Well": 0.2})
+    assert isinstance(found, PassBallot)
+    assert found.probabilities is not None
+    shares = found.probabilities.model_dump().values()
+    assert list(shares) == pytest.approx([0.4 / 0.8, 0.2 / 0.8, 0.2 / 0.8])
+
+
 def test_without_ties_their_letter_counts_for_nothing() -> None:
     found = letters({"A": 0.5, "B": 0.25, "C": 0.25}, pair=NO_TIES)
     assert isinstance(found, PassBallot)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from evenhand.contract import Outcome, Usage, Verdict
-from evenhand.errors import JudgeRejected, JudgeUnreachable, TemplateError
+from evenhand.contract import Order, Outcome, Usage, Verdict
+from evenhand.errors import JudgeError, JudgeRejected, JudgeUnreachable, TemplateError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
 from evenhand.judging.comparison import Failed, compare, settle
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.judging.preparation import Artefacts
 from evenhand.prompts import make_template
 from evenhand.prompts.preparation import ARTEFACT_KINDS, artefact_messages
@@ -186,6 +187,27 @@ async def test_what_failed_for_once_is_asked_for_by_the_next_pair() -> None:
         for text in ("x", "y")
     ]
     assert [isinstance(each, Verdict) for each in settled] == [False, True]
+
+
+async def test_nothing_is_written_for_a_pair_whose_passes_are_all_kept() -> None:
+    class Keeper:
+        def __init__(self, known: tuple[Order, ...]) -> None:
+            self.known = known
+
+        def recall(self, order: Order, sample: int) -> PassResult | None:
+            return PassResult(PassBallot(order, sample, "A")) if order in self.known else None
+
+        def keep(self, made: PassResult) -> None: ...
+
+        def failed(self, order: Order, sample: int, error: JudgeError) -> None: ...
+
+    judge = always()
+    every = Keeper(("original", "swapped"))
+    assert isinstance(await settle(PAIR, judge, prepared("metrics"), keeper=every), Verdict)
+    assert judge.calls == []
+    half = Keeper(("original",))
+    await settle(PAIR, judge, prepared("metrics"), keeper=half)
+    assert [call.artefact for call in judge.calls] == ["metrics", None]
 
 
 async def test_a_judge_that_follows_a_rule_has_nothing_written() -> None:
