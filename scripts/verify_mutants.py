@@ -152,6 +152,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "(5)",
         ): "no two passes are the same in the first four",
         ("_AT_ONCE = 5_000", "(5001)"): "items are read in pages of any size",
+        ("_WITHOUT_VERDICT = -1", "(2)"): "any number will do that is no outcome's",
     },
     "trust/audit.py": {
         (

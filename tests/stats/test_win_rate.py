@@ -90,6 +90,8 @@ def test_wins_averaged_from_orders_that_differ_show_no_more_than_halves() -> Non
     assert low > 0.5
     assert found.rate == pytest.approx(0.9)
     assert found.low == low
+    assert found.sign_flip is not None
+    assert found.sign_flip.decisive == 30 + 10
     # Where only wins count, such a pair is none.
     wins = win_rate(outcomes, ties="wins", circumstances=Circumstances(flipped=flipped))
     assert wins.rate == pytest.approx(30 / 100)
