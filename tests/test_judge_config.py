@@ -301,3 +301,13 @@ def test_a_writer_that_follows_a_rule_is_refused() -> None:
     chosen = JudgeConfig(judge="openai:m", prepare=("metrics",), prepare_with="baseline:longer")
     with pytest.raises(InputError, match="baseline:longer follows a rule"):
         JudgeConfig.resolve(Settings(), chosen)
+
+
+@pytest.mark.parametrize(
+    "own", [lambda messages: "A", ScriptedJudge(lambda _: "A", Traits())], ids=["function", "judge"]
+)
+def test_a_judge_of_ones_own_is_no_name(own: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"made with @evenhand\.judge, as judge= to compare or run"
+    ):
+        JudgeConfig(judge=own)

@@ -65,6 +65,8 @@ class JudgeConfig(JudgeOptions):
     calibration: Calibrator | None = None  # what trust.calibration.open_calibration gives
 
     def __post_init__(self) -> None:
+        if callable(self.judge) or hasattr(self.judge, "ask"):
+            raise InputError(Message("judging.judge_no_name"))
         super().__post_init__()
         if not isinstance(self.template, (Template, Path, NoneType)):
             raise InputError(Message("judging.template_no_template", template=self.template))
