@@ -28,6 +28,26 @@ def test_no_gate_passes_by_a_trigger(command: Command) -> None:
         assert "evenhand did not create its trigger 't' on 'verdicts'" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        ("ALTER TABLE verdicts DROP COLUMN confidence", "no such column: verdicts.confidence"),
+        ("DROP TABLE verdicts", "no such table: verdicts"),
+    ],
+)
+def test_a_store_that_lacks_something_is_damaged(command: Command, lost: str, reason: str) -> None:
+    write_lines(command.directory / "sums.jsonl", sums(4))
+    run = ("run", "sums.jsonl", "-c", "accuracy", "--judge", "baseline:longer", "--store", "s.db")
+    assert command(*run, "--name", "mine").code == 0
+    connection = sqlite3.connect(command.directory / "s.db")
+    connection.execute(lost)
+    connection.commit()
+    connection.close()
+    ran = command("report", "mine", "--store", "s.db")
+    assert ran.code == 2
+    assert f"s.db is damaged ({reason}); restore it from a backup" in ran.err
+
+
 def test_a_file_that_unpacks_to_more_than_it_can_hold_is_refused(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

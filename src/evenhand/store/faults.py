@@ -46,6 +46,7 @@ _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("3D000", StoreError, "store.no_database"),
 )
 
+_LACKS = ("42P01", "42703")  # a table, a column
 # A connection that was never made has no SQLSTATE, only words.
 _POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
     ("password", "store.login_refused"),
@@ -156,19 +157,17 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
         for begins, kind, code in _SQLITE:
             if sqlite_name.startswith(begins):
                 return kind(Message(code, address=address))
-        return StoreError(
-            Message(
-                "store.disk_failed",
-                address=address,
-                name=sqlite_name,
-                reason=_one_line(error, secrets),
-            )
-        )
     reason = _one_line(error, secrets)
+    sqlstate = getattr(error, "sqlstate", None) or ""
+    if sqlstate in _LACKS or reason.startswith(("no such column", "no such table")):
+        return StoreError(Message("store.incomplete", address=address, reason=reason))
+    if isinstance(sqlite_name, str):
+        return StoreError(
+            Message("store.disk_failed", address=address, name=sqlite_name, reason=reason)
+        )
     if "Could not decode to UTF-8" in reason:
         column = reason.partition("column ")[2].partition(" ")[0] or "a column"
         return StoreError(Message("store.text_not_utf8", address=address, column=column))
-    sqlstate = getattr(error, "sqlstate", None) or ""
     for begins, kind, code in _POSTGRES:
         if sqlstate.startswith(begins):
             return kind(Message(code, address=address))
