@@ -130,7 +130,7 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         "a gzipped JSON list with a value of 480 MB",
         "x.json.gz",
         lambda: gzipped((b'[{"prompt":"', 1), (b"a", 480 * _MIB), (b'"}]', 1)),
-        (422,),
+        (413,),
     ),
     (
         "a gzipped CSV with a cell of 250 MB",
@@ -138,7 +138,7 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         lambda: gzipped((b"prompt,response_a,response_b\np,", 1), (b"a", 250 * _MIB)),
         (413, 422),
     ),
-    ("a CSV whose quote is never closed, 480 MB", "x.csv.gz", open_quote, (422,)),
+    ("a CSV whose quote is never closed, 480 MB", "x.csv.gz", open_quote, (413,)),
     (
         "a CSV header of 15 million commas",
         "x.csv",
@@ -195,7 +195,7 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         "480 MB of blank lines",
         "x.jsonl.gz",
         lambda: gzipped((_LINE, 20), (b"\n", 480 * _MIB)),
-        (422,),
+        (413,),
     ),
     (
         "a CSV with 480 MB of blank lines",
@@ -210,10 +210,10 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         lambda: dictionary_bomb(8 * _MIB),
         (422,),
     ),
-    ("Parquet: the same with 3.5 MB", "x.parquet", lambda: dictionary_bomb(3_500_000), (422,)),
+    ("Parquet: the same with 3.5 MB", "x.parquet", lambda: dictionary_bomb(3_500_000), (413,)),
     ("Parquet: a page that unpacks to 200 MB", "x.parquet", page_bomb, (422,)),
     ("Parquet: a list of 3 million texts", "x.parquet", lambda: list_bomb(3_000_000), (422,)),
-    ("Parquet: a list of 900,000 texts", "x.parquet", lambda: list_bomb(900_000), (422,)),
+    ("Parquet: a list of 900,000 texts", "x.parquet", lambda: list_bomb(900_000), (413,)),
     ("Parquet: a page that says it has 2 GB", "x.parquet", lying_page, (422,)),
     ("Parquet: a schema 180,000 levels deep", "x.parquet", deep_schema, (422,)),
 )
@@ -334,7 +334,7 @@ def full_disk() -> Outcome:
         for sender in senders:
             sender.join()
         statuses = sorted(status for status, _ in answers)
-        remedy = all(b"make room in the folder for temporary files" in body for _, body in answers)
+        remedy = all(b"free space for temporary files" in body for _, body in answers)
         left = os.listdir(server.spool)
         after, _ = server.send("plain.jsonl", _LINE)
     return Outcome(
