@@ -74,10 +74,10 @@ def test_the_order_depends_on_the_seed_and_the_prompts_alone(store: Store) -> No
 def test_a_place_is_the_digest_of_seed_and_prompt_in_every_version(store: Store) -> None:
     """Positive numbers of 63 bits. A run that is resumed by a later version keeps its order."""
     begun = begin(store, *rows_of(5))
-    store.fill_queue(begun.run_id, seed=7)
+    store.work.fill_queue(begun.run_id, seed=7)
     places = [each.at.place for each in in_order(begun)]
     begun.judge_all()
-    keys = store.settled_prefix(begun.run_id, begun.judge_id).prompt_key
+    keys = store.work.settled_prefix(begun.run_id, begun.judge_id).prompt_key
     digests = [blake2b(b"place 1;7;%d" % key, digest_size=8).digest() for key in keys]
     assert places == [int.from_bytes(digest, "little") // 2 for digest in digests]
 
@@ -156,7 +156,7 @@ def test_the_prefix_behind_a_place_does_not_ask_for_a_verdict_on_it(store: Store
         rule(begun, each.work.number)
     found = store.work.settled_prefix(begun.run_id, begun.judge_id, after=first.at.place)
     assert (found.is_whole, found.place.tolist()) == (True, [each.at.place for each in others])
-    waiting = store.queued(begun.run_id, begun.judge_id, limit=9)
+    waiting = store.work.queued(begun.run_id, begun.judge_id, limit=9)
     assert [each.work.number for each in waiting] == [first.work.number]
     rule(begun, first.work.number)
     assert store.work.queued(begun.run_id, begun.judge_id, limit=9) == []
