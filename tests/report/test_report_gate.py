@@ -383,6 +383,27 @@ def test_at_least_includes_the_threshold() -> None:
     assert judge_gate(below, at_least).ruling == "undecided"
 
 
+def test_a_matchup_without_the_required_tag_is_undecided(store: Store) -> None:
+    tagged = [replace(row, tags=("x",)) for row in rows(40, 10)]
+    other = [replace(row, key=f"other {row.key}", model_b="newer") for row in rows(40, 10)]
+    make_run(store, "run", [*tagged, *other])
+    gate = gate_run(store, "run", require=["tag:x>0.5"])
+    assert [(check.model, check.ruling, check.rate) for check in gate.checks] == [
+        ("new", "pass", 0.8),
+        ("newer", "undecided", None),
+    ]
+    assert gate.ruling == "undecided"
+
+
+def test_a_check_from_before_they_were_counted_has_none_of_these(store: Store) -> None:
+    make_run(store, "run", rows(40, 20))
+    written = gate_run(store, "run").model_dump(mode="json", by_alias=True)
+    for name in ("leftOut", "corrected", "holds"):
+        del written["checks"][0][name]
+    (check,) = GateReport.model_validate(written).checks
+    assert (check.left_out, check.corrected, check.holds) == (0, False, ())
+
+
 def parsed(gate: GateReport) -> ET.Element:
     return ET.fromstring(junit_xml(gate))  # noqa: S314 - our own
 
