@@ -151,3 +151,16 @@ def test_what_holds_a_gate_back_is_not_said_to_hold(command: Command, store: Sto
     ran = gate(command, "few")
     assert ran.code == 6
     assert "; without that it would hold for any judge better than a coin flip; " in ran.out
+
+
+def test_identical_responses_elsewhere_are_no_pairs_of_a_part(
+    command: Command, store: Store
+) -> None:
+    """40 pairs of x are judged in both orders, of which none flips; 100 others need no judge."""
+    same = {"response_a": "the same", "response_b": "the same"}
+    others = [replace(row, pair=same) for row in rows("T" * 100, tags=("y",))]
+    make_run(store, "same", [*rows("B" * 35 + "A" * 5, tags=("x",)), *others])
+    limit = ("--max-inconsistent", "0.1")
+    ran = gate(command, "same", "tag:x>0.5", options=limit)
+    assert "flipped with the order in 0 of" not in ran.out
+    assert ran.code == 0

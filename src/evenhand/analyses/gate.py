@@ -317,13 +317,14 @@ class _Rule:
         groups = _groups(conclusion, self._required.kind)
         part = next((each for each in groups if each.name == self._required.part), None)
         part = part or GroupRate(name=self._required.part, rate=self._of_nothing())
-        counts = part.rate.counts
+        both = part.rate.counts.valid - part.rate.one_order - part.rate.drawn_order
         own: dict[str, Any] = {
             "win_rate": part.rate,
             "claimed": part.claimed or ClaimedRate.of(part.rate),
             "topics": part.topics,
             "accuracy": None,
-            "both_orders": max(0, counts.valid - part.rate.one_order - part.rate.drawn_order),
+            "both_orders": both - part.identical,
+            "identical": part.identical,
             "skipped": part.skipped,
         }
         if part.labelled is not None or self._required.kind == "tag":
@@ -348,9 +349,7 @@ class _Rule:
             why = Message("gate.sides", **values)
         if self._several or self._required.kind != "overall":
             why = Message("gate.requirement", requirement=str(self._required), why=why)
-        wins, losses = counts.wins_a, counts.wins_b
-        if conclusion.side == "B":
-            wins, losses = losses, wins
+        wins, losses = rate.won_and_lost
         even = None
         if claimed.estimator == "judge" and claimed.rate is not None:
             even = _break_even(conclusion, self._required, by_rate)
@@ -471,13 +470,11 @@ class _Rule:
                 continue
             if doubt == "position" and rate.mostly_flips:  # which a hold says with its counts
                 continue
-            both = rate.counts.valid - rate.one_order - rate.drawn_order - conclusion.identical
-            counted = {"one_order": rate.one_order, "decided": rate.decided, "both": both}
+            counted = {"one_order": rate.one_order, "decided": rate.decided}
+            counted["both"] = conclusion.both_orders
             yield Message(f"gate.doubt_{doubt}", **counted)
         counts = rate.counts
-        wins, losses = counts.wins_a, counts.wins_b
-        if conclusion.side == "B":
-            wins, losses = losses, wins
+        wins, losses = rate.won_and_lost
         averaged = rate.flips - counts.inconsistent
         yield Message(
             "gate.outcomes_averaged" if averaged > 0 else "gate.outcomes",

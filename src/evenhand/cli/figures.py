@@ -210,12 +210,7 @@ def _rate_of(line: RateLine, value: float, low: float, high: float) -> str:
 
 def _counts(own: SideRate) -> tuple[int, ...]:
     counts = own.counts
-    return *wins_and_losses(own), counts.ties, counts.inconsistent, counts.invalid
-
-
-def wins_and_losses(own: SideRate) -> tuple[int, int]:
-    counts = own.counts
-    return (counts.wins_a, counts.wins_b) if own.side == "A" else (counts.wins_b, counts.wins_a)
+    return *own.won_and_lost, counts.ties, counts.inconsistent, counts.invalid
 
 
 def style_of(low: float, shown: bool) -> str:

@@ -21,7 +21,6 @@ from evenhand.cli.figures import (
     percent,
     show_rates,
     style_of,
-    wins_and_losses,
 )
 from evenhand.cli.manifest import manifest_line
 from evenhand.cli.options import ReportChoices, grouped
@@ -223,7 +222,7 @@ def _lines(claim: Conclusion) -> Iterator[tuple[str, str | Text]]:
     own = claim.win_rate
     counts = own.counts
     new, old = (one_line(name) for name in claim.names)
-    won, lost = wins_and_losses(own)
+    won, lost = own.won_and_lost
     yield (
         "outcomes",
         f"{new} wins {number(won)}, {old} wins {number(lost)}, ties {number(counts.ties)}, "

@@ -191,10 +191,7 @@ def _outcomes(conclusions: Conclusions, say: ChartWords) -> ChartPanel:
 
 
 def _counts(each: Conclusion) -> tuple[int, ...]:
-    counts = each.win_rate.counts
-    own, other = counts.wins_a, counts.wins_b
-    if each.side == "B":
-        own, other = other, own
+    counts, (own, other) = each.win_rate.counts, each.win_rate.won_and_lost
     return own, counts.ties, counts.inconsistent, other, counts.invalid
 
 

@@ -377,9 +377,7 @@ def figures(conclusion: Conclusion) -> dict[str, Any]:
     """The rate, its interval and the counts behind it, for a sentence."""
     claimed, counts = conclusion.claimed, conclusion.win_rate.counts
     prompts = claimed.n if claimed.prompts is None else claimed.prompts
-    won, lost = counts.wins_a, counts.wins_b
-    if conclusion.side == "B":
-        won, lost = lost, won
+    won, lost = conclusion.win_rate.won_and_lost
     values: dict[str, Any] = {"wins": won, "losses": lost, "ties": counts.ties}
     counted = Message("conclusion.counts", **values)
     if counts.inconsistent:

@@ -90,6 +90,7 @@ class GroupRate(Model):
     labelled: LabelledRate | None = None
     topics: Topics | None = None
     skipped: int = 0  # rows that never became pairs, as far as they fall to this part
+    identical: int = 0  # pairs of identical responses
 
 
 class Conclusion(Model):
@@ -397,6 +398,7 @@ class Concluder:
             labelled=labelled,
             topics=topics,
             skipped=absent,
+            identical=self.rows.by_rule(group),
         )
 
     def _claimed(

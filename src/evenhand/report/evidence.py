@@ -12,6 +12,7 @@ from evenhand.contract.codes import INVALID, WIN_B
 from evenhand.report.win_rates import (
     ConclusionLimits,
     Matchup,
+    OutcomeGroup,
     RateOptions,
     Rows,
     exchange,
@@ -55,8 +56,8 @@ class RowFacts:
         # Prompts with a winner that both orders named.
         self.decided_twice = np.unique(np.asarray(columns.prompt_key)[won]).size
 
-    def by_rule(self, matchup: Matchup) -> int:
-        return int(self._by_rule[matchup.rows].sum()) if self._by_rule.size else 0
+    def by_rule(self, group: Matchup | OutcomeGroup) -> int:
+        return int(self._by_rule[group.rows].sum()) if self._by_rule.size else 0
 
     def in_one_order(self, matchup: Matchup) -> int:
         if not self._one_order.size:

@@ -56,6 +56,11 @@ class SideRate(WinRate):
     matchups: int = 1  # of the run, whose intervals hold at `level` all together
 
     @property
+    def won_and_lost(self) -> tuple[int, int]:
+        wins = self.counts.wins_a, self.counts.wins_b
+        return wins if self.side == "A" else wins[::-1]
+
+    @property
     def counting(self) -> str:
         """How ties and flipped pairs are in the rate, and in its interval."""
         counted = _COUNTING[self.ties]

@@ -116,8 +116,7 @@ def _report(report: Report) -> Iterator[str]:
 def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
     own, other = (named(name) for name in conclusion.names)
     rate, counts = conclusion.win_rate, conclusion.win_rate.counts
-    wins = (counts.wins_a, counts.wins_b)
-    won, lost = wins if rate.side == "A" else wins[::-1]
+    won, lost = rate.won_and_lost
     yield f"## {own} against {other}, by {named(conclusion.judge)}"
     yield ""
     yield _one_line(conclusion.sentence)
