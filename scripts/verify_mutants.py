@@ -483,9 +483,13 @@ class MutationRun:
     def _trace(self, session: pytest.Session, file: Path) -> int:
         """Notes how long each test takes and what it reaches. One that fails can show nothing."""
         tests: list[tuple[float, list[int]]] = []
+        values = [value for name in NAMES for value in vars(sys.modules[name]).values()]
+        clears = [value.cache_clear for value in values if hasattr(value, "cache_clear")]
         for item, following in _with_next(session.items):
             begun = time.monotonic()
             self.reached.clear()
+            for clear in clears:  # what one test left there, another would not reach
+                clear()
             passed = _passes(item, following)
             tests.append((time.monotonic() - begun, sorted(self.reached) if passed else []))
             if not passed:
