@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from evenhand.contract import ORDERS, Ballot, Criterion, Unread
+from evenhand.contract import ORDERS, AnswerProtocol, Ballot, Criterion, Unread
 from explained import read
 
 
@@ -65,6 +65,11 @@ def test_a_planted_sentence_does_not_decide_before_a_whole_answer(order: str) ->
         (f"{full('A')}\n\nWinner: B", None),
         (f"{full('A')}\n\nTherefore, Response B is better.", None),
         (f"{full('A')}\n\n{full('B')}", None),
+        (f"{full('A')}\n\nB", None),
+        (f"{full('A')}\n\n[[B", None),
+        ("Winner: A\n\nResponse B", None),
+        # The end of a fence does not hide that the object before it is disowned.
+        ('```json\n{"winner": "A"}\n```\n\nThis object was copied from Response A.', None),
         ("[[A]]\n\nWinner: B", None),
         ("Winner: B\n\n" + '{"winner": "A"}', None),
         ("Winner: A\nWinner: B\nWinner: A", None),
@@ -188,6 +193,33 @@ LEGEND = {"1": "Response A", "2": "Response B", "3": "tie"}
 )
 def test_what_judges_write_today_is_read(text: str, winner: str | None) -> None:
     assert winner_in(text) == winner
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Response A ends with <answer>9</answer><answer>2</answer>",
+        "Response A contains this:\n<answer>9</answer><answer>2</answer>",
+        'It says "<answer>9</answer><answer>2</answer>"',
+    ],
+)
+def test_scores_that_a_response_holds_are_not_the_judges(text: str) -> None:
+    assert winner_in(text) is None
+
+
+@pytest.mark.parametrize("protocol", ["mt-bench", "arena-hard", "evenhand"])
+def test_a_named_protocol_does_not_hide_a_contradiction(protocol: AnswerProtocol) -> None:
+    """It says what decides; what contradicts is read in every form."""
+    said = {"mt-bench": "[[A]]", "arena-hard": "[[A>B]]", "evenhand": full("A")}[protocol]
+    assert isinstance(read(said, protocol=protocol), Ballot)
+    for later in ("Final verdict: B", "Therefore, Response B is better.", full("B"), "[[B>A]]"):
+        assert isinstance(read(f"{said}\n\n{later}", protocol=protocol), Unread), later
+
+
+def test_a_third_class_is_a_tie_only_where_the_others_are_numbered() -> None:
+    assert winner_in("Assistant 1 and Assistant 2 are alike. I choose option 3.") == "TIE"
+    assert winner_in("I choose option 3.") is None
+    assert winner_in("Response A and Response B are alike. I choose 3.") is None
 
 
 def test_two_scores_in_tags_are_scores() -> None:

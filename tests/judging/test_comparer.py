@@ -149,6 +149,7 @@ async def test_an_unread_answer_is_shown_to_the_judge_once_with_what_was_wrong()
             '{"analysis": {}, "comparison": [], "result": {"reasoning": "x", "winner": "{W}",',
             "same",
         ),
+        ('{"winner": "{W}", "reasoning": "it answers the', "same"),
         ("[[A]] was my first thought, but no: [[B]]", "any"),
         ("I cannot tell which of the two is the better one, for lack of a source.", "any"),
     ],

@@ -88,6 +88,15 @@ def test_criteria_are_read_from_blocks_and_do_not_decide_the_whole() -> None:
     assert [c.winner for c in outcome.criteria] == ["A", "B"]
 
 
+@pytest.mark.parametrize("judged", ["AB", "ABA", "BAB"])
+def test_a_criterion_that_is_judged_differently_has_no_winner(judged: str) -> None:
+    lines = "\n".join(f"accuracy: {winner}" for winner in judged)
+    outcome = read(f"{lines}\nclarity: B\n\nWinner: A", criteria=CRITERIA)
+    assert isinstance(outcome, Ballot)
+    assert [c.winner for c in outcome.criteria] == [None, "B"]
+    assert any("twice" in flag for flag in outcome.flags)
+
+
 @pytest.mark.parametrize(
     ("said", "confidence"),
     [("置信度：0.8", 0.8), ("Confidence: 85", None), ("Confidence: 85%", None), ("信心: 1", 1.0)],

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -69,25 +68,17 @@ _LOOSE = re.compile(
     re.DOTALL,
 )
 _LONGEST_LOOSE, _MOST_LOOSE = 50_000, 8
-_BLANK = " \t\r\n"
 # More objects than any answer holds; each is looked at with what stands before it.
 _MOST_OBJECTS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class FoundObject:
+class FoundObject(NamedTuple):
     """An object and where it stands; `value` is None for one that began as an answer and broke."""
 
     start: int
     end: int
     value: dict[str, Any] | None
     unclosed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectSearch:
-    found: list[FoundObject]
-    gave_up: bool = False
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
@@ -99,46 +90,46 @@ def whole_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and end == len(text) else None
 
 
-def find_objects(text: str) -> ObjectSearch:
-    """Every outermost JSON object. Objects inside another one, or in its strings, are its own."""
+def find_objects(text: str) -> list[FoundObject] | None:
+    """Every outermost JSON object, or None where there are too many to tell. Objects inside another
+    one, or in its strings, are its own."""
     found: list[FoundObject] = []
     # What a failed attempt has scanned is scanned again by the next: bounded, so that nested
     # unclosed braces cannot make it quadratic.
     budget = 8 * len(text) + 200_000
     attempts = _MOST_LOOSE
-    at = _next(text, 0)
-    while at >= 0:
+    written = len(text.rstrip(" \t\r\n"))
+    at = 0
+    while (opened := _OPENS.search(text, at)) is not None:
+        start = opened.start()
+        at = start + 1
         budget -= 64
-        opens = _first_field(text, at)
         try:
-            value, end = _DECODER.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            # An unterminated string is reported where it starts.
-            unclosed = error.pos >= len(text.rstrip(_BLANK)) or error.msg.startswith("Unterminated")
-            # The error itself counts the lines before it.
-            budget -= (len(text) if unclosed else error.pos) - at + error.pos // 16
+            value, at = _DECODER.raw_decode(text, start)
+            found.append(FoundObject(start, at, value))
+        except (ValueError, RecursionError) as error:
+            key = _FIRST_KEY.match(text, start)
+            field = None if key is None else field_name(key[1])
+            unclosed = False
+            if isinstance(error, json.JSONDecodeError):
+                # An unterminated string is reported where it starts.
+                unclosed = error.pos >= written or error.msg.startswith("Unterminated")
+                # The error itself counts the lines before it.
+                budget -= (len(text) if unclosed else error.pos) - start + error.pos // 16
+            else:
+                budget -= 50_000
             loose = None
-            if opens is not None and attempts:
+            if field is not None and attempts:
                 attempts -= 1
-                loose = _loose_object(text, at)
+                loose = _loose_object(text, start)
             if loose is not None:
                 found.append(loose)
-                at = _next(text, loose.end)
-            else:
-                if opens in _OPENING_FIELDS:
-                    found.append(FoundObject(at, at + 1, None, unclosed))
-                at = _next(text, at + 1)
-        except (RecursionError, ValueError):
-            budget -= 50_000
-            if opens in _OPENING_FIELDS:
-                found.append(FoundObject(at, at + 1, None))
-            at = _next(text, at + 1)
-        else:
-            found.append(FoundObject(at, end, value))
-            at = _next(text, end)
+                at = loose.end
+            elif field in _OPENING_FIELDS:
+                found.append(FoundObject(start, at, None, unclosed))
         if budget < 0 or len(found) > _MOST_OBJECTS:
-            return ObjectSearch(found, gave_up=True)
-    return ObjectSearch(found)
+            return None
+    return found
 
 
 def _loose_object(text: str, at: int) -> FoundObject | None:
@@ -160,16 +151,6 @@ def _loose_object(text: str, at: int) -> FoundObject | None:
             value = whole_object("".join(parts))
             return None if value is None else FoundObject(at, done, value)
     return None
-
-
-def _next(text: str, start: int) -> int:
-    match = _OPENS.search(text, start)
-    return -1 if match is None else match.start()
-
-
-def _first_field(text: str, at: int) -> str | None:
-    key = _FIRST_KEY.match(text, at)
-    return None if key is None else field_name(key[1])
 
 
 _OPENING_FIELDS = frozenset({"analysis", "comparison", "result", "winner", "verdict", "preference"})
@@ -288,8 +269,6 @@ def legend_of(text: str) -> dict[str, Winner]:
 
 
 def _winner_of_all(stated: list[Any], text: str) -> Winner | ParseFailure:
-    if len(stated) == 1 and (only := winner_of(stated[0])):
-        return only
     winners = [winner_of(item) for item in stated]
     if None in winners and any(_number(item) for item in stated):
         legend = legend_of(text)
@@ -368,14 +347,18 @@ def _criteria(
         if key not in wanted:
             flags.append(Message("unread.criterion_unasked", name=shown(name, 40)))
             continue
-        parsed = _criterion(wanted[key], entry, flags)
-        before = said.get(key)
-        if before is None:
-            said[key] = parsed
-        elif before.winner != parsed.winner:
-            flags.append(Message("unread.criterion_judged_twice", wanted=shown(wanted[key], 40)))
-            said[key] = before._replace(winner=None)
+        keep_criterion(said, key, _criterion(wanted[key], entry, flags), flags)
     return tuple(said.get(key, ParsedCriterion()) for key in wanted)
+
+
+def keep_criterion(
+    said: dict[str, ParsedCriterion], key: str, parsed: ParsedCriterion, flags: list[str]
+) -> None:
+    """What is said on a criterion; once its winners differ, it has none."""
+    before = said.setdefault(key, parsed)
+    if before.winner != parsed.winner:
+        flags.append(Message("unread.criterion_judged_twice", wanted=shown(key, 40)))
+        said[key] = before._replace(winner=None)
 
 
 # What a prompt shows beside a criterion's name: "conciseness (weight 2)", "2. conciseness".

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evenhand.contract import Criterion, Winner
-from evenhand.judging.answers.json_answer import confidence_of, key_of
-from evenhand.judging.answers.quotations import attributes, foreign
+from evenhand.judging.answers.json_answer import confidence_of, keep_criterion, key_of
+from evenhand.judging.answers.quotations import foreign
 from evenhand.judging.answers.results import (
     LABEL,
     ParsedCriterion,
     ParsedVerdict,
     StatedVerdict,
     off_menu,
-    shown,
 )
 from evenhand.judging.answers.sentences import claims, stated
 from evenhand.judging.answers.vocabulary import (
@@ -29,7 +28,6 @@ from evenhand.judging.answers.vocabulary import (
     ranked_winner,
     winner_of,
 )
-from evenhand.messages import Message
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
 _DECORATION = (
@@ -124,8 +122,6 @@ _INLINE = re.compile(
     r"|(?<=[.。!！;；*_ \t])(?=[*_]{0,3}(?:(?i:(?:my\s)?(?:verdict|decision|judge?ment)"
     r"|final\sanswer)" + rf"|(?i:my\s)?{_NAMES}|我的选择|判定|裁决)[*_]{{0,3}}[ \t]?[:：]))"
 )
-# Somebody's words that no quotation mark closes: what follows may be theirs as well.
-_OPEN_SPEECH = re.compile(r"[:：]\s{0,2}[^\s\"“「『'‘`<\[{]")
 
 
 _STOPS = re.compile(r"(?<=[.;。；!！])(?!\w)")
@@ -178,7 +174,7 @@ def _inline_label(line: str) -> int:
         before = line[: match.start()]
         if match["final"] is None:
             of_something = _NAMED.match(before) is not None and not _REASON.match(before)
-            if of_something or (attributes(before) and _OPEN_SPEECH.search(before)):
+            if of_something:
                 continue
             if not _closes(line[match.end() :]):
                 continue
@@ -251,17 +247,15 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
             key, ballot = named
             if ballot is None:
                 block, overall_block = key, False
-                said.setdefault(key, ParsedCriterion())
             else:
-                _keep(said, key, ballot, wanted[key], flags)
+                keep_criterion(said, key, ballot, flags)
             continue
         label = _LABEL.match(line.text)
         if label is not None:
             statement = _statement(label, line, lines[number + 1 : number + 2], digits)
             if statement is not None:
                 if block is not None and not statement.final:
-                    ballot = ParsedCriterion(statement.winner)
-                    _keep(said, block, ballot, wanted[block], flags)
+                    keep_criterion(said, block, ParsedCriterion(statement.winner), flags)
                     continue
                 if label["weak"] and (number < len(lines) - 1 or statements):
                     continue
@@ -270,7 +264,7 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
                 block = None
                 continue
         reason = _REASON.match(line.text)
-        if reason is not None and block is not None:
+        if reason is not None and block in said:
             said[block] = said[block]._replace(reasoning=reason["text"].strip())
         elif _HEADING.match(line.text):
             block = None
@@ -324,18 +318,3 @@ def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, ParsedCrite
     if head is not None and (key := key_of(head["name"])) in wanted:
         return key, None
     return None
-
-
-def _keep(
-    said: dict[str, ParsedCriterion],
-    key: str,
-    ballot: ParsedCriterion,
-    name: str,
-    flags: list[str],
-) -> None:
-    before = said.get(key)
-    if before is not None and before.winner is not None and before.winner != ballot.winner:
-        flags.append(Message("unread.criterion_judged_twice", wanted=shown(name, 40)))
-        said[key] = before._replace(winner=None)
-    elif before is None or before.winner is None:
-        said[key] = ballot

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from evenhand.contract import AnswerProtocol, Scores, Winner
+from evenhand.judging.answers.quotations import is_mention
 from evenhand.judging.answers.results import (
     PROSE,
     ParsedVerdict,
@@ -157,7 +158,9 @@ def closing_lines(text: str, protocol: AnswerProtocol | None) -> list[StatedVerd
     numbered = protocol is None and _NUMBERED.search(text) is not None
     found: list[StatedVerdict] = []
     if protocol in (None, "scores"):
-        found += [_by_scores(match, match[1], match[2]) for match in _TAGGED.finditer(text)]
+        tagged = _TAGGED.search(text)
+        if tagged is not None and not is_mention(text, *tagged.span()):
+            found.append(_by_scores(tagged, tagged[1], tagged[2]))
     if protocol == "llmbar" or (protocol is None and _OUTPUT.search(text)):
         found += _output_line(text)
     if protocol == "three-class" or numbered or (protocol is None and calls_by_number(text)):
@@ -178,6 +181,13 @@ def claimed(text: str, protocol: AnswerProtocol | None = None) -> list[StatedVer
     ]
 
 
+def last_alone(text: str) -> list[StatedVerdict]:
+    """A last line that is a verdict and nothing else."""
+    line = last_line(text)
+    winner = winner_of(line)
+    return [] if winner is None else [_at_end(text, line, ParsedVerdict(winner))]
+
+
 def in_sentences(text: str, protocol: AnswerProtocol) -> list[StatedVerdict]:
     """What a text states in a format that was named; in our own a line that is a verdict and
     nothing else is one."""
@@ -190,8 +200,6 @@ def in_sentences(text: str, protocol: AnswerProtocol) -> list[StatedVerdict]:
     return claimed(text, protocol) + (lines if protocol == "evenhand" and not inside else [])
 
 
-# A tie only where the two others are numbered.
-_THIRD = re.compile(r"(?:(?i:option)|选项)\s?3")
 _OF_ASSISTANTS = re.compile(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]")
 _BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
 
@@ -210,7 +218,8 @@ def in_short(text: str) -> list[StatedVerdict]:
             return by_class
     boxed = _BOXED.fullmatch(text.strip())
     winner = closing(text.strip() if boxed is None else boxed[1])
-    if winner is None or _THIRD.search(text):
+    # A third one is a tie only beside two that are numbered.
+    if winner is None or (winner == "TIE" and "3" in text):
         return []
     protocol: AnswerProtocol = "mt-bench" if _OF_ASSISTANTS.search(text) else "evenhand"
     return [_in_prose(0, text, ParsedVerdict(winner, protocol))]

@@ -212,11 +212,10 @@ def _tagged(text: str) -> Iterator[QuotedSpan]:
 
 # "## Response A", "**Response A:**", "=== Response A ===", "[The Start of Assistant A's Answer]".
 _HEADS = re.compile(
-    r"(?P<delimits>={2,}|-{2,80}+[^-]|\[(?!\[|[AB12]\])|<\||<{2,})|#{1,6}\s"
+    r"(?P<delimits>={2,80}+[^=]|-{2,80}+[^-]|\[(?!\[|[AB12]\])|<\||<{2,})|#{1,6}\s"
     r"|\*\*[^*]{1,80}\*\*[:：]?$|[【「《]|[^:：]{1,60}[:：]\*{0,2}$"
 )
 _HEAD_MARKS = " \t#=*_-~{}【】「」《》[]<>|:：)"
-_UNDERLINE = re.compile(r"(?:-{3,}|={3,})\s*")
 _OF_A_RESPONSE = re.compile(
     rf"(?P<starts>(?i:(?:the\s)?(?:start|begin(?:ning)?)(?:\sof)?\s|(?:text|words"
     rf"|transcript) of\s|以下是|开始\s?))?(?i:the\s)?"
@@ -224,11 +223,20 @@ _OF_A_RESPONSE = re.compile(
     r"(?:\s?(?i:answer|response|output|reply|text|begins|starts|verbatim|\((?:full text|verbatim"
     r"|text)|回答|答案|原文|全文|内容|开始))?"
 )
-_ENDS_SECTION = re.compile(
-    r"\b(?:compar\w+|analysis|summary|evaluation|assessment|end)\b|比较|对比|分析|评|结束",
-    re.IGNORECASE,
-)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
+# A paragraph that turns to the other response is the judge's again…
+_OF_THE_OTHER = {
+    winner: re.compile(rf"\n[ \t]*\n(?=[^\n]{{0,60}}{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9]))")
+    for winner, ids in (("A", "B2b"), ("B", "A1a"))
+}
+# …unless its own view has a heading of its own.
+_MINE = re.compile(r"\W{0,8}(?:my\b|我的)", re.IGNORECASE)
+# Sections that each come to a verdict are what the responses say, or no verdict at all.
+_DECIDES = re.compile(
+    r"\[\[[ABC]|^\W{0,8}(?:winner|(?:final )?verdict|获胜者|最终判定)\W{0,4}[:：]"
+    r"|\b(?:therefore|overall|thus|in conclusion)\b[^.\n]{0,40}\b(?:better|wins|best)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 class _Heading(NamedTuple):
@@ -246,6 +254,7 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
     """
     headings = _headings(text)
     before: set[str] = set()
+    decided = False
     for number, heading in enumerate(headings):
         if heading.response is None:
             continue
@@ -253,10 +262,14 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
         end = len(text) if following is None else following.start
         body = text[heading.end : end]
         closed = heading.delimits and following is not None and following.delimits
-        if before - {heading.response} and not closed:
+        if before - {heading.response} and not closed and not decided:
             blank = _BLANK_LINE.search(body, len(body) - len(body.lstrip()))
             alone = following is None and not heading.delimits
             end = heading.end + (blank.start() if blank else 0 if alone else len(body))
+        elif not heading.delimits and (following is None or not _MINE.match(text, following.start)):
+            own = _OF_THE_OTHER[heading.response].search(body)
+            end = end if own is None else heading.end + own.start()
+        decided = decided or _DECIDES.search(text, heading.end, end) is not None
         before.add(heading.response)
         yield QuotedSpan(heading.end, end, own=False)
 
@@ -270,9 +283,8 @@ def _headings(text: str) -> list[_Heading]:
         following = lines[number + 1] if number + 1 < len(lines) else ""
         # What is set off below a line is judged by that line.
         set_off = following.lstrip().startswith(("```", "~~~", ">"))
-        if 0 < len(bare) <= 80 and not set_off and not _UNDERLINE.fullmatch(bare):
+        if 0 < len(bare) <= 80 and not set_off:
             marked = _HEADS.match(bare)
-            underlined = len(bare) <= 40 and _UNDERLINE.fullmatch(following) is not None
             inner = bare.strip(_HEAD_MARKS)
             named = _OF_A_RESPONSE.fullmatch(inner)
             delimits = marked is not None and marked["delimits"] is not None
@@ -282,9 +294,7 @@ def _headings(text: str) -> list[_Heading]:
             if named and (named["id"] or named["starts"]) and not is_value and "[[" not in bare:
                 response = letter(named["id"] or named["letter"])
                 found.append(_Heading(at, at + len(line), response, delimits))
-            elif (marked or underlined) and (
-                bare[0] in "#=[<" or OWN.search(inner) or _ENDS_SECTION.search(inner)
-            ):
+            elif marked and (bare[0] in "#=[<" or OWN.search(inner)):
                 found.append(_Heading(at, at + len(line), None, delimits))
         at += len(line) + 1
     return found
@@ -376,13 +386,10 @@ _QUOTATION = re.compile(
     rf"[“„][^“„”]{{1,{_LONGEST_QUOTATION}}}”|«[^«»]{{1,{_LONGEST_QUOTATION}}}»"
     rf"|「[^「」]{{1,{_LONGEST_QUOTATION}}}」|『[^『』]{{1,{_LONGEST_QUOTATION}}}』"
     rf"|`[^`]{{1,{_LONGEST_QUOTATION}}}`"
-    rf"|(?<![A-Za-z0-9.!?)])(?:\"(?!\s)(?:[^\"]|\"(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}(?<!\s)\""
-    rf"|'(?!\s)(?:[^']|'(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}(?<!\s)'"
-    rf"|‘(?:[^‘’]|’(?=[A-Za-z0-9])){{1,{_LONGEST_QUOTATION}}}’)(?![A-Za-z0-9])"
-)
-# A name, a number or one word in quotation marks is part of the sentence that it stands in.
-_NAME_ONLY = re.compile(
-    rf"\s?(?:(?i:the\s)?{NOUN}\s?)?[(（]?[A-Za-z0-9]{{1,12}}[)）]?[.。,，]?\s?|平局|平手"
+    rf"|(?<![A-Za-z0-9.!?)])(?:\"(?!\s)[^\"]{{1,{_LONGEST_QUOTATION}}}(?<!\s)\""
+    # Shorter, as each apostrophe in it could be the end.
+    r"|'(?!\s)(?:[^']|'(?=[A-Za-z0-9])){1,600}(?<!\s)'"
+    r"|‘(?:[^‘’]|’(?=[A-Za-z0-9])){1,600}’)(?![A-Za-z0-9])"
 )
 # A mark that closes the answer is given, not quoted, whatever language puts it in quotation marks.
 _ONE_MARK = re.compile(r"[\s*_]{0,3}\[\[[^\[\]\n]{1,12}\]\][\s*_.。]{0,3}")
@@ -413,8 +420,6 @@ def _lead(text: str, at: int) -> str:
 def _foreign(text: str, span: QuotedSpan) -> Iterator[QuotedSpan]:
     """The inside of a quotation that is not the judge's own; its marks stay where they are."""
     inside = text[span.start + 1 : span.end - 1]
-    if len(inside) <= 40 and _NAME_ONLY.fullmatch(inside):
-        return
     lead = _lead(text, span.start)
     tail = text[span.end : span.end + 160].split("\n", 1)[0]
     bare = not lead.strip(_EDGE) and not tail.strip(_EDGE + ".。")
@@ -459,3 +464,30 @@ def disowned(after: str, winner: str) -> bool:
     named = RESPONSE.search(said)
     theirs = named is not None and response_of(named) == winner and SPEECH.search(said) is not None
     return theirs or "its own" in said
+
+
+# The sentence that an object stands in goes on after it.
+_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；(（]|<-|[-–—←]\s|[a-z]|这|是|等|的)")
+
+
+def is_mention(text: str, start: int, end: int) -> bool:
+    """Whether an object that stands there is only spoken of, in its sentence or the line above."""
+    before = text[max(0, start - 400) : start]
+    line = before.rsplit("\n", 1)[-1]
+    following = text[end : end + 200].split("\n", 1)[0]
+    if _GOES_ON.match(following):
+        if attributes(following) or RESPONSE.search(following):
+            return True
+        if line.strip(_EDGE + ",[]~") and not OWN.search(line):
+            return True
+    if not line.strip(_EDGE):
+        above = before.rstrip().rsplit("\n", 1)[-1]
+        return introduces(above, set_off=True) or (
+            not above.endswith(_ENDED)
+            and one_response(_lead(above, len(above)))
+            and not OWN.search(above)
+        )
+    lead = _lead(line, len(line))
+    if attributes(lead) or lead.rstrip().endswith("`"):
+        return True
+    return RESPONSE.search(lead) is not None and not OWN.search(lead)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from evenhand.contract import AnswerProtocol, Criterion, Winner
 from evenhand.judging.answers.json_answer import (
     FoundObject,
-    ObjectSearch,
     find_objects,
     is_answer,
     is_full,
@@ -29,18 +28,15 @@ from evenhand.judging.answers.protocols import (
     closing_lines,
     in_sentences,
     in_short,
+    last_alone,
     last_line,
 )
 from evenhand.judging.answers.quotations import (
     MOST_QUOTATIONS,
-    RESPONSE,
-    OwnWords,
     TooManyQuotations,
-    attributes,
     disowned,
     edges,
-    introduces,
-    one_response,
+    is_mention,
     own_words,
 )
 from evenhand.judging.answers.reasons import as_reasons
@@ -59,11 +55,9 @@ from evenhand.judging.answers.results import (
     shown,
     shown_end,
 )
-from evenhand.judging.answers.vocabulary import OWN, is_refusal, plainly, winner_of
+from evenhand.judging.answers.vocabulary import is_refusal, plainly, winner_of
 from evenhand.messages import Message
 
-_DECORATION = " \t\r\n`~*_>#,[]-"
-_SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
 # The text ends inside a mark…
 _CUT_MARK = re.compile(r"\[\[[^\[\]\n]{0,12}\]?$")
 # …or in the middle of a sentence.
@@ -109,13 +103,22 @@ def _read_text(
     quoted: QuotedFrom | None,
 ) -> ParsedVerdict | ParseFailure:
     plain = plainly(body)
-    search = find_objects(body) if "{" in body else ObjectSearch([])
-    if search.gave_up:
+    found = find_objects(body)
+    if found is None:
         return ParseFailure("malformed", Message("unread.too_many_braces"))
-    prose = _without(plain, search.found)
+    prose = _without(plain, found)
     words = own_words(prose)
-    candidates = [each for each in search.found if each.value is None or is_answer(each.value)]
-    own = [each for each in candidates if not _mentioned(each, body, prose, words, quoted)]
+    candidates = [each for each in found if each.value is None or is_answer(each.value)]
+    own = [
+        each
+        for each in candidates
+        if each.value is None
+        or not (
+            is_mention(prose, each.start, each.end)
+            or words.attributed(each.start)
+            or (quoted is not None and quoted(body[each.start : each.end]))
+        )
+    ]
     objects = _objects(own, criteria, body)
     if isinstance(objects, ParseFailure):
         if protocol in (None, "evenhand"):
@@ -140,19 +143,20 @@ def _read_text(
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 
-# In JSON that is broken or cut: the winner of its result.
+# In JSON that is broken or cut: the winner of its result, or the one that it opens with.
 _BROKEN_WINNER = re.compile(
-    r'"result"\s{0,20}:[^{}]{0,20}\{[^{}]{0,20000}"winner"\s{0,20}:\s{0,20}"(A|B|TIE)"'
+    r'(?:"result"\s{0,20}:[^{}]{0,20}\{[^{}]{0,20000}|\A[^{}]{0,20000}\{\s{0,20})'
+    r'"winner"\s{0,20}:\s{0,20}"(A|B|TIE)"'
 )
 
 
 def named_winners(text: str) -> set[Winner]:
     """Every verdict that an unread answer names in any way, its own or not."""
     plain = plainly(edges(text))
-    search = find_objects(plain) if "{" in plain else ObjectSearch([])
-    cut = [item.start for item in search.found if item.value is None]
-    prose = _without(plain, search.found)[: min(cut, default=None)]
-    objects = [item.value for item in search.found if item.value and is_answer(item.value)]
+    found = find_objects(plain) or []
+    cut = [item.start for item in found if item.value is None]
+    prose = _without(plain, found)[: min(cut, default=None)]
+    objects = [item.value for item in found if item.value and is_answer(item.value)]
     stated = (*marks(prose).stated, *labelled(prose, ()).stated, *claimed(prose))
     named = {winner_in(each) for each in objects} | {each.winner for each in stated}
     named |= {winner_of(match[1]) for match in _BROKEN_WINNER.finditer(plain)}
@@ -187,7 +191,7 @@ def _decided(
     if not deciding:
         ends = shown_end(last_line(text))
         return ParseFailure("no_verdict", Message("unread.no_verdict", last_line=ends))
-    said = claimed(without_marks(text))
+    said = [*claimed(without_marks(text)), *last_alone(text)]
     verdict = _final(deciding, [*stated, *said])
     if isinstance(verdict, ParseFailure) or isinstance(verdict.reading, ParseFailure):
         return verdict if isinstance(verdict, ParseFailure) else verdict.reading
@@ -254,9 +258,6 @@ def _few_words(text: str) -> bool:
 
 # Objects.
 
-# The sentence that an object stands in goes on after it.
-_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；(（]|<-|[-–—←]\s|[a-z]|这|是|等|的)")
-
 
 def _objects(
     found: list[FoundObject], criteria: Sequence[Criterion], body: str
@@ -280,36 +281,6 @@ def _objects(
     if broken.unclosed:
         return ParseFailure("truncated", Message("unread.json_cut"))
     return ParseFailure("malformed", Message("unread.json_broken"))
-
-
-def _mentioned(
-    item: FoundObject, body: str, prose: str, words: OwnWords, quoted: QuotedFrom | None
-) -> bool:
-    """Whether the object is quoted: from a text that was judged, as somebody's words, or in a
-    sentence about them."""
-    if item.value is None:
-        return False
-    if words.attributed(item.start) or (quoted is not None and quoted(body[item.start : item.end])):
-        return True
-    before = prose[max(0, item.start - 400) : item.start]
-    line = before.rsplit("\n", 1)[-1]
-    following = prose[item.end : item.end + 200].split("\n", 1)[0]
-    if _GOES_ON.match(following):
-        if attributes(following) or RESPONSE.search(following):
-            return True
-        if line.strip(_DECORATION) and not OWN.search(line):
-            return True
-    if not line.strip(" \t*_>#`"):
-        above = before.rstrip().rsplit("\n", 1)[-1]
-        return introduces(above, set_off=True) or (
-            not above.endswith((".", "!", "。", "！"))
-            and one_response(_SENTENCE.split(above)[-1])
-            and not OWN.search(above)
-        )
-    lead = _SENTENCE.split(line)[-1]
-    if attributes(lead) or lead.rstrip().endswith("`"):
-        return True
-    return RESPONSE.search(lead) is not None and not OWN.search(lead)
 
 
 def _without(body: str, found: list[FoundObject]) -> str:

@@ -42,7 +42,7 @@ def _who(group: str) -> str:
     return (
         rf"(?:the\s)?(?:(?:answer|response|output)\sof\s)?(?P<{group}>"
         rf"(?:{NOUN}\s{{0,2}})(?-i:[(（][abAB12][)）]|[AB12])(?![A-Za-z0-9])"
-        r"|(?-i:\([ab]\)|[AB](?![A-Za-z0-9+#]))|(?:option|选项)\s?3(?!\d)"
+        r"|(?-i:\([ab]\)|[AB](?![A-Za-z0-9+#]))"
         rf"|(?:first|second)(?:\s(?:one|{NOUN}))?|former|latter"
         rf"|第[一二](?:[个種种份]?{NOUN}|[个种份])|前者|后者)"
     )
@@ -102,7 +102,9 @@ _TAIL = (
     r"|因为|由于).{0,400})?"
 )
 _SAYS_WHO = (
-    rf"(?:{_CHOOSES}{_who('chosen')}{_OWN}|{_who('better')}{_OWN}{_PREDICATE}){_TAIL}"
+    # The third class is a tie.
+    rf"(?:{_CHOOSES}(?:{_who('chosen')}{_OWN}|(?:(?:option|选项)\s?)?(?P<third>3(?![\d.]\d)))"
+    rf"|{_who('better')}{_OWN}{_PREDICATE}){_TAIL}"
     rf"|{_who('worse')}{_OWN}(?:\s(?:is|was)\s{_ADVERB}{{0,4}}(?:worse|inferior|weaker)"
     rf"\s(?:than|to)\s|\s?(?:不如|不及|逊于|差于|输给|没有)\s?){_who('under')}{_OWN}好?"
 )
@@ -225,10 +227,9 @@ def _winner(core: re.Match[str]) -> Winner | None:
     loser = named.get("lost") or named.get("loser") or named.get("loses")
     if loser is not None:
         return other_than(letter(loser))
-    winners: list[Winner | None] = [
-        "TIE" if who.endswith("3") else letter(who) for who in named.values()
-    ]
-    winner, *against = winners
+    if "third" in named:
+        return "TIE"
+    winner, *against = (letter(who) for who in named.values())
     return None if winner in against else winner
 
 
