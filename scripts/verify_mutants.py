@@ -61,7 +61,7 @@ CORE = {
     "tests/stats/test_sign_test.py tests/stats/test_score_interval.py "
     f"tests/stats/test_drawn_orders.py tests/stats/test_clusters.py {_CLAIMS}",
     "report/win_rates.py": _CLAIMS,
-    "report/gate.py": _CLAIMS,
+    "analyses/gate.py": _CLAIMS,
     "report/conclusions.py": _CLAIMS,
     "runs/budget.py": "tests/runs/test_budget.py tests/runs/test_call_cost.py "
     "tests/runs/test_engine.py tests/runs/test_limit.py",
@@ -139,7 +139,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "(1.0)",
         ): "there are ends only where there are rows",
     },
-    "report/gate.py": {
+    "analyses/gate.py": {
         (
             'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
             "(rate.rate <= limit)",
