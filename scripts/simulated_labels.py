@@ -59,6 +59,14 @@ class _Labels:
     wrong: int = 0
     run: str = field(default="simulated")
 
+    @property
+    def runs(self) -> _Labels:
+        return self
+
+    @property
+    def votes(self) -> _Labels:
+        return self
+
     def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
         return ()
 

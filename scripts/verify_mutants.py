@@ -52,7 +52,6 @@ _CLAIMS = (
 # A module, and its tests in the order in which they are likely to notice.
 CORE = {
     "judging/reconciliation.py": "tests/judging",
-    "judging/decision.py": "tests/judging",
     "judging/ballots.py": "tests/judging",
     "judging/passes.py": "tests/judging tests/runs/test_engine.py",
     "judging/comparison.py": "tests/judging tests/trust/test_calibrating.py tests/test_api.py",
@@ -103,17 +102,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "(1)",
         ): "both orders have the same reason there",
     },
-    "judging/decision.py": {
-        (
-            'spelt = "\\\\" in self.raw and ("\\\\ud" in self.raw or "\\\\uD" in self.raw)',
-            "('\\\\' in self.raw or ('\\\\ud' in self.raw or '\\\\uD' in self.raw))",
-        ): "whole strings are left as they are: it only takes longer",
+    "judging/ballots.py": {
         (
             'word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")',
             "(301)",
         ): "which word is looked for first matters to the time alone",
-    },
-    "judging/ballots.py": {
         (
             'return "A" if odds.a > odds.b else "B"',
             "(odds.a >= odds.b)",
@@ -141,7 +134,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "analyses/gate.py": {
         (
-            'fails = ruling == "fail" or (ruling == "undecided" and rate.rate < limit)',
+            'if ruling == "fail" or (ruling == "undecided" and rate.rate < limit):',
             "(rate.rate <= limit)",
         ): "at the limit neither end is beyond it, and no accuracy is enough for either",
     },

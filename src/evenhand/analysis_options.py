@@ -96,6 +96,7 @@ class ClaimOptions(Options):
             help="The smallest difference from 0.5 that matters, e.g. 0.02; reports whether it "
             "is shown, ruled out or open.",
             above=0,
+            most=0.5,
             common=True,
             clients=True,
         ),
@@ -158,6 +159,8 @@ class GateOptions(ClaimOptions):
         Option(
             help="How often you assume the judge is right when it names a winner, for limits "
             "below 0.5 without labels; shown with the result.",
+            above=0.5,
+            most=1,
             common=True,
             clients=True,
         ),
@@ -167,6 +170,8 @@ class GateOptions(ClaimOptions):
         Option(
             help="The interval's confidence level is 1 - alpha.",
             default="0.05",
+            above=0,
+            most=1,
             common=True,
             clients=True,
         ),

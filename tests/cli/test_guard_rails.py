@@ -107,7 +107,7 @@ def test_a_part_that_no_pair_of_two_models_has_counts_nothing(
     ran = gate(command, "three", "tag:x>0.5")
     assert ran.code == 6
     (line,) = (line for line in ran.out.splitlines() if line.startswith("undecided  tag:x>0.5"))
-    assert "next against old: not enough data: 0 valid pairs; at least 6 are needed" in line
+    assert "next vs old: not enough data: 0 valid pairs; at least 6 are needed" in line
     assert "0 won, 0 lost, 0 tied" in line
 
 
@@ -119,7 +119,7 @@ def test_the_break_even_counts_the_pairs_that_the_rate_counts(
     make_run(store, "tied", rows("B" * 70 + "A" * 30 + "T" * 100))
     ran = gate(command, "tied", options=("--ties", "excluded"))
     assert ran.code == 0
-    assert "if every error favoured new, it would need 90% accuracy" in ran.out
+    assert "(90% accuracy if every error favoured new)" in ran.out
 
 
 @pytest.mark.parametrize(("side", "share", "won"), [("B", 25, 40), ("A", 12, 20)])
@@ -139,7 +139,7 @@ def test_few_outright_wins_are_no_loss(
     wins = ("--ties", "wins", "--side", side)
     ran = gate(command, "tied", options=wins)
     if side == "A":  # 0.125 and less than 0.19, where 0.375 are decided: 1 - 0.31 / 0.375 = 17%
-        assert (ran.code, "it would need 17% accuracy" in ran.out) == (1, True)
+        assert (ran.code, "(17% accuracy if every error favoured new)" in ran.out) == (1, True)
         return
     # A judge that cannot tell says so too: it needs to be known how good this one is.
     assert (ran.code, "right on 53% of the pairs it decides" in ran.out) == (6, True)

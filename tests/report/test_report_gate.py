@@ -387,7 +387,7 @@ def test_a_matchup_without_the_required_tag_is_undecided(store: Store) -> None:
     tagged = [replace(row, tags=("x",)) for row in rows(40, 10)]
     other = [replace(row, key=f"other {row.key}", model_b="newer") for row in rows(40, 10)]
     make_run(store, "run", [*tagged, *other])
-    gate = gate_run(store, "run", require=["tag:x>0.5"])
+    gate = gate_run(store, "run", GateOptions(require=("tag:x>0.5",)))
     assert [(check.model, check.ruling, check.rate) for check in gate.checks] == [
         ("new", "pass", 0.8),
         ("newer", "undecided", None),

@@ -409,7 +409,7 @@ async def test_a_bug_in_a_judge_is_raised_and_not_swallowed(store: Path) -> None
 
 
 async def test_a_list_of_file_names_is_told_what_to_do(store: Path) -> None:
-    with pytest.raises(DataError, match="by its name"):
+    with pytest.raises(DataError, match="by itself"):
         await judged(["pairs.jsonl"], ScriptedJudge(adds_up_here), store)
 
 

@@ -220,7 +220,7 @@ def test_a_store_that_fails_is_told_without_its_place(
     def fails(*_: object, **__: object) -> Any:
         raise StoreError(f"cannot read or write store {service.config.store}; check its disk")
 
-    monkeypatch.setattr(type(service.app.state.service.store), "find_run", fails)
+    monkeypatch.setattr(type(service.app.state.service.store.runs), "find", fails)
     told = problem(service.client.get("/v1/runs/some"), 500, "store")
     assert told.detail == "the server's store failed; see its log, or contact its operator"
     call = {

@@ -78,7 +78,7 @@ def test_few_units_have_no_interval() -> None:
     found = krippendorff(*votes([[0, 1], [1, 1], [0, 0]]))
     assert found.alpha is not None
     assert found.low is None
-    assert found.reason == "not enough data: 3 twice-rated units; at least 5 are needed"
+    assert found.reason == "not enough data: 3 items rated twice; at least 5 are needed"
     assert krippendorff(*votes([])).alpha is None
 
 
