@@ -50,7 +50,7 @@ class GateCheck(Model):
     ruling: Ruling
     judge: str
     requirement: str = "overall>0.5"
-    sides: str  # "new vs old"
+    sides: Sentence  # "new vs old"
     model: str | None
     against: str | None
     rate: float | None
@@ -341,7 +341,8 @@ class _Rule:
         by_rate = _ruling(claimed.low, claimed.high, self._required)
         holds = self._holds(conclusion)
         ruling: Ruling = "undecided" if self._blocks(holds, by_rate) else by_rate
-        sides = " vs ".join(conclusion.names)
+        model, against = conclusion.names
+        sides = Message("gate.versus", model=model, against=against)
         values = {"sides": sides, "why": self._why(conclusion, by_rate)}
         if len(self._of.judges) > 1:
             why = Message("gate.by_judge", judge=conclusion.judge, **values)

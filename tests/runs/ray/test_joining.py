@@ -129,7 +129,7 @@ class Beginning(Observer):
         self._when = when
 
     def announce(self, text: str) -> None:
-        if "this takes some seconds" in text:
+        if "this takes a few seconds" in text:
             self._when()
 
 

@@ -274,7 +274,7 @@ async def _new_page(
         "judges": fields.all("judges"),
         "preview": preview,
         "problem": problem,
-        "formats": ", ".join(formats.labels()),
+        "formats": ("、" if visit.language == "zh" else ", ").join(formats.labels()),
         "endings": ",".join((*formats.endings(), ".gz")),
         "files": [] if upload is None else [each.name for each in upload.files],
     }
