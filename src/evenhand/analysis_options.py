@@ -14,6 +14,35 @@ Missing = Literal["against", "half"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class LevelOption(Options):
+    level: Annotated[
+        float,
+        Option(
+            help="The confidence level of the intervals.",
+            default="0.95",
+            above=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOption(Options):
+    judge: Annotated[
+        str | None,
+        Option(
+            help="The judge, if the run has several.",
+            short="-j",
+            common=True,
+            clients=True,
+            names="judge",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClaimOptions(Options):
     """Whose win rate it is, how it is counted, and what may be concluded from it."""
 

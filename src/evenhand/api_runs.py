@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import GATE, AnalysisEntry, AnalysisSubject
+from evenhand.analyses.registry import (
+    GATE,
+    AnalysisEntry,
+    AnalysisSubject,
+    check,
+    finished,
+    run_names,
+)
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -347,13 +354,23 @@ def gate(
 
 
 def _analysed(
-    analysis: AnalysisEntry, run: str, options: Any, store: str | Path | Store | None
+    analysis: AnalysisEntry,
+    runs: str | Sequence[str],
+    options: Any,
+    store: str | Path | Store | None,
 ) -> Any:
+    """As its command does it, in this process."""
     from evenhand.report.lookup import find_run
 
+    options = options or analysis.options()
+    check(analysis, options)
+    named = (runs,) if isinstance(runs, str) else runs
     with _opened(store) as opened:
-        subject = AnalysisSubject(opened, find_run(opened, run), load_settings())
-        return analysis.implementation.compute(subject, options or analysis.options())
+        found = tuple(find_run(opened, run) for run in (*named, *run_names(options)))
+        result = analysis.implementation.compute(
+            AnalysisSubject(opened, found, load_settings()), options
+        )
+    return finished(analysis, result, options)
 
 
 def _limits(gate: GateSettings) -> ConclusionLimits:

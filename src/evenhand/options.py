@@ -64,6 +64,8 @@ class Option:
     implied: object = None  # what it is where nobody chose
     example: object = None  # what `evenhand init` writes, where nothing is implied
     duration: bool = False  # seconds, or a text such as 10m
+    # What its text names in the store: another run, or a judge of the first or the second run.
+    names: Literal["run", "judge", "other judge"] | None = None
 
 
 Kind = Literal[

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 GROUP = "evenhand.analyses"  # the entry points by which other packages register theirs
 
 
+# What a command names and a client addresses. Of two runs, the second is the earlier one.
+Takes = Literal["run", "two runs", "runs"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnalysisEntry:
     """What faces need to know of one before it is loaded."""
@@ -31,10 +35,15 @@ class AnalysisEntry:
     options_in: str  # module:class, an `Options`
     module: str
     panel: str = "Conclude"
+    takes: Takes = "run"
     named: bool = False  # takes no run that is not named, or asked for by --latest
     files: tuple[tuple[str, str], ...] = ()  # that it can write: a flag, and its help
     # What its figure follows: verdicts alone, people's votes too, or other runs' labels as well.
     depends_on: Literal["verdicts", "votes", "labels"] = "verdicts"
+    # Its HTTP address, where that is not the usual one. Without {id} the runs are fields of the
+    # request, which may also be a body.
+    path: str | None = None
+    has_own_page: bool = False  # else its blocks are one
 
     @property
     def options(self) -> type[Options]:
@@ -42,8 +51,13 @@ class AnalysisEntry:
         return cast("type[Options]", getattr(import_module(module), name))
 
     @property
-    def path(self) -> str:
-        return f"/v1/runs/{{id}}/{self.name}"
+    def address(self) -> str:
+        return self.path or f"/v1/runs/{{id}}/{self.name}"
+
+    @property
+    def addressed(self) -> bool:
+        """Whether the address names the run."""
+        return "{id}" in self.address
 
     @property
     def page(self) -> str:
@@ -56,15 +70,24 @@ class AnalysisEntry:
 
 @dataclass(frozen=True)
 class AnalysisSubject:
-    """What an analysis is about."""
+    """What an analysis is about: the runs that were named, the one that it is of first, then those
+    that options name."""
 
     store: Store
-    run: RunRecord
+    runs: tuple[RunRecord, ...]
     settings: Settings
+
+    @property
+    def run(self) -> RunRecord:
+        return self.runs[0]
 
 
 class Implementation(Protocol):
-    """What the module of an analysis holds. Optional: `check`, `status` and `write`."""
+    """What the module of an analysis holds. Optional: `check(options)` refuses what does not go
+    together; `status(result)` is the exit code; `write(name, path, result, subject)` writes one of
+    its files and may return a line that says so; `finish(result, options)` does what only whoever
+    runs the process may (saving a calibration) and returns the result as it is then;
+    `redact(result, hide)` takes out what clients of a server must not see."""
 
     Result: type[Model]
 
@@ -73,24 +96,46 @@ class Implementation(Protocol):
     def blocks(self, result: Any, /) -> Blocks: ...
 
 
+def _optional(analysis: AnalysisEntry, name: str) -> Callable[..., Any] | None:
+    found: Callable[..., Any] | None = getattr(analysis.implementation, name, None)
+    return found
+
+
 def check(analysis: AnalysisEntry, options: Any) -> None:
     """Refuse what does not go together, before anything is judged or computed for it."""
-    refuse: Callable[[Any], None] | None = getattr(analysis.implementation, "check", None)
-    if refuse is not None:
+    if refuse := _optional(analysis, "check"):
         refuse(options)
 
 
 def status_of(analysis: AnalysisEntry, result: Any) -> int:
     """The exit code of its command."""
-    status: Callable[[Any], int] | None = getattr(analysis.implementation, "status", None)
+    status = _optional(analysis, "status")
     return 0 if status is None else status(result)
+
+
+def finished(analysis: AnalysisEntry, result: Any, options: Any) -> Any:
+    finish = _optional(analysis, "finish")
+    return result if finish is None else finish(result, options)
+
+
+def redacted(analysis: AnalysisEntry, result: Any, hide: str) -> Any:
+    """As clients of a server may read it: where its store is concerns the operator alone."""
+    if redact := _optional(analysis, "redact"):
+        return redact(result, hide)
+    return result.model_copy(update={"store": hide}) if hasattr(result, "store") else result
 
 
 def write_file(
     analysis: AnalysisEntry, name: str, path: Path, result: Any, subject: AnalysisSubject
-) -> None:
-    write: Callable[..., None] = vars(analysis.implementation)["write"]
-    write(name, path, result, subject)
+) -> str | None:
+    write: Callable[..., str | None] = vars(analysis.implementation)["write"]
+    return write(name, path, result, subject)
+
+
+def run_names(options: Options) -> tuple[str, ...]:
+    """The runs that options name."""
+    rows = (row for row in options.rows() if row.option.names == "run")
+    return tuple(name for row in rows if (name := getattr(options, row.name)) is not None)
 
 
 GATE = AnalysisEntry(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from evenhand.analyses.registry import (
     AnalysisEntry,
     AnalysisSubject,
     check,
+    finished,
+    run_names,
     status_of,
     write_file,
 )
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
 _NAMED = Annotated[
     str | None, typer.Argument(metavar="[RUN]", help="The run's name; or give --latest.")
 ]
+_FIRST = Annotated[str, typer.Argument(metavar="RUN", help="The earlier run.")]
+_SECOND = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run to compare it with; may be the same one.")
+]
+_RUNS = Annotated[
+    list[str], typer.Argument(metavar="RUN", help="The run; more runs over the same pairs join it.")
+]
 _LATEST = Annotated[bool, typer.Option("--latest", help="Check the latest run in the store.")]
 
 
@@ -49,7 +58,7 @@ class AnalysisChoices(Given):
     def begin(self) -> Any:
         """The options, once they go together. Files of an earlier command are removed: whatever
         happens now, none of them is taken for this one's."""
-        options = self.analysis.options(**self.checked(self.analysis.options))
+        options = self.options
         check(self.analysis, options)
         for path in self.files.values():
             if not path.expanduser().parent.is_dir():
@@ -59,23 +68,32 @@ class AnalysisChoices(Given):
                 path.unlink()
         return options
 
-    def compute(self, store: Store, run: str) -> Any:
-        options = self.analysis.options(**self.checked(self.analysis.options))
-        return self.analysis.implementation.compute(_subject(store, run), options)
+    @property
+    def options(self) -> Any:
+        return self.analysis.options(**self.checked(self.analysis.options))
 
-    def write(self, result: Any, store: Store, run: str) -> None:
+    def compute(self, store: Store, *runs: str) -> Any:
+        options = self.options
+        subject = subject_of(store, (*runs, *run_names(options)))
+        result = self.analysis.implementation.compute(subject, options)
+        return finished(self.analysis, result, options)
+
+    def write(self, result: Any, store: Store, *runs: str) -> list[str]:
+        """What was written, a line each."""
+        lines = []
         for name, path in self.files.items():
             if name == "html":
                 _write_report(result, store, path)
-            else:
-                write_file(self.analysis, name, path, result, _subject(store, run))
+            elif line := write_file(self.analysis, name, path, result, subject_of(store, runs)):
+                lines.append(line)
+        return lines
 
 
-def _subject(store: Store, run: str) -> AnalysisSubject:
+def subject_of(store: Store, runs: Sequence[str]) -> AnalysisSubject:
     from evenhand.report.lookup import find_run
     from evenhand.settings import load_settings
 
-    return AnalysisSubject(store, find_run(store, run), load_settings())
+    return AnalysisSubject(store, tuple(find_run(store, run) for run in runs), load_settings())
 
 
 def _write_report(result: GateReport, store: Store, path: Path) -> None:
@@ -134,39 +152,59 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
     Choices.analysis = analysis
 
     def command(
-        name: str | None = None,
         *,
         latest: bool = False,
         store: str | None = None,
         as_json: bool = False,
         **given: Any,
     ) -> None:
+        named = [given.pop(each.name) for each in arguments]
         if analysis.named:
-            _named_once(name, latest=latest)
+            _named_once(named[0], latest=latest)
         chosen = Choices(**given)
         chosen.begin()
         with opened_store(store) as opened:
-            run = named_or_latest(opened, name)
-            result = chosen.compute(opened, run)
-            chosen.write(result, opened, run)
+            runs = _runs(analysis, named, opened)
+            result = chosen.compute(opened, *runs)
+            written = chosen.write(result, opened, *runs)
         if as_json:
             session.write_json(result)
         else:
             show(analysis, result)
+            for line in written:
+                session.write_text(line)
         raise typer.Exit(status_of(analysis, result))
 
+    arguments = _arguments(analysis)
     latest = [parameter("latest", _LATEST, False)] if analysis.named else []
     return with_parameters(
         command,
         f"{analysis.summary}\n\n{analysis.about}",
         (
-            parameter("name", _NAMED if analysis.named else opt.LatestOrNamed, None),
+            *arguments,
             *latest,
             *Choices.flags,
             parameter("store", opt.StoreAddress, None),
             parameter("as_json", opt.AsJson, False),
         ),
     )
+
+
+def _arguments(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
+    """What names its runs."""
+    if analysis.takes == "two runs":
+        required = inspect.Parameter.empty
+        return parameter("first", _FIRST, required), parameter("second", _SECOND, required)
+    if analysis.takes == "runs":
+        return (parameter("names", _RUNS, inspect.Parameter.empty),)
+    return (parameter("name", _NAMED if analysis.named else opt.LatestOrNamed, None),)
+
+
+def _runs(analysis: AnalysisEntry, named: Sequence[Any], store: Store) -> Sequence[str]:
+    """The run that it is of, then the others."""
+    if analysis.takes == "two runs":
+        return named[::-1]
+    return named[0] if analysis.takes == "runs" else [named_or_latest(store, named[0])]
 
 
 def _named_once(name: str | None, *, latest: bool) -> None:

@@ -54,11 +54,38 @@ def taking(*options: type[Options], sides: bool = False) -> Callable[[type[M]], 
     return extend
 
 
+# Together they may have a million verdicts each.
+MOST_RUNS = 20
+Names = Annotated[
+    tuple[Text, ...],
+    Field(min_length=1, max_length=MOST_RUNS, description="Ids or names of runs"),
+]
+_RUN = Annotated[Text, Field(description="A run's id or name")]
+_AGAINST = Annotated[Text, Field(description="The earlier run's id or name")]
+
+
 @cache
 def request_for(analysis: AnalysisEntry) -> type[Model]:
-    """A client's request for a registered analysis: its options."""
+    """A client's request for a registered analysis: the runs that its address does not name, and
+    its options."""
+    runs: dict[str, Any] = {}
+    if analysis.takes == "runs":
+        runs["runs"] = (Names, ...)
+    elif not analysis.addressed:
+        runs["run"] = (_RUN, ...)
+    if analysis.takes == "two runs":
+        runs["against"] = (_AGAINST, ...)
     name = f"{analysis.name.title()}Query"
-    return taking(analysis.options)(create_model(name, __base__=Model, __doc__=analysis.summary))
+    own = create_model(name, __base__=Model, __doc__=analysis.summary, **runs)
+    return taking(analysis.options)(own)
+
+
+def runs_of(request: Any, analysis: AnalysisEntry, addressed: str | None) -> tuple[str, ...]:
+    """The run that it is of, then the others."""
+    if analysis.takes == "runs":
+        return tuple(request.runs)
+    first = request.run if addressed is None else addressed
+    return (first, request.against) if analysis.takes == "two runs" else (first,)
 
 
 def options_of(

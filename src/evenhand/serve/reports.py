@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any, cast
 
-from evenhand.analyses.registry import AnalysisEntry, AnalysisSubject, analyses
+from evenhand.analyses.registry import (
+    AnalysisEntry,
+    AnalysisSubject,
+    analyses,
+    redacted,
+    run_names,
+)
 from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.judges.families import OwnFamilies
@@ -111,14 +117,14 @@ def _conclusions(
     return concluded.model_copy(update={"store": _HERE})
 
 
-def analysed(analysis: AnalysisEntry, run_id: str, options: Options) -> Figure[Any]:
-    """A registered analysis of a run, by the operator's settings."""
+def analysed(analysis: AnalysisEntry, runs: Sequence[str], options: Options) -> Figure[Any]:
+    """A registered analysis of runs, by the operator's settings."""
     settings = own_settings()
     used = Settings(gate=settings.gate, families=settings.families)
     given = asdict(cast("Any", options))
     return Figure(
         name=analysis.name,
-        runs=(run_id,),
+        runs=(*runs, *run_names(options)),
         model=analysis.implementation.Result,
         compute=partial(_analysed, name=analysis.name, options=options, settings=used),
         parameters={**given, "gate": asdict(settings.gate), **_of_families()},
@@ -127,11 +133,19 @@ def analysed(analysis: AnalysisEntry, run_id: str, options: Options) -> Figure[A
 
 
 def _analysed(
-    store: Store, runs: Sequence[RunRecord], *, name: str, options: Options, settings: Settings
+    store: Store, runs: Sequence[RunRecord], *, name: str, options: Any, settings: Settings
 ) -> Any:
-    subject = AnalysisSubject(store, runs[0], settings)
-    result = analyses()[name].implementation.compute(subject, options)
-    return result.model_copy(update={"store": _HERE}) if hasattr(result, "store") else result
+    analysis = analyses()[name]
+    judges = {
+        row.name: recorded_judge(
+            store, [runs[row.option.names == "other judge"]], getattr(options, row.name)
+        )
+        for row in analysis.options.rows()
+        if row.option.names in ("judge", "other judge")
+    }
+    subject = AnalysisSubject(store, tuple(runs), settings)
+    result = analysis.implementation.compute(subject, replace(options, **judges))
+    return redacted(analysis, result, _HERE)
 
 
 def ranking(request: RankRuns) -> Figure[RunRanking]:

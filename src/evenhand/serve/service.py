@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -297,15 +297,15 @@ class Service:
 
         return await self._read(read)
 
-    async def analyse(self, analysis: AnalysisEntry, run_id: str, options: Options) -> Any:
-        """What a registered analysis says of a run."""
+    async def analyse(self, analysis: AnalysisEntry, runs: Sequence[str], options: Options) -> Any:
+        """What a registered analysis says of runs."""
 
         def read() -> Any:
             from evenhand.analyses.registry import check
             from evenhand.serve import reports
 
             check(analysis, options)
-            return self.figures.now(reports.analysed(analysis, run_id, options))
+            return self.figures.now(reports.analysed(analysis, runs, options))
 
         return await self._read(read)
 
