@@ -52,11 +52,11 @@ class _Terminal(io.StringIO):
 
 def _shown(blocks: tuple[Block, ...], width: int) -> tuple[str, str]:
     out, err = _Terminal(), _Terminal()
-    consoles = [
+    to_out, to_err = (
         Console(file=each, width=width, force_terminal=True, color_system=None, highlight=False)
         for each in (out, err)
-    ]
-    show_blocks(*consoles, blocks)
+    )
+    show_blocks(to_out, to_err, blocks)
     return out.getvalue(), err.getvalue()
 
 
