@@ -118,43 +118,21 @@ AnswerTimeout = Annotated[
 
 
 @grouped_showing(
-    *(
-        "a",
-        "b",
-        "a_template",
-        "b_template",
-        "a_system",
-        "b_system",
-        "repeats",
-        "columns",
-        "criteria",
-    ),
-    *(
-        "judge",
-        "base_url",
-        "locale",
-        "mode",
-        "samples",
-    ),
-    *(
-        "name",
-        "store",
-        "concurrency",
-        "max_calls",
-        "max_cost",
-        "yes",
-        "as_json",
-    ),
-    *(
-        "until_decided",
-        "dry_run",
-    ),
-    *(
-        "gate",
-        "min_win_rate",
-        "junit",
-        "html",
-    ),
+    "a",
+    "b",
+    "a_template",
+    "b_template",
+    "a_system",
+    "b_system",
+    "repeats",
+    "columns",
+    "criteria",
+    "until_decided",
+    "dry_run",
+    "gate",
+    "min_win_rate",
+    "junit",
+    "html",
 )
 def ab(
     *,
@@ -265,20 +243,15 @@ def _carried_out(
     confirm_above: float | None,
 ) -> AbSummary:
     from evenhand.cli.judging import run_to_the_end
-    from evenhand.cli.progress import stop_on_interrupt, watching
-    from evenhand.runs import Stop
+    from evenhand.cli.progress import watching
     from evenhand.runs.ab import run_ab
     from evenhand.runs.generation import ModelSide
 
     models = [side.model for side in pairs.generation.sides if isinstance(side, ModelSide)]
 
     async def work() -> AbSummary:
-        stop = Stop()
         judges = [plan.judge for plan in plans]
-        with (
-            watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-            stop_on_interrupt(stop, view.say, view.leave),
-        ):
+        with watching(judges, as_json=as_json, confirm_above=confirm_above) as (view, stop):
             try:
                 return await run_ab(pairs, plans, options, stop=stop, observer=view)
             finally:

@@ -38,35 +38,15 @@ if TYPE_CHECKING:
 
 
 @grouped_showing(
-    *(
-        "columns",
-        "criteria",
-        "against",
-        "disagreements",
-        "try_prepare",
-    ),
-    *(
-        "judge",
-        "base_url",
-        "locale",
-        "mode",
-        "samples",
-    ),
-    *(
-        "name",
-        "store",
-        "concurrency",
-        "max_calls",
-        "max_cost",
-        "yes",
-        "as_json",
-    ),
-    *(
-        "min_accuracy",
-        "min_kappa",
-        "min_consistency",
-        "max_unread",
-    ),
+    "columns",
+    "criteria",
+    "against",
+    "disagreements",
+    "try_prepare",
+    "min_accuracy",
+    "min_kappa",
+    "min_consistency",
+    "max_unread",
 )
 def audit(
     *,

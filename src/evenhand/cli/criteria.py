@@ -34,29 +34,11 @@ def of_data_set() -> None:
 
 @criteria.command("suggest")
 @grouped_showing(
-    *(
-        "columns",
-        "prompts",
-        "pairs",
-        "seed",
-        "output",
-    ),
-    *(
-        "judge",
-        "base_url",
-        "locale",
-        "mode",
-        "samples",
-    ),
-    *(
-        "name",
-        "store",
-        "concurrency",
-        "max_calls",
-        "max_cost",
-        "yes",
-        "as_json",
-    ),
+    "columns",
+    "prompts",
+    "pairs",
+    "seed",
+    "output",
 )
 def suggest(
     *,

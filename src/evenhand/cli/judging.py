@@ -64,17 +64,15 @@ async def watched(
     as_json: bool,
     confirm_above: float | None,
 ) -> RunSummary:
-    from evenhand.cli.progress import stop_on_interrupt, watching
-    from evenhand.runs import Stop, judge_pairs
+    from evenhand.cli.progress import watching
+    from evenhand.runs import judge_pairs
     from evenhand.store import open_store
 
-    stop = Stop()
     judges = [plan.judge for plan in plans]
-    with (
-        open_store(options.store) as store,
-        watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-        stop_on_interrupt(stop, view.say, view.leave, by_the_batch=options.batch),
-    ):
+    watch = watching(
+        judges, as_json=as_json, confirm_above=confirm_above, by_the_batch=options.batch
+    )
+    with open_store(options.store) as store, watch as (view, stop):
         summary = await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
         if all(plan.judge.traits.by_id and plan.config.protocol is None for plan in plans):
             for each in unread_notes(store, summary.run):

@@ -272,8 +272,18 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def grouped_showing(*common: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The same for a command of many options: --help shows these, --help-all all of them."""
-    return lambda command: _spread(command, frozenset(common))
+    """The same for a command that judges many pairs: --help shows these and what most people need
+    for judging, --help-all shows all of them."""
+    return lambda command: _spread(command, JUDGING_SHOWN.union(common))
+
+
+# In --help of every command that judges many pairs.
+JUDGING_SHOWN = frozenset(
+    row.name
+    for rows in (JudgingOptions.rows(), RunningOptions.rows())
+    for row in rows
+    if row.option.common
+).union(("name", "yes", "as_json"))
 
 
 def _spread(command: Callable[..., None], common: frozenset[str] | None) -> Callable[..., None]:

@@ -98,29 +98,11 @@ _STATUS: dict[Ruling, int] = {
 
 
 @grouped_showing(
-    *(
-        "probes",
-        "criteria",
-        "min_score",
-        "listed",
-        "details",
-    ),
-    *(
-        "judge",
-        "base_url",
-        "locale",
-        "mode",
-        "samples",
-    ),
-    *(
-        "name",
-        "store",
-        "concurrency",
-        "max_calls",
-        "max_cost",
-        "yes",
-        "as_json",
-    ),
+    "probes",
+    "criteria",
+    "min_score",
+    "listed",
+    "details",
 )
 def probe(
     *,
@@ -195,19 +177,15 @@ def _probed(
     confirm_above: float | None,
     min_score: float | None,
 ) -> ProbeReport:
-    from evenhand.cli.progress import stop_on_interrupt, watching
-    from evenhand.runs import JudgePlan, Stop
+    from evenhand.cli.progress import watching
+    from evenhand.runs import JudgePlan
     from evenhand.store import open_store
     from evenhand.trust.probes.runs import probe_judge
 
     async def work() -> ProbeReport:
-        stop = Stop()
+        watch = watching([judge], as_json=as_json, confirm_above=confirm_above)
         try:
-            with (
-                open_store(options.store) as store,
-                watching([judge], as_json=as_json, confirm_above=confirm_above) as view,
-                stop_on_interrupt(stop, view.say, view.leave),
-            ):
+            with open_store(options.store) as store, watch as (view, stop):
                 return await probe_judge(
                     {language: JudgePlan(judge, own) for language, own in configs.items()},
                     cases,

@@ -23,7 +23,7 @@ from evenhand.present.terminal import (
     table_of,
     without_commands,
 )
-from evenhand.runs import Observer
+from evenhand.runs import Observer, Stop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from evenhand.judges import Judge
-    from evenhand.runs import Estimate, Progress, RunSummary, Stop, StoppedBy
+    from evenhand.runs import Estimate, Progress, RunSummary, StoppedBy
 
 
 # Ctrl-C in a run: the first lets what is in flight come home, the second leaves at once.
 
 
 @contextlib.contextmanager
-def stop_on_interrupt(
+def _stop_on_interrupt(
     stop: Stop,
     say: Callable[[str], None],
     leave: Callable[[], NoReturn],
     *,
-    by_the_batch: bool = False,
+    by_the_batch: bool,
 ) -> Iterator[None]:
     """For SIGINT and SIGTERM, while the body runs."""
     loop = asyncio.get_running_loop()
@@ -91,12 +91,21 @@ _READ_SHOWN_EVERY = 50_000
 
 @contextlib.contextmanager
 def watching(
-    judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
-) -> Iterator[ProgressLog]:
-    """A display that moves where standard error is a terminal, else a line now and then."""
+    judges: Sequence[Judge],
+    *,
+    as_json: bool,
+    confirm_above: float | None,
+    by_the_batch: bool = False,
+) -> Iterator[tuple[ProgressLog, Stop]]:
+    """A display that moves where standard error is a terminal, else a line now and then; and what
+    Ctrl-C stops."""
+    stop = Stop()
     view = ProgressDisplay if sys.stderr.isatty() else ProgressLog
-    with view(judges, as_json=as_json, confirm_above=confirm_above) as opened:
-        yield opened
+    with (
+        view(judges, as_json=as_json, confirm_above=confirm_above) as opened,
+        _stop_on_interrupt(stop, opened.say, opened.leave, by_the_batch=by_the_batch),
+    ):
+        yield opened, stop
 
 
 class ProgressLog(Observer):

@@ -274,43 +274,21 @@ class StopChoices:
 
 
 @grouped_showing(
-    *(
-        "a",
-        "b",
-        "outputs",
-        "baseline",
-        "columns",
-        "criteria",
-    ),
-    *(
-        "judge",
-        "base_url",
-        "locale",
-        "mode",
-        "samples",
-    ),
-    *(
-        "name",
-        "store",
-        "concurrency",
-        "max_calls",
-        "max_cost",
-        "yes",
-        "as_json",
-    ),
-    *(
-        "retry",
-        "until_decided",
-        "calibration",
-        "batch",
-        "dry_run",
-    ),
-    *(
-        "gate",
-        "min_win_rate",
-        "junit",
-        "html",
-    ),
+    "a",
+    "b",
+    "outputs",
+    "baseline",
+    "columns",
+    "criteria",
+    "retry",
+    "until_decided",
+    "calibration",
+    "batch",
+    "dry_run",
+    "gate",
+    "min_win_rate",
+    "junit",
+    "html",
 )
 def run(
     *,
