@@ -111,7 +111,7 @@ def _takes(row: Row) -> str:
     if option.least is None and option.above is None:
         return "a number"
     least = f"above {option.above:g}" if option.least is None else f"from {option.least:g}"
-    return f"{least} to {option.most:,.0f}" if option.most else least
+    return f"{least} to {option.most:,.15g}" if option.most else least
 
 
 def judges_table() -> str:

@@ -24,10 +24,13 @@ from typing import Any, TypeVar
 
 import evenhand
 from evenhand import RunOptions
+from evenhand.analyses.registry import VOTES, analyse
+from evenhand.analysis_options import VotesOptions
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
+from evenhand.settings import Settings
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
 from evenhand.trust.calibration import AppliedCalibration, calibrate_run
@@ -35,7 +38,6 @@ from evenhand.trust.correction import correct_run
 from evenhand.trust.findings import assess_audit
 from evenhand.trust.jury import evaluate_jury, write_jury_rows
 from evenhand.trust.pair_draws import draw_pairs
-from evenhand.trust.votes import summarise_votes
 
 LIMIT_CPU_S = 60.0
 PAIRS_A_PROMPT = 2
@@ -168,7 +170,7 @@ def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
     clock.timed("jury --output", lambda: write_jury_rows(sitting, folder / "rows.jsonl"))
     clock.timed("correct", lambda: correct_run(store, name, judge="sure"))
     clock.timed("correct --draw 1000", lambda: draw_pairs(store, name, 1000, judge="sure"))
-    clock.timed("votes summary", lambda: summarise_votes(store, name))
+    clock.timed("votes summary", lambda: analyse(VOTES, store, [name], VotesOptions(), Settings()))
 
 
 if __name__ == "__main__":

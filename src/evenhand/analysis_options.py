@@ -223,3 +223,13 @@ class GateOptions(ClaimOptions):
             clients=True,
         ),
     ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VotesOptions(LevelOption):
+    """How people's agreement is measured."""
+
+    seed: Annotated[
+        int,
+        Option(help="Seed for alpha's interval.", default="0", least=0, common=True, clients=True),
+    ] = 0

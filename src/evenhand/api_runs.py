@@ -8,14 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import (
-    GATE,
-    AnalysisEntry,
-    AnalysisSubject,
-    check,
-    finished,
-    run_names,
-)
+from evenhand.analyses.registry import GATE, AnalysisEntry, analyse, finished
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -360,16 +353,10 @@ def _analysed(
     store: str | Path | Store | None,
 ) -> Any:
     """As its command does it, in this process."""
-    from evenhand.report.lookup import find_run
-
     options = options or analysis.options()
-    check(analysis, options)
-    named = (runs,) if isinstance(runs, str) else runs
+    names = (runs,) if isinstance(runs, str) else runs
     with _opened(store) as opened:
-        found = tuple(find_run(opened, run) for run in (*named, *run_names(options)))
-        result = analysis.implementation.compute(
-            AnalysisSubject(opened, found, load_settings()), options
-        )
+        result = analyse(analysis, opened, names, options, load_settings())
     return finished(analysis, result, options)
 
 

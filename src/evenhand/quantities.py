@@ -3,6 +3,7 @@ language; how many digits a number has is decided in `messages.numbers`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from evenhand.messages import Message
@@ -38,8 +39,8 @@ def counted(number: int, noun: str) -> Message:
     return Message(f"count.{noun}", n=number)
 
 
-def listed(texts: list[str]) -> str:
-    return ", ".join(texts)
+def listed(texts: Iterable[str]) -> Message:
+    return Message("figure.listed", each=list(texts))
 
 
 def interval(low: float, high: float) -> Message:

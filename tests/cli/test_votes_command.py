@@ -47,8 +47,8 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
     ran = command("votes", "first", *HERE)
     assert (ran.code, ran.err) == (0, "")
     for said in (
-        "votes on run first",
-        "16 by 2 people on 8 of 8 pairs, skipped 0",
+        "2 people voted on 8 of 8 pairs; any two agree on 88% (53 to 98).",
+        "16 by 2 people on 8 pairs, skipped 0",
         "people per pair: 8 by 2",
         "A 7, B 0, ties 0, split 1",
         "majority agrees with the data's label: 3 of 3",
@@ -71,7 +71,8 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
 def test_no_votes_yet_says_how_to_get_some(command: Command, run_id: int) -> None:
     ran = command("votes", "first", *HERE)
     assert ran.code == 0
-    assert "none yet on 8 pairs; vote with evenhand label, or use evenhand votes import" in ran.out
+    assert ran.out == "Nobody has voted on this run yet.\n"
+    assert "8 pairs without a vote: vote with evenhand label, or use evenhand votes imp" in ran.err
 
 
 def test_a_list_of_annotators_is_imported_with_what_its_numbers_mean(

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from evenhand.analyses.registry import VOTES
+from evenhand.analysis_options import VotesOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
@@ -78,6 +80,10 @@ def test_it_is_the_figure_that_this_process_would_compute(store: Store, pool: Fi
     assert pool.compute(figure) == figure.body(store)
 
 
+def votes(run_id: str) -> Figure[Any]:
+    return reports.analysed(VOTES, (run_id,), VotesOptions())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "figure",
@@ -91,7 +97,7 @@ def test_it_is_the_figure_that_this_process_would_compute(store: Store, pool: Fi
         reports.diff("1", DiffRuns(against="2")),
         reports.calibration("1", None),
         reports.probes("1", ()),
-        reports.votes("1"),
+        votes("1"),
     ],
     ids=lambda figure: figure.name,
 )
@@ -233,16 +239,16 @@ async def test_large_runs_and_they_alone_are_computed_apart(
 
     monkeypatch.setattr(FigurePool, "compute", noted)
     cache = FigureCache(store)
-    here = cache.now(reports.votes("1"))
+    here = cache.now(votes("1"))
     assert asked == []
     monkeypatch.setattr(figures, "LARGE", 23)
-    assert cache.now(reports.votes("1")) == here  # it was kept
+    assert cache.now(votes("1")) == here  # it was kept
     forget(store)
-    assert await asyncio.to_thread(cache.now, reports.votes("1")) == here
-    assert asked == ["people's votes"]
-    cache.now(reports.votes("2"))
+    assert await asyncio.to_thread(cache.now, votes("1")) == here
+    assert asked == ["votes"]
+    cache.now(votes("2"))
     cache.now(reports.totals("1"))  # the database counts
-    assert asked == ["people's votes"]
+    assert asked == ["votes"]
 
 
 def forget(store: Store) -> None:

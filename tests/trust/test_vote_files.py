@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analysed import analysis_of
+from evenhand.analyses.registry import VOTES
 from evenhand.contract import Criterion
 from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.votes import VoteReading
@@ -22,7 +24,6 @@ from evenhand.report.votes import item_votes, majority_labels
 from evenhand.store import DRAWS, ORIGINS, NewVote, Store, StoredVote, open_store
 from evenhand.store.schema import unprintable
 from evenhand.trust.vote_files import export_votes, import_votes
-from evenhand.trust.votes import summarise_votes
 from store_values import begin, item, texts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -196,7 +197,7 @@ def test_the_three_annotators_of_pandalm_agree_as_often_as_counting_says(tmp_pat
         values = {"0": "TIE", "1": "A", "2": "B"}
         found = import_votes(store, "run", path, VoteReading(values=values))
         assert (found.votes, found.people, found.unknown_votes) == (2997, 3, 0)
-        summary = summarise_votes(store, "run")
+        summary = analysis_of(VOTES, store, "run")
         numbers = range(1, len(records) + 1)
         labels = majority_labels(item_votes(store, begun.run_id, numbers), numbers)
     # 99 rows repeat a pair of an earlier row: the same three voted again, and the later vote holds.

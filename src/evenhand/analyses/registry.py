@@ -3,7 +3,7 @@ so that `evenhand --help` loads no statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -107,6 +107,17 @@ def check(analysis: AnalysisEntry, options: Any) -> None:
         refuse(options)
 
 
+def analyse(
+    analysis: AnalysisEntry, store: Store, names: Sequence[str], options: Any, settings: Settings
+) -> Any:
+    """What it says of these runs and of those that its options name."""
+    from evenhand.report.lookup import find_run
+
+    check(analysis, options)
+    runs = tuple(find_run(store, name) for name in (*names, *run_names(options)))
+    return analysis.implementation.compute(AnalysisSubject(store, runs, settings), options)
+
+
 def status_of(analysis: AnalysisEntry, result: Any) -> int:
     """The exit code of its command."""
     status = _optional(analysis, "status")
@@ -153,7 +164,16 @@ GATE = AnalysisEntry(
     depends_on="labels",
 )
 
-OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (GATE,)}
+VOTES = AnalysisEntry(
+    name="votes",
+    summary="Show how many people voted, how much they agree and the majority.",
+    options_in="evenhand.analysis_options:VotesOptions",
+    module="evenhand.analyses.votes",
+    depends_on="votes",
+    has_own_page=True,
+)
+
+OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (GATE, VOTES)}
 
 
 @cache

@@ -13,7 +13,7 @@ from typer import Typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from evenhand.analyses.registry import OURS, analyses
+from evenhand.analyses.registry import analyses
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -22,7 +22,8 @@ _NAME = "evenhand"
 _WHOLE = 10_000
 
 
-# In the place of a module and a sentence: `analyses/registry.py` has them.
+# In the place of a module and a sentence: `analyses/registry.py` has them. What does more than the
+# analysis of its name is a module all the same.
 _REGISTERED = ("", "")
 
 # Panel by panel: a command, its module, and what its help says first (a test compares the two).
@@ -98,12 +99,12 @@ class _Commands(dict[str, Any]):
         return [(name, self[name]) for name in self]
 
     def _built(self, name: str) -> Any:
-        if name in OURS or name not in self._modules:
+        if module := self._modules.get(name):
+            found: Any = getattr(import_module(f"evenhand.cli.{module}"), name)
+        else:
             from evenhand.cli.analyses import command_of
 
-            found: Any = command_of(analyses()[name])
-        else:
-            found = getattr(import_module(f"evenhand.cli.{self._modules[name]}"), name)
+            found = command_of(analyses()[name])
         around = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
         if isinstance(found, Typer):
             around.add_typer(found, name=name)

@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenhand import formats
+from evenhand.analyses.registry import VOTES
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.analyses import command_of
 from evenhand.cli.command_tree import CommandTree
-from evenhand.cli.figures import counted, counted_share, number, percent
+from evenhand.cli.figures import counted, number
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.present.terminal import (
     one_line,
-    print_table,
-    show_facts,
     show_notes,
-    table_of,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.stats.agreement.raters import Krippendorff
     from evenhand.trust.vote_files import ImportedVotes
-    from evenhand.trust.votes import VotesSummary
 
 
 class _ShowByDefault(CommandTree):
@@ -53,21 +50,7 @@ def of_people(context: typer.Context) -> None:
         raise InputError(Message("command.no_run_for_votes"))
 
 
-@votes.command()
-def show(
-    name: opt.RunArgument,
-    level: opt.Level = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Seed for alpha's interval.")] = 0,
-    store: opt.StoreAddress = None,
-    as_json: opt.AsJson = False,
-) -> None:
-    """Show how many people voted, how much they agree and the majority."""
-    from evenhand.cli.session import opened_store
-    from evenhand.trust.votes import summarise_votes
-
-    with opened_store(store) as opened:
-        report = summarise_votes(opened, name, level=level, seed=seed)
-    session.present(report, show_votes, as_json=as_json)
+votes.command("show")(command_of(VOTES))
 
 
 @votes.command("import")
@@ -153,94 +136,6 @@ def export(
         session.silence_output()
         return
     session.write_text(f"{counted(count, 'vote')} saved to {one_line(file)}")
-
-
-# People's votes as a person reads them.
-
-_PEOPLE_AT_MOST = 20
-
-
-def show_votes(console: Console, report: VotesSummary) -> None:
-    from rich.text import Text
-
-    console.print(Text(f"votes on run {one_line(report.run)}", "bold"))
-    show_facts(console, _lines(report), width=10)
-    if report.people:
-        console.print()
-        _show_people(console, report)
-
-
-def _lines(report: VotesSummary) -> Iterator[tuple[str, str]]:
-    if not report.people:
-        pairs = counted(report.pairs, "pair")
-        yield (
-            "votes",
-            (f"none yet on {pairs}; vote with evenhand label, or use evenhand votes import"),
-        )
-        return
-    people = "1 person" if len(report.people) == 1 else f"{number(len(report.people))} people"
-    voted = f"{number(report.voted_pairs)} of {counted(report.pairs, 'pair')}"
-    yield (
-        "votes",
-        f"{number(report.votes)} by {people} on {voted}, skipped {number(report.skipped)}",
-    )
-    spread = ", ".join(
-        f"{number(pairs)} by {people_count}"
-        for people_count, pairs in enumerate(report.people_a_pair, 1)
-        if pairs
-    )
-    if len(report.people_a_pair) > 1:
-        yield "people", f"people per pair: {spread}"
-    counts = report.majority
-    yield (
-        "majority",
-        f"A {number(counts.a)}, B {number(counts.b)}, ties {number(counts.tie)}, split "
-        f"{number(counts.none)}",
-    )
-    if report.with_label.of:
-        yield (
-            "label",
-            f"majority agrees with the data's label: {counted_share(report.with_label)}",
-        )
-    agreement = report.agreement
-    yield "agreement", f"two people agree: {counted_share(agreement.agreement)}"
-    if agreement.units:
-        yield "", f"all people agree: {counted_share(agreement.unanimous)}"
-    yield "alpha", _alpha(agreement.alpha)
-    yield "source", _counts(report.by_origin)
-    yield "drawn", _counts(report.by_draw)
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {number(count)}" for name, count in counts.items())
-
-
-def _alpha(alpha: Krippendorff) -> str:
-    if alpha.alpha is None:
-        return alpha.reason or "not enough data"
-    shown = f"Krippendorff's alpha {alpha.alpha:.2f}"
-    if alpha.low is None or alpha.high is None:
-        return f"{shown} ({alpha.reason or 'no interval'})"
-    of = counted(alpha.units, "pair")
-    return f"{shown} ({alpha.low:.2f} to {alpha.high:.2f}, at {percent(alpha.level)}), on {of}"
-
-
-def _show_people(console: Console, report: VotesSummary) -> None:
-    from rich.text import Text
-
-    same = "agrees with others"
-    table = table_of("who", "votes", "skipped", same, left=("who", same))
-    for person in report.people[:_PEOPLE_AT_MOST]:
-        table.add_row(
-            Text(one_line(person.who)),
-            number(person.votes),
-            number(person.skipped),
-            counted_share(person.agreement) if person.agreement.of else "",
-        )
-    print_table(console, table)
-    if len(report.people) > _PEOPLE_AT_MOST:
-        left = number(len(report.people) - _PEOPLE_AT_MOST)
-        console.print(Text(f"and {left} more in --json", "dim"))
 
 
 def show_imported(console: Console, votes: ImportedVotes) -> None:

@@ -40,7 +40,6 @@ from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.calibration import CalibrationReport, calibrate_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
 from evenhand.trust.probes.runs import StoredProbes, read_probes
-from evenhand.trust.votes import VotesSummary, summarise_votes
 
 # In place of the store's address and a judge's: they are the operator's affair.
 _HERE = "this server"
@@ -285,21 +284,6 @@ def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
 
 def _probes(store: Store, runs: Sequence[RunRecord]) -> StoredProbes:
     return read_probes(store, runs[0], beside=list(runs[1:]))
-
-
-def votes(run_id: str) -> Figure[VotesSummary]:
-    """What all votes come to. It shows what people said: never to those who only vote."""
-    return Figure(
-        name="people's votes",
-        runs=(run_id,),
-        model=VotesSummary,
-        compute=_votes,
-        depends_on="votes",
-    )
-
-
-def _votes(store: Store, runs: Sequence[RunRecord]) -> VotesSummary:
-    return summarise_votes(store, runs[0].name)
 
 
 def totals(run_id: str) -> Figure[RunTotals]:

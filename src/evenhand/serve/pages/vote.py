@@ -8,16 +8,18 @@ from urllib.parse import quote, unquote
 
 from starlette.responses import RedirectResponse, Response
 
+from evenhand.analyses.registry import VOTES
+from evenhand.analyses.votes import sum_up_votes
+from evenhand.analysis_options import VotesOptions
 from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
-from evenhand.serve import reports
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
+from evenhand.serve.reports import analysed
 from evenhand.serve.run_status import is_number
 from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion
 from evenhand.store.records import LONGEST_NAME
-from evenhand.trust.votes import sum_up_votes
 
 # Who votes where nobody has to log in: this machine's own users.
 NAME_COOKIE = "evenhand_voter"
@@ -70,7 +72,7 @@ async def take_vote(visit: Visit) -> Filled | Response:
 
 async def show_votes(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
-    kept = await visit.service.figures.get(reports.votes(status.id))
+    kept = await visit.service.figures.get(analysed(VOTES, (status.id,), VotesOptions()))
     said = None if kept.value is None else sum_up_votes(kept.value)
     values = {"run": status, "kept": kept, "votes": kept.value, "said": said}
     return Filled("votes.html", values)

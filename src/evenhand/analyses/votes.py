@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analysis_options import VotesOptions
+from evenhand.blocks import Block, Facts, Grid, Next, Remark, Sentence
 from evenhand.contract.model import Model
 from evenhand.messages import Message
-from evenhand.report.lookup import find_run
+from evenhand.quantities import count, counted, counted_share, listed
 from evenhand.report.votes import (
     CLASSES,
     Codes,
@@ -16,9 +21,11 @@ from evenhand.report.votes import (
     item_votes,
     majority_labels,
 )
-from evenhand.stats.agreement.raters import RaterAgreement, agreement_among
+from evenhand.stats.agreement.raters import Krippendorff, RaterAgreement, agreement_among
 from evenhand.stats.estimates import EstimatedShare, estimate_share
-from evenhand.store import DRAWS, ORIGINS, Store
+from evenhand.store import DRAWS, ORIGINS
+
+_PEOPLE_AT_MOST = 20
 
 
 class VerdictCounts(Model):
@@ -63,20 +70,11 @@ class VotesSummary(Model):
     seed: int
 
 
-def sum_up_votes(summary: VotesSummary) -> Message:
-    """In a sentence: who voted on how much, and how far they agree."""
-    counts = {"people": len(summary.people), "n": summary.voted_pairs, "pairs": summary.pairs}
-    share = summary.agreement.agreement
-    if not summary.votes:
-        return Message("trust.votes_none")
-    if share.value is None or share.low is None or share.high is None:
-        return Message("trust.votes_unknown", reason=share.reason or "", **counts)
-    low, high = 100 * share.low, 100 * share.high
-    return Message("trust.votes_agree", share=share.value, low=low, high=high, **counts)
+Result = VotesSummary
 
 
-def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int = 0) -> VotesSummary:
-    run = find_run(store, name)
+def compute(subject: AnalysisSubject, options: VotesOptions) -> VotesSummary:
+    store, run, level = subject.store, subject.run, options.level
     firsts: dict[int, int] = {}
     for item in store.items.all(run.id):
         firsts.setdefault(item.pair_id, item.number)
@@ -89,7 +87,7 @@ def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int =
         votes.verdict[given],
         prompts=votes.prompt[given],
         level=level,
-        seed=seed,
+        seed=options.seed,
     )
     decided = labels.majority[labels.people > 0]
     spread = np.bincount(labels.people)[1:]
@@ -112,7 +110,7 @@ def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int =
         by_origin=_counted(votes.origin, ORIGINS),
         by_draw=_counted(votes.draw, (*DRAWS, "unknown")),
         level=level,
-        seed=seed,
+        seed=options.seed,
     )
 
 
@@ -174,3 +172,88 @@ def _share(
     return estimate_share(
         own, whole - own, independent=bool((whole <= 1).all()), level=level, unit=unit
     )
+
+
+# As a person reads them.
+
+
+def sum_up_votes(summary: VotesSummary) -> Message:
+    """In a sentence: who voted on how much, and how far they agree."""
+    counts = {"people": len(summary.people), "n": summary.voted_pairs, "pairs": summary.pairs}
+    share = summary.agreement.agreement
+    if not summary.votes:
+        return Message("trust.votes_none")
+    if share.value is None or share.low is None or share.high is None:
+        return Message("trust.votes_unknown", reason=share.reason or "", **counts)
+    ends = {"low": share.low, "high": share.high}
+    return Message("trust.votes_agree", share=share.value, **ends, **counts)
+
+
+def blocks(result: VotesSummary) -> Iterator[Block]:
+    yield Sentence(sum_up_votes(result), strong=True)
+    if not result.people:
+        yield Next(Message("votes.next", pairs=counted(result.pairs, "pair")))
+        return
+    yield Facts(
+        tuple((Message(f"votes.{name}") if name else "", fact) for name, fact in _facts(result))
+    )
+    yield Grid(
+        columns=tuple(Message(f"votes.{name}") for name in ("who", "cast", "skipped", "same")),
+        rows=tuple(
+            (
+                person.who,
+                count(person.votes),
+                count(person.skipped),
+                counted_share(person.agreement) if person.agreement.of else "",
+            )
+            for person in result.people[:_PEOPLE_AT_MOST]
+        ),
+        left=frozenset({0, 3}),
+    )
+    if len(result.people) > _PEOPLE_AT_MOST:
+        yield Remark(Message("figure.more", n=len(result.people) - _PEOPLE_AT_MOST))
+
+
+def _facts(result: VotesSummary) -> Iterator[tuple[str, str]]:
+    agreement, majority = result.agreement, result.majority
+    yield (
+        "cast",
+        Message(
+            "votes.counts",
+            n=result.votes,
+            people=counted(len(result.people), "person"),
+            pairs=counted(result.voted_pairs, "pair"),
+            skipped=result.skipped,
+        ),
+    )
+    if len(result.people_a_pair) > 1:
+        spread = listed(
+            Message("votes.pairs_by", pairs=pairs, people=people)
+            for people, pairs in enumerate(result.people_a_pair, 1)
+            if pairs
+        )
+        yield "people", Message("votes.spread", each=spread)
+    yield "majority", Message("votes.majorities", **majority.model_dump(by_alias=False))
+    if result.with_label.of:
+        yield "label", Message("votes.with_label", share=counted_share(result.with_label))
+    yield "agreement", Message("votes.two_agree", share=counted_share(agreement.agreement))
+    if agreement.units:
+        yield "", Message("votes.all_agree", share=counted_share(agreement.unanimous))
+    yield "alpha", _alpha(agreement.alpha)
+    yield "origin", _parts({f"votes.origin_{each}": n for each, n in result.by_origin.items()})
+    yield "draw", _parts({f"votes.draw_{each}": n for each, n in result.by_draw.items()})
+
+
+def _parts(counts: dict[str, int]) -> Message:
+    return listed(Message("votes.part", name=Message(code), n=n) for code, n in counts.items())
+
+
+def _alpha(alpha: Krippendorff) -> str:
+    if alpha.alpha is None:
+        return alpha.reason or Message("figure.not_enough")
+    if alpha.low is None or alpha.high is None:
+        reason = alpha.reason or Message("figure.not_enough")
+        return Message("votes.krippendorff_alone", alpha=alpha.alpha, reason=reason)
+    pairs = counted(alpha.units, "pair")
+    ends = {"low": alpha.low, "high": alpha.high, "level": alpha.level}
+    return Message("votes.krippendorff", alpha=alpha.alpha, pairs=pairs, **ends)
