@@ -31,7 +31,7 @@ from evenhand.errors import (
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.registry import JudgeOptions, TransportName
-from evenhand.judges.reply_limits import MAX_REPLY_BYTES
+from evenhand.judges.reply_limits import MAX_REPLY_BYTES, MOST_VALUES
 from servers import (
     CLOSE,
     RESET,
@@ -235,6 +235,23 @@ async def test_a_huge_reply_is_cut_short(start_server: StartServer, told: bool) 
     assert type(error) is JudgeGarbled
     assert "32 MiB" in error.message
     assert server.wait_until_idle()
+
+
+_MANY_VALUES = b'{"choices":[' + b"[]," * MOST_VALUES + b"[]]}"
+
+
+async def test_an_error_that_waits_for_a_retry_does_not_keep_the_reply(
+    start_server: StartServer,
+) -> None:
+    error = await error_of(start_server, Reply(_MANY_VALUES), timeout_s=20.0)
+    assert type(error) is JudgeGarbled
+    kept = [frame.f_locals.values() for frame, _ in traceback.walk_tb(error.__traceback__)]
+    assert [value for values in kept for value in values if _size(value) == len(_MANY_VALUES)] == []
+
+
+def _size(value: object) -> int:
+    body = getattr(value, "body", value)  # of a reply
+    return len(body) if isinstance(body, bytes) else 0
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -15,7 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from evenhand.errors import JudgeError
-from evenhand.judges.reply_limits import MAX_REPLY_BYTES
+from evenhand.judges.reply_limits import LARGE_BYTES, MAX_REPLY_BYTES
 from evenhand.judges.transport import JudgeEndpoint, Reply, reason_of
 
 # aiohttp warns of bodies above 1 MiB that are given as bytes; it streams a file in pieces.
@@ -100,16 +100,15 @@ class AiohttpTransport:
         length = response.content_length
         if length is not None and length > MAX_REPLY_BYTES:
             raise self._endpoint.too_large()
-        if length is not None and "Content-Encoding" not in response.headers:
+        compressed = "Content-Encoding" in response.headers
+        if length is not None and length <= LARGE_BYTES and not compressed:
             return await response.read()
-        pieces: list[bytes] = []
-        received = 0
+        body = io.BytesIO()
         async for piece in response.content.iter_any():
-            received += len(piece)
-            if received > MAX_REPLY_BYTES:
+            body.write(piece)
+            if body.tell() > MAX_REPLY_BYTES:
                 raise self._endpoint.too_large()
-            pieces.append(piece)
-        return b"".join(pieces)
+        return body.getvalue()  # the very bytes, not a copy: there may be 32 MB of them
 
     def _explained(self, error: Exception) -> JudgeError:
         """One sentence for what went wrong, by aiohttp's classes: the special ones come first."""

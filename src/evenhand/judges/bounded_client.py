@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 import httpx2
@@ -70,14 +71,12 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    pieces: list[bytes] = []
-    received = 0
+    body = BytesIO()
     async for piece in response.aiter_bytes():
-        received += len(piece)
-        if received > MAX_REPLY_BYTES:
+        body.write(piece)
+        if body.tell() > MAX_REPLY_BYTES:
             raise _too_large(response.request)
-        pieces.append(piece)
-    return b"".join(pieces)
+    return body.getvalue()
 
 
 def _within_limits(body: bytes, request: httpx2.Request, *, is_error: bool) -> bytes:

@@ -7,6 +7,7 @@ to do, a call takes a quarter of aiohttp's CPU time. What goes by way of a proxy
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 import ssl
 import time
@@ -156,7 +157,7 @@ class _Connection(asyncio.Protocol):
         self._wire: asyncio.Transport | None = None
         self._answer: asyncio.Future[Reply] | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._pieces: list[bytes] = []
+        self._body = io.BytesIO()
         self._status = 0
         self._received = 0  # of the body
         self._came = 0  # of everything
@@ -173,7 +174,7 @@ class _Connection(asyncio.Protocol):
             raise self._endpoint.unanswered()
         self._answer = answer
         self._headers = []
-        self._pieces = []
+        self._body = io.BytesIO()
         self._received = self._came = 0
         self._in_body = self._whole = self._reusable = False
         if len(body) < _JOINED_BELOW_BYTES:
@@ -270,7 +271,7 @@ class _Connection(asyncio.Protocol):
             self._fail(self._endpoint.too_large())
             self.drop()
             return
-        self._pieces.append(piece)
+        self._body.write(piece)
 
     def on_message_begin(self) -> None:
         # A second answer, to nobody's question: it ends the connection and is not looked at.
@@ -294,8 +295,8 @@ class _Connection(asyncio.Protocol):
     def _reply(self) -> None:
         answer, self._answer = self._answer, None
         headers = _by_name(self._headers)
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces = []
+        body = self._body.getvalue()  # the very bytes, not a copy: there may be 32 MB of them
+        self._body = io.BytesIO()
         if self._reusable and not self.is_closing:
             self.idle_since = time.monotonic()
             self._owner.idles(self)

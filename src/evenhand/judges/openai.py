@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from traceback import clear_frames
 from typing import Any
 
 import orjson
@@ -183,9 +184,7 @@ class OpenAIJudge(ClosedOnExit):
                 if remaining_s is not None and remaining_s <= 0:
                     raise self._endpoint.too_late()
                 requests += 1
-                reply = await self._transport.post(_encoded(request), timeout_s=remaining_s)
-                read = partial(self._read, reply, requests=requests)
-                answer = await read_off_the_loop(read, reply.body)
+                answer = await self._send(request, requests=requests, timeout_s=remaining_s)
                 if isinstance(answer, Completion):
                     if dialect is not self._learned.dialect:
                         self._learned.join(dialect)
@@ -194,7 +193,16 @@ class OpenAIJudge(ClosedOnExit):
         except JudgeError as error:
             error.requests = max(1, requests)
             error.host = self._endpoint.host
+            # Who waits to ask again keeps the error; its frames would keep a reply of 32 MB.
+            clear_frames(error.__traceback__)
             raise
+
+    async def _send(
+        self, request: Mapping[str, Any], *, requests: int, timeout_s: float | None
+    ) -> Completion | Fault:
+        reply = await self._transport.post(_encoded(request), timeout_s=timeout_s)
+        read = partial(self._read, reply, requests=requests)
+        return await read_off_the_loop(read, reply.body)
 
     # By the batch: the same requests and answers, while another way carries them.
 
@@ -314,7 +322,8 @@ class OpenAIJudge(ClosedOnExit):
         try:
             return decoded(body)
         except TooManyValues:
-            raise self._endpoint.too_many_values() from None
+            pass  # raised outside of this, as the context of an error keeps its frames as well
+        raise self._endpoint.too_many_values()
 
     def _completion(self, body: Any, reply: Reply, *, requests: int) -> Completion:
         choices = body.get("choices") if isinstance(body, dict) else None
