@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.report.conclusions import conclude
 from evenhand.report.overview import RunOverview, as_markdown, overview, trust_checks
-from evenhand.serve.verdicts import VerdictFilters, verdict_filter
+from evenhand.serve.verdicts import VerdictQuery, judge_ids
 from evenhand.store import Store
 from scripted import answer_json
 from stored_runs import USAGE, Row, completed, follows_place, make_run, mumbles, opened, says
@@ -46,10 +46,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def shown(store: Store, run_id: int, filters: dict[str, Any]) -> int:
-    wanted = VerdictFilters.model_validate(filters)
+    wanted = VerdictQuery.model_validate(filters)
     judges = store.runs.judges(run_id)
     names = {judge.id: judge.name for judge in judges}
-    return store.table.count(run_id, verdict_filter(wanted, judges, names))
+    return store.table.count(run_id, wanted, judge_ids=judge_ids(wanted.judge, judges, names))
 
 
 def of_rows(store: Store, made: list[Row]) -> tuple[int, RunOverview]:

@@ -31,7 +31,7 @@ from evenhand.serve.values import (
     ReportOptions,
     VerdictLine,
 )
-from evenhand.serve.verdicts import VerdictFilters
+from evenhand.serve.verdicts import VerdictQuery
 from evenhand.store.work import WorkStore
 from run_data import adds_up as adder
 from run_data import sums, wins_b
@@ -160,23 +160,23 @@ async def test_the_prompt_can_be_looked_at_without_asking(service: Service) -> N
 
 async def test_verdicts_are_paged_and_filtered(service: Service) -> None:
     run_id = await judged(service, 30)
-    page = await service.verdicts(run_id, VerdictFilters(winner="B"), limit=4)
+    page = await service.verdicts(run_id, VerdictQuery(winner="B"), limit=4)
     assert [row.id for row in page.verdicts] == [f"sum-{n}" for n in (3, 6, 9, 12)]
-    rest = await service.verdicts(run_id, VerdictFilters(winner="B"), cursor=page.next)
+    rest = await service.verdicts(run_id, VerdictQuery(winner="B"), cursor=page.next)
     assert (len(rest.verdicts), rest.next) == (wins_b(30) - 4, None)
     assert all(isinstance(row, VerdictLine) and row.judge == "adder" for row in rest.verdicts)
     # The label is always A.
-    wrong = await service.verdicts(run_id, VerdictFilters(disagrees=True), limit=1000)
+    wrong = await service.verdicts(run_id, VerdictQuery(disagrees=True), limit=1000)
     assert len(wrong.verdicts) == wins_b(30)
-    sure = await service.verdicts(run_id, VerdictFilters(min_confidence=0.95))
+    sure = await service.verdicts(run_id, VerdictQuery(min_confidence=0.95))
     assert sure.verdicts == ()
-    none = await service.verdicts(run_id, VerdictFilters(tag="nowhere"))
+    none = await service.verdicts(run_id, VerdictQuery(tag="nowhere"))
     assert (none.verdicts, none.next) == ((), None)
     for cursor in ("x", "1", "1-1", "a-1_1", "b1_1_1", "a1_1", "a" + "9" * 30 + "_1_1"):
         with pytest.raises(InputError, match="cursor is"):
             await service.verdicts(run_id, cursor=cursor)
     with pytest.raises(InputError, match="which is not in the run; it has adder"):
-        await service.verdicts(run_id, VerdictFilters(judge="zh"))
+        await service.verdicts(run_id, VerdictQuery(judge="zh"))
 
 
 async def test_no_page_is_longer_than_the_server_allows(service: Service) -> None:

@@ -33,7 +33,7 @@ from evenhand.serve.values import (
     StartRun,
     VerdictPage,
 )
-from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
+from evenhand.serve.verdicts import VerdictBrowser, VerdictQuery, read_page
 from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
 from evenhand.store.jobs import NewJob
@@ -264,14 +264,14 @@ class Service:
     async def verdicts(
         self,
         run_id: str,
-        filters: VerdictFilters | None = None,
+        filters: VerdictQuery | None = None,
         *,
         cursor: str | None = None,
         limit: int = 100,
         full: bool = False,
     ) -> VerdictPage:
         """A page may be short before the end: `next` is null only there."""
-        wanted = filters or VerdictFilters()
+        wanted = filters or VerdictQuery()
         await self.verdict_browser.need_words(run_id, wanted)
 
         def read() -> VerdictPage:

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.codes import OutcomeCounts
-from evenhand.contract.model import Model
+from evenhand.contract.model import Model, Share
 from evenhand.contract.pair import Reference, Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
@@ -90,7 +90,6 @@ Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
 
 # Of a million rows that are none, the first is complained of.
 Rows = Annotated[tuple[dict[str, Any], ...], FailFast(), BeforeValidator(_listed)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 

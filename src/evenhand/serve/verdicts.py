@@ -8,9 +8,9 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from evenhand.contract import Failure, Order, Outcome, Winner
 from evenhand.contract.model import Model
@@ -24,18 +24,10 @@ from evenhand.report.records import RunRow, row_of
 from evenhand.serve.figures import Figure, FigureCache
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
-from evenhand.serve.values import Share, VerdictLine, VerdictPage
+from evenhand.serve.values import VerdictLine, VerdictPage
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
 from evenhand.store.full_text import WORDS_FIGURE
-from evenhand.store.verdict_filter import (
-    CriterionEnd,
-    Ends,
-    LabelIs,
-    Leans,
-    Named,
-    Orders,
-    VerdictFilter,
-)
+from evenhand.store.verdict_filter import VerdictFilter
 from evenhand.store.verdict_table import Neighbours, Sort, TablePlace, TableRow
 from evenhand.store.verdicts import VerdictPlace
 
@@ -43,78 +35,10 @@ if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
 
 
-# As wide as a column of a table holds.
-Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+class VerdictQuery(VerdictFilter):
+    """All given filters must match. `judge` is what clients call one of the run's judges."""
 
-
-class VerdictFilters(Model):
-    """All given filters must match."""
-
-    outcome: Outcome | None = None
-    winner: Winner | None = None
     judge: Text | None = None
-    tag: Text | None = None
-    disagrees: bool | None = Field(
-        default=None,
-        description="Only labelled pairs that a judge was asked about: whether it disagrees with "
-        "the label",
-    )
-    abstained: bool | None = None
-    min_confidence: Share | None = None
-    max_confidence: Share | None = None
-    ending: Ends | None = Field(
-        default=None,
-        description="Several outcomes at once: all but invalid; a win or a tie; neither",
-    )
-    label: LabelIs | None = Field(
-        default=None, description="The pair's label, the longer or shorter response's, any, or none"
-    )
-    criterion: Text | None = Field(default=None, description="One of the run's criteria")
-    criterion_end: CriterionEnd | None = Field(
-        default=None,
-        description="The criterion's result; model and other mean `model` and its opponent",
-    )
-    judges_differ: bool | None = Field(
-        default=None, description="Whether another judge of the run disagrees"
-    )
-    noted: bool | None = Field(default=None, description="With a note on the pair")
-    unread: bool | None = Field(default=None, description="With an answer that could not be read")
-    by_rule: bool | None = Field(
-        default=None, description="A tie of identical responses, without asking the judge"
-    )
-    model: Text | None = Field(default=None, description="One of the pair's models, A or B")
-    against: Text | None = Field(default=None, description="The opponent")
-    model_wins: bool | None = Field(
-        default=None, description="Whether `model` won; false: its opponent did"
-    )
-    named: Named | None = Field(
-        default=None, description="Two different models, one against itself, one alone, or none"
-    )
-    orders: Orders | None = Field(
-        default=None,
-        description="Pairs read in both orders: those whose orders agree, differ, or all",
-    )
-    leans: Leans | None = Field(
-        default=None, description="The orders differ in favour of this position"
-    )
-    longer_wins: bool | None = Field(
-        default=None, description="The longer response won; false: the shorter did"
-    )
-    min_length_difference: Characters | None = Field(
-        default=None, description="B is longer than A by at least this many characters"
-    )
-    max_length_difference: Characters | None = Field(
-        default=None, description="By at most this many characters"
-    )
-    below_confidence: Share | None = Field(default=None, description="Confidence below this")
-    has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
-    flagged: bool | None = Field(default=None, description="Flagged, or not")
-    count_votes: bool | None = Field(
-        default=None,
-        description="With label and disagrees: the majority of votes counts as a label if the data "
-        "has none",
-    )
-    query: Text | None = Field(default=None, max_length=1000, description="Words to search for")
 
     @model_validator(mode="after")
     def _refuse_nobody(self) -> Self:
@@ -135,7 +59,7 @@ _MOST_IN_CURSOR = 2**31 - 1  # of a column of a table
 _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
 
-class TableQuery(VerdictFilters):
+class TableQuery(VerdictQuery):
     """What a table shows and how it is sorted; all of it fits into an address."""
 
     sort: Sort = "number"
@@ -200,7 +124,7 @@ class VerdictBrowser:
         run = await asyncio.to_thread(needed_run, self._store, run_id)
         return indexed.pairs >= await asyncio.to_thread(self._store.items.count, run.id)
 
-    async def need_words(self, run_id: str, filters: VerdictFilters) -> None:
+    async def need_words(self, run_id: str, filters: VerdictQuery) -> None:
         """ServerBusy where the filters need words that are not indexed yet: a part of what meets
         them would look like the whole."""
         if filters.query is not None and not await self._is_searchable(run_id):
@@ -211,10 +135,11 @@ class VerdictBrowser:
     ) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
         run, judges, names = self._run(run_id)
-        wanted = verdict_filter(query, judges, names)
+        ids = judge_ids(query.judge, judges, names)
         page = self._store.table.browse(
             run.id,
-            wanted,
+            query,
+            judge_ids=ids,
             sort=query.sort,
             descending=query.descending,
             after=after,
@@ -231,7 +156,7 @@ class VerdictBrowser:
             names=names,
             next=_cursor("a", page.next),
             previous=_cursor("b", page.previous),
-            count=self._store.table.count(run.id, wanted),
+            count=self._store.table.count(run.id, query, judge_ids=ids),
             searching=searching,
         )
 
@@ -261,12 +186,13 @@ class VerdictBrowser:
 
     def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
         """All of the table, a page in memory at a time; for a thread."""
-        run, wanted = self._asked(run_id, query)
+        run, ids = self._asked(run_id, query)
         after: TablePlace | None = None
         while True:
             page = self._store.table.browse(
                 run.id,
-                wanted,
+                query,
+                judge_ids=ids,
                 sort=query.sort,
                 descending=query.descending,
                 after=after,
@@ -281,9 +207,14 @@ class VerdictBrowser:
         """Of a pair in a filtered table."""
 
         def read() -> Neighbours:
-            run, wanted = self._asked(run_id, query)
+            run, ids = self._asked(run_id, query)
             return self._store.table.neighbours(
-                run.id, wanted, number, sort=query.sort, descending=query.descending
+                run.id,
+                query,
+                number,
+                judge_ids=ids,
+                sort=query.sort,
+                descending=query.descending,
             )
 
         return await asyncio.to_thread(read)
@@ -294,11 +225,12 @@ class VerdictBrowser:
         """The cursor of the page that a pair stands on; None: the first one."""
 
         def read() -> str | None:
-            run, wanted = self._asked(run_id, query)
+            run, ids = self._asked(run_id, query)
             start = self._store.table.page_start(
                 run.id,
-                wanted,
+                query,
                 number,
+                judge_ids=ids,
                 sort=query.sort,
                 descending=query.descending,
                 limit=limit,
@@ -307,9 +239,9 @@ class VerdictBrowser:
 
         return await asyncio.to_thread(read)
 
-    def _asked(self, run_id: str, query: TableQuery) -> tuple[RunRecord, VerdictFilter]:
+    def _asked(self, run_id: str, query: VerdictQuery) -> tuple[RunRecord, tuple[int, ...] | None]:
         run, judges, names = self._run(run_id)
-        return run, verdict_filter(query, judges, names)
+        return run, judge_ids(query.judge, judges, names)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
@@ -352,29 +284,18 @@ def client_names(store: Store, run: RunRecord, judges: Sequence[JudgeRecord]) ->
     }
 
 
-def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str]) -> tuple[int, ...]:
+def judge_ids(
+    judge: str | None, judges: Sequence[JudgeRecord], names: dict[int, str]
+) -> tuple[int, ...] | None:
+    """`names` are what clients call the run's judges; None: all of them."""
+    if judge is None:
+        return None
     ids = tuple(each.id for each in judges if judge in (names[each.id], each.name))
     if not ids:
         raise InputError(
             Message("serve.judge_unknown", judge=judge[:80], values=", ".join(names.values()))
         )
     return ids
-
-
-def verdict_filter(
-    filters: VerdictFilters,
-    judges: Sequence[JudgeRecord],
-    names: dict[int, str],
-) -> VerdictFilter:
-    """`names` are what clients call the run's judges."""
-    given = {
-        name: getattr(filters, name) for name in VerdictFilters.model_fields if name != "judge"
-    }
-    judge = filters.judge
-    return VerdictFilter(
-        judge_ids=None if judge is None else _judge_ids(judge, judges, names),
-        **given,
-    )
 
 
 def _cursor(way: str, place: TablePlace | None) -> str | None:
@@ -412,7 +333,7 @@ _PAGE_CHARACTERS = 8_000_000
 def read_page(
     store: Store,
     run: RunRecord,
-    filters: VerdictFilters,
+    filters: VerdictQuery,
     *,
     cursor: str | None,
     limit: int,
@@ -420,11 +341,11 @@ def read_page(
 ) -> VerdictPage:
     judges = store.runs.judges(run.id)
     names = client_names(store, run, judges)
-    wanted = verdict_filter(filters, judges, names)
+    ids = judge_ids(filters.judge, judges, names)
     after, before = _read_cursor(cursor, "number")
     if before is not None:
         raise _no_cursor(cursor)
-    page = store.table.browse(run.id, wanted, after=after, limit=limit)
+    page = store.table.browse(run.id, filters, judge_ids=ids, after=after, limit=limit)
     rows = store.verdicts.at(run.id, [VerdictPlace(*row.place[1:]) for row in page.rows])
     place = page.next
     if not full:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Iterator
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import Field
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -23,6 +23,8 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Outcome, Winner
+from evenhand.contract.model import Model, Share
+from evenhand.contract.pair import Text
 from evenhand.store.columns import FIRST_CHOICE, SECOND_CHOICE, SPLIT, TIE_BY_RULE
 from evenhand.store.flags import flagged_numbers
 from evenhand.store.full_text import has_words
@@ -45,47 +47,81 @@ Leans = Literal["first", "second", "either"]
 Named = Literal["two", "same", "one", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictFilter:
+# As wide as a column of a table holds.
+Characters = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+
+
+class VerdictFilter(Model):
     """Every condition that is given must hold.
 
-    `disagrees` is of labelled pairs that a judge was asked about: a verdict agrees where it is the
-    label, and an inconsistent or invalid pair has none that could. `query` are words that must all
-    stand in the prompt or the responses. `model` is one of the pair's two, wherever it stands, and
-    `against` the other one; `model_wins` is whether it won, or else the other one did.
+    A verdict agrees where it is the label; an inconsistent or invalid pair has none that could.
+    `query` are words that must all occur in the prompt or the responses.
     """
 
     outcome: Outcome | None = None
     winner: Winner | None = None
-    ending: Ends | None = None
-    judge_ids: tuple[int, ...] | None = None
-    tag: str | None = None
-    disagrees: bool | None = None
+    tag: Text | None = None
+    disagrees: bool | None = Field(
+        default=None,
+        description="Only labelled pairs that a judge was asked about: whether it disagrees with "
+        "the label",
+    )
     abstained: bool | None = None
-    min_confidence: float | None = None
-    max_confidence: float | None = None
-    criterion: str | None = None
-    criterion_end: CriterionEnd | None = None
-    judges_differ: bool | None = None  # another judge of the run has another verdict on the pair
-    noted: bool | None = None  # with a note on the pair: a much longer response, talk to the judge
-    unread: bool | None = None  # an answer behind it could not be read
-    by_rule: bool | None = None  # a tie of identical responses, about which no judge was asked
-    query: str | None = None
-    label: LabelIs | None = None
-    model: str | None = None
-    against: str | None = None
-    named: Named | None = None
-    model_wins: bool | None = None
-    orders: Orders | None = None
-    leans: Leans | None = None
-    longer_wins: bool | None = None  # or the shorter does; nothing where neither is, or nobody wins
-    # By how many characters B is longer than A.
-    min_length_difference: int | None = None
-    max_length_difference: int | None = None
-    below_confidence: float | None = None
-    has_confidence: bool | None = None
-    flagged: bool | None = None
-    count_votes: bool | None = None  # where the data has no label, what most people voted is one
+    min_confidence: Share | None = None
+    max_confidence: Share | None = None
+    ending: Ends | None = Field(
+        default=None,
+        description="Several outcomes at once: all but invalid; a win or a tie; neither",
+    )
+    label: LabelIs | None = Field(
+        default=None, description="The pair's label, the longer or shorter response's, any, or none"
+    )
+    criterion: Text | None = Field(default=None, description="One of the run's criteria")
+    criterion_end: CriterionEnd | None = Field(
+        default=None,
+        description="The criterion's result; model and other mean `model` and its opponent",
+    )
+    judges_differ: bool | None = Field(
+        default=None, description="Whether another judge of the run disagrees"
+    )
+    noted: bool | None = Field(default=None, description="With a note on the pair")
+    unread: bool | None = Field(default=None, description="With an answer that could not be read")
+    by_rule: bool | None = Field(
+        default=None, description="A tie of identical responses, without asking the judge"
+    )
+    model: Text | None = Field(default=None, description="One of the pair's models, A or B")
+    against: Text | None = Field(default=None, description="The opponent")
+    model_wins: bool | None = Field(
+        default=None, description="Whether `model` won; false: its opponent did"
+    )
+    named: Named | None = Field(
+        default=None, description="Two different models, one against itself, one alone, or none"
+    )
+    orders: Orders | None = Field(
+        default=None,
+        description="Pairs read in both orders: those whose orders agree, differ, or all",
+    )
+    leans: Leans | None = Field(
+        default=None, description="The orders differ in favour of this position"
+    )
+    longer_wins: bool | None = Field(
+        default=None, description="The longer response won; false: the shorter did"
+    )
+    min_length_difference: Characters | None = Field(
+        default=None, description="B is longer than A by at least this many characters"
+    )
+    max_length_difference: Characters | None = Field(
+        default=None, description="By at most this many characters"
+    )
+    below_confidence: Share | None = Field(default=None, description="Confidence below this")
+    has_confidence: bool | None = Field(default=None, description="With a confidence, or without")
+    flagged: bool | None = Field(default=None, description="Flagged, or not")
+    count_votes: bool | None = Field(
+        default=None,
+        description="With label and disagrees: the majority of votes counts as a label if the data "
+        "has none",
+    )
+    query: Text | None = Field(default=None, max_length=1000, description="Words to search for")
 
 
 # What a table shows of a verdict, as expressions of `verdicts` joined to `items`.
@@ -135,10 +171,15 @@ _ENDS: dict[Ends, tuple[str, ...]] = {
 
 
 def conditions(
-    connection: Connection, run_id: int, wanted: VerdictFilter
+    connection: Connection,
+    run_id: int,
+    wanted: VerdictFilter,
+    judge_ids: Collection[int] | None = None,
 ) -> Iterator[ColumnElement[bool]]:
-    """On the verdicts of this run joined to their items."""
+    """On the verdicts of this run, or of these judges of it, joined to their items."""
     yield _V.run_id == run_id
+    if judge_ids is not None:
+        yield _V.judge_id.in_(judge_ids)
     for name, condition in _PLAIN.items():
         if (value := getattr(wanted, name)) is not None:
             yield condition(value)
@@ -253,7 +294,6 @@ _PLAIN: dict[str, Callable[[Any], ColumnElement[bool]]] = {
     "outcome": lambda outcome: _V.outcome == str(outcome),
     "winner": lambda winner: _V.winner == winner,
     "ending": lambda ending: _V.outcome.in_(_ENDS[ending]),
-    "judge_ids": lambda judge_ids: _V.judge_id.in_(judge_ids),
     "orders": lambda orders: ORDERS.in_(_ORDERS[orders]),
     "leans": lambda leans: ORDERS.in_(_ORDERS[leans]),
     "named": lambda named: _NAMED[named],

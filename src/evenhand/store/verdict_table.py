@@ -6,7 +6,7 @@ rows are looked through in some hundredths of a second.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Literal, NamedTuple
@@ -164,6 +164,7 @@ class TableStore(Subject):
         run_id: int,
         wanted: VerdictFilter,
         *,
+        judge_ids: Collection[int] | None = None,
         sort: Sort = "number",
         descending: bool = False,
         after: TablePlace | None = None,
@@ -171,7 +172,9 @@ class TableStore(Subject):
         limit: int = 50,
     ) -> TablePage:
         with self._reading() as connection:
-            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
+            table = _Table(
+                connection, run_id, wanted, judge_ids=judge_ids, sort=sort, descending=descending
+            )
             backwards = before is not None and after is None
             start = before if backwards else after
             # One more than is wanted: then the last page knows that it is the last.
@@ -185,10 +188,12 @@ class TableStore(Subject):
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
             return TablePage(rows, reached, came_from)
 
-    def count(self, run_id: int, wanted: VerdictFilter) -> int:
+    def count(
+        self, run_id: int, wanted: VerdictFilter, *, judge_ids: Collection[int] | None = None
+    ) -> int:
         """How many verdicts a table has."""
         with self._reading() as connection:
-            return _Table(connection, run_id, wanted).count()
+            return _Table(connection, run_id, wanted, judge_ids=judge_ids).count()
 
     def neighbours(
         self,
@@ -196,12 +201,15 @@ class TableStore(Subject):
         wanted: VerdictFilter,
         number: int,
         *,
+        judge_ids: Collection[int] | None = None,
         sort: Sort = "number",
         descending: bool = False,
     ) -> Neighbours:
         """Of a pair in a filtered table: also of one that the table leaves out."""
         with self._reading() as connection:
-            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
+            table = _Table(
+                connection, run_id, wanted, judge_ids=judge_ids, sort=sort, descending=descending
+            )
             place = table.place_of(number)
             if place is None:
                 return Neighbours(None, None, None)
@@ -222,6 +230,7 @@ class TableStore(Subject):
         wanted: VerdictFilter,
         number: int,
         *,
+        judge_ids: Collection[int] | None = None,
         sort: Sort = "number",
         descending: bool = False,
         limit: int = 50,
@@ -229,7 +238,9 @@ class TableStore(Subject):
         """What the page with a pair comes after; None: it is the first one, or the pair has no
         place."""
         with self._reading() as connection:
-            table = _Table(connection, run_id, wanted, sort=sort, descending=descending)
+            table = _Table(
+                connection, run_id, wanted, judge_ids=judge_ids, sort=sort, descending=descending
+            )
             first = table.first_of(number)
             place = first or table.place_of(number)
             if place is None:
@@ -286,12 +297,13 @@ class _Table:
         run_id: int,
         wanted: VerdictFilter,
         *,
+        judge_ids: Collection[int] | None = None,
         sort: Sort = "number",
         descending: bool = False,
     ) -> None:
         self._connection = connection
         self._run_id = run_id
-        self._judge_ids = wanted.judge_ids
+        self._judge_ids = judge_ids
         self._sort: Sort = sort
         self._descending = descending
         self._key = _KEYS[sort]
@@ -302,7 +314,7 @@ class _Table:
             verdicts, items, of_its_item
         )
         self._any = of_run.where(_V.run_id == run_id)
-        self._meeting = of_run.where(*conditions(connection, run_id, wanted))
+        self._meeting = of_run.where(*conditions(connection, run_id, wanted, judge_ids))
 
     def walk(
         self,

@@ -48,7 +48,7 @@ from evenhand.serve.values import (
     UnflagPair,
     VerdictPage,
 )
-from evenhand.serve.verdicts import VerdictFilters
+from evenhand.serve.verdicts import VerdictQuery
 
 # What starts a run may be too long to be read before its key is looked at.
 uploads = APIRouter(route_class=BoundedRoute, tags=["runs"])
@@ -308,7 +308,7 @@ class RunsQuery(Model):
     state: RunStateView | None = Field(default=None, description="Only runs in this state")
 
 
-class VerdictsQuery(VerdictFilters):
+class VerdictsQuery(VerdictQuery):
     cursor: str | None = Field(default=None, description="The `next` of the previous page")
     limit: int = Field(
         default=100,
@@ -317,11 +317,6 @@ class VerdictsQuery(VerdictFilters):
         description="Maximum number of rows; the server may return fewer",
     )
     full: bool = Field(default=False, description="Include texts, reasoning and the full verdict")
-
-    def filters(self) -> VerdictFilters:
-        return VerdictFilters.model_validate(
-            self.model_dump(exclude={"cursor", "limit", "full"}, by_alias=False)
-        )
 
 
 @router.get(
@@ -382,7 +377,7 @@ async def list_verdicts(
     """A run's verdicts in the order of its pairs, page by page. All given filters must match. A
     page may be short before the end: `next` is null only there."""
     page = await service.verdicts(
-        run, query.filters(), cursor=query.cursor, limit=query.limit, full=query.full
+        run, query, cursor=query.cursor, limit=query.limit, full=query.full
     )
     return answer(page)
 
