@@ -213,7 +213,7 @@ def ab(
         summary = _carried_out(
             pairs, plans, options, as_json=as_json, confirm_above=limits.asks_above
         )
-    _end(summary, options, asked_for, allowed=allowed, as_json=as_json)
+        _end(summary, store, options, asked_for, allowed=allowed, as_json=as_json)
 
 
 @contextmanager
@@ -263,6 +263,7 @@ def _carried_out(
 
 def _end(
     summary: AbSummary,
+    store: Store,
     options: RunOptions,
     gating: GateChoices | None,
     *,
@@ -279,12 +280,12 @@ def _end(
     from evenhand.runs.ab import too_few_answered
 
     code = Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]
-    gated = Gated.of(summary.name, code, gating, options.store)
+    gated = Gated.of(summary.name, code, gating, store)
     if not code and (error := too_few_answered(summary, allowed)) is not None:
         summary = summary.model_copy(update={"error": error})
         # A gate counts what is missing against the claim, and rules with that.
         gated = gated if gating is not None else Gated(Status.JUDGE_FAILED)
-    sentences = [] if summary.run is None else conclusions_of(summary.run, options.store)
+    sentences = [] if summary.run is None else conclusions_of(summary.run, store)
     if as_json:
         whole = {**json.loads(summary.model_dump_json()), "conclusions": sentences}
         session.write_json(whole | gated.as_json)

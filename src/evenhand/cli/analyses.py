@@ -245,16 +245,11 @@ def asked_gate(
     return None
 
 
-def gate_judged(
-    run: str, choices: GateChoices, at: str | Path | None, *, finished: bool
-) -> GateReport:
+def gate_judged(store: Store, run: str, choices: GateChoices, *, finished: bool) -> GateReport:
     """The gate of a run that this command has just judged, or not to its end."""
-    from evenhand.store import open_store
-
-    with open_store(at, create=False) as store:
-        ruled: GateReport = choices.compute(store, run)
-        if not finished:
-            reason = Message("gate.not_gated", run=run)
-            ruled = ruled.model_copy(update={"ruling": "undecided", "checks": (), "reason": reason})
-        choices.write(ruled, store, run)
+    ruled: GateReport = choices.compute(store, run)
+    if not finished:
+        reason = Message("gate.not_gated", run=run)
+        ruled = ruled.model_copy(update={"ruling": "undecided", "checks": (), "reason": reason})
+    choices.write(ruled, store, run)
     return ruled

@@ -144,6 +144,7 @@ def audit(
     from evenhand.data import open_source
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.stats.outcomes import confidence_level
+    from evenhand.store import open_store
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
 
@@ -190,15 +191,18 @@ def audit(
         sources = PairFiles((data,), reading)
         opened = open_judge(config)
         repeated = repetitions_note(opened, config)
-        summary = judge_all(
-            sources,
-            [JudgePlan(opened, config)],
-            limits.options(name, bad_rows=bad_rows),
-            as_json=as_json,
-            confirm_above=limits.asks_above,
-        )
-        if not summary.finished:
-            end(summary, as_json=as_json)
+        options = limits.options(name, bad_rows=bad_rows)
+        with open_store(options.store) as store:
+            summary = judge_all(
+                sources,
+                [JudgePlan(opened, config)],
+                options,
+                store=store,
+                as_json=as_json,
+                confirm_above=limits.asks_above,
+            )
+            if not summary.finished:
+                end(summary, store, options, as_json=as_json)
         run, judge = summary.run, None
     with opened_store(limits.store) as at:
         audited = audit_run(

@@ -5,6 +5,7 @@ not there the one that was meant, wherever in the tree it stands.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -138,11 +139,29 @@ class CommandTree(TyperGroup):
         raise InputError(Message("command.unknown", word=args[0], path=" ".join(here)))
 
 
+@dataclass(slots=True)
+class Invocation:
+    """What was typed, as far as it is parsed: errors are shown by it."""
+
+    words: list[str] = field(default_factory=list)
+    command: str | None = None
+
+
 class RootCommands(CommandTree):
     """`evenhand` itself: its commands by their panels."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**given, "commands": _Commands()})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if isinstance(ctx.obj, Invocation):
+            ctx.obj.words = [*args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if isinstance(ctx.obj, Invocation):
+            ctx.obj.command = args[0]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         found = analyses()

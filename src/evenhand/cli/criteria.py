@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from evenhand.contract import Criterion
     from evenhand.runs import RunSummary
+    from evenhand.store import Store
     from evenhand.trust.criteria import CriteriaSuggestion, CriterionAgreement
 
 criteria = typer.Typer(cls=CommandTree, no_args_is_help=True, rich_markup_mode=None)
@@ -104,34 +106,39 @@ def suggest(
 
     plan = JudgePlan(asked, config)
 
-    async def work() -> tuple[tuple[Criterion, ...], RunSummary | None]:
+    async def work(
+        store: Store | None,
+    ) -> tuple[tuple[Criterion, ...], RunSummary | None]:
         async with session.opened(asked, quiet=as_json):
             known, left = None, options
-            if read.rows and not options.fresh:
-                with open_store(options.store) as store:
-                    known = stored_criteria(store, str(options.name))
+            if store is not None and not options.fresh:
+                known = stored_criteria(store, str(options.name))
             if known is None:
                 known, left = await suggest_within(
                     plan, read.prompts, options, announce=session.note
                 )
-            if not read.rows:
+            if store is None:
                 return known, None
             sources = read.pairs(known)
             try:
                 summary = await watched(
-                    sources, [plan], left, as_json=as_json, confirm_above=limits.asks_above
+                    sources,
+                    [plan],
+                    left,
+                    store=store,
+                    as_json=as_json,
+                    confirm_above=limits.asks_above,
                 )
             finally:
                 sources.close()
             return known, summary
 
-    found, summary = session.run_async(work())
     of_run: dict[str, Any] = {"judge": asked.name, "locale": config.language, "seed": seed}
-    if summary is None:
+    with open_store(options.store) if read.rows else nullcontext() as store:
+        found, summary = session.run_async(work(store))
+        if summary is not None:
+            of_run |= {"store": store, "run": summary.run}
         result = suggestion(read, found, level=level, **of_run)
-    else:
-        with open_store(options.store, create=False) as store:
-            result = suggestion(read, found, level=level, store=store, run=summary.run, **of_run)
     if output is not None:
         listed = [each.model_dump(mode="json", exclude_none=True) for each in result.usable]
         with atomic_file(output.expanduser(), overwrite=force) as stream:

@@ -47,11 +47,14 @@ def judge_all(
     plans: list[JudgePlan],
     options: RunOptions,
     *,
+    store: Store,
     as_json: bool,
     confirm_above: float | None,
 ) -> RunSummary:
     async def work() -> RunSummary:
-        return await watched(sources, plans, options, as_json=as_json, confirm_above=confirm_above)
+        return await watched(
+            sources, plans, options, store=store, as_json=as_json, confirm_above=confirm_above
+        )
 
     return run_to_the_end(work, sources, plans)
 
@@ -61,18 +64,18 @@ async def watched(
     plans: Sequence[JudgePlan],
     options: RunOptions,
     *,
+    store: Store,
     as_json: bool,
     confirm_above: float | None,
 ) -> RunSummary:
     from evenhand.cli.progress import watching
     from evenhand.runs import judge_pairs
-    from evenhand.store import open_store
 
     judges = [plan.judge for plan in plans]
     watch = watching(
         judges, as_json=as_json, confirm_above=confirm_above, by_the_batch=options.batch
     )
-    with open_store(options.store) as store, watch as (view, stop):
+    with watch as (view, stop):
         summary = await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
         if all(plan.judge.traits.by_id and plan.config.protocol is None for plan in plans):
             for each in unread_notes(store, summary.run):
@@ -145,10 +148,11 @@ def run_to_the_end(
 
 def end(
     summary: RunSummary,
+    store: Store,
+    options: RunOptions,
     *,
     as_json: bool,
     abstentions: Sequence[Abstentions] | None = None,
-    store: str | Path | None = None,
     gating: GateChoices | None = None,
 ) -> NoReturn:
     """A run's outcome, and its exit code or its gate's; what abstained, where a calibration may
@@ -164,13 +168,13 @@ def end(
         if abstentions is not None:
             whole["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
         session.write_json(whole | gated.as_json)
-        show_errors(session.err(), summary, store)
+        show_errors(session.err(), summary, options.store)
     else:
-        show_summary(session.out(), session.err(), summary, store)
+        show_summary(session.out(), session.err(), summary, options.store)
         show_abstentions(session.out(), abstentions or ())
         if gated.report is None:
-            show_conclusions(summary, conclusions_of(summary, store), store)
-        gated.show(store)
+            show_conclusions(summary, conclusions_of(summary, store), options.store)
+        gated.show(options.store)
     leave(gated.code, summary.stopped_by)
 
 
@@ -182,15 +186,13 @@ class Gated:
     report: GateReport | None = None
 
     @classmethod
-    def of(
-        cls, run: str, code: int, choices: GateChoices | None, store: str | Path | None
-    ) -> Gated:
+    def of(cls, run: str, code: int, choices: GateChoices | None, store: Store) -> Gated:
         """`code` is the run's, it stays if the run is not finished."""
         from evenhand.cli.analyses import gate_judged
 
         if choices is None:
             return cls(code)
-        report = gate_judged(run, choices, store, finished=code == Status.OK)
+        report = gate_judged(store, run, choices, finished=code == Status.OK)
         return cls(code or status_of(GATE, report), report)
 
     @property
@@ -211,17 +213,15 @@ def leave(code: int, stopped_by: StoppedBy | None) -> NoReturn:
     raise typer.Exit(code)
 
 
-def conclusions_of(summary: RunSummary, at: str | Path | None) -> list[str]:
+def conclusions_of(summary: RunSummary, store: Store) -> list[str]:
     """What the run says, in a sentence for each judge and each two models."""
-    judged = summary.wins_a + summary.wins_b + summary.ties + summary.inconsistent
+    judged = summary.valid
     if summary.stopped_by == "interrupt" or not judged:
         return []
     from evenhand.report.conclusions import conclude
     from evenhand.settings import load_settings
-    from evenhand.store import open_store
 
-    with open_store(at, create=False) as store:
-        report = conclude(store, summary.run, parts=False, families=load_settings().families)
+    report = conclude(store, summary.run, parts=False, families=load_settings().families)
     several = len(report.judges) > 1
     return [
         f"{each.judge}: {each.sentence}" if several else each.sentence
@@ -288,17 +288,15 @@ def _range(ends: tuple[float, float]) -> str:
 
 
 def abstentions_of(
-    summary: RunSummary, plans: list[JudgePlan], at: str | Path | None
+    summary: RunSummary, plans: list[JudgePlan], store: Store
 ) -> Sequence[Abstentions] | None:
     """None where no judge has a calibration, which is when NumPy is not needed either."""
     if all(plan.config.calibration is None for plan in plans):
         return None
     from evenhand.report.abstentions import count_abstentions
     from evenhand.report.lookup import find_run
-    from evenhand.store import open_store
 
-    with open_store(at, create=False) as store:
-        return tuple(count_abstentions(store, find_run(store, summary.run)))
+    return tuple(count_abstentions(store, find_run(store, summary.run)))
 
 
 def exit_code_of(summary: RunSummary) -> int:
@@ -315,25 +313,25 @@ def judge_in_stages(
     plans: Sequence[JudgePlan],
     options: RunOptions,
     *,
+    store: Store,
     as_json: bool,
     confirm_above: float | None,
     people: Path | None,
 ) -> NoReturn:
-    from evenhand.store import open_store
     from evenhand.trust.cascades import report_cascade, run_cascade
 
     async def stage(sources: Sources, plan: JudgePlan, options: RunOptions) -> RunSummary:
-        return await watched(sources, [plan], options, as_json=as_json, confirm_above=confirm_above)
+        return await watched(
+            sources, [plan], options, store=store, as_json=as_json, confirm_above=confirm_above
+        )
 
     async def work() -> list[RunSummary]:
-        with open_store(options.store) as store:
-            return await run_cascade(sources, plans, options, store=store, stage=stage)
+        return await run_cascade(sources, plans, options, store=store, stage=stage)
 
     summaries = run_to_the_end(work, sources, plans)
-    with open_store(options.store, create=False) as store:
-        report = report_cascade(store, summaries, planned=len(plans))
-        if people is not None:
-            _write(store, summaries[-1].run, people)
+    report = report_cascade(store, summaries, planned=len(plans))
+    if people is not None:
+        _write(store, summaries[-1].run, people)
     if as_json:
         session.write_json(report)
     else:

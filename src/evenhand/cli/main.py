@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
 
 from evenhand import __version__
 from evenhand.cli import session
-from evenhand.cli.command_tree import RootCommands, path_of
+from evenhand.cli.command_tree import Invocation, RootCommands, path_of
 from evenhand.errors import (
     EvenhandError,
     InputError,
@@ -73,16 +74,14 @@ def main() -> NoReturn:
 
 def _run() -> int:
     """The exit code; every error that a command raises is shown here."""
-    as_json = "--json" in sys.argv[1:]
-    command = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
-    of_pair = command is None or command in _OF_ONE_PAIR
+    invocation = Invocation()
     error: EvenhandError
     try:
         # typer turns Ctrl-C into the exit code 130, wherever it comes.
-        code: int = app(standalone_mode=False) or Status.OK
+        code: int = app(standalone_mode=False, obj=invocation) or Status.OK
         if code != Status.INTERRUPTED:
             return code
-        error = _interrupted(of_pair)
+        error = _interrupted(invocation)
     except SystemExit as left:  # everything was shown already
         return left.code if isinstance(left.code, int) else Status.OK
     except typer.TyperException as problem:
@@ -92,7 +91,7 @@ def _run() -> int:
         path = "evenhand" if context is None else " ".join(path_of(context))
         error = InputError(Message("command.usage", text=text, path=path))
     except (KeyboardInterrupt, typer.Abort):
-        error = _interrupted(of_pair)
+        error = _interrupted(invocation)
     except EvenhandError as problem:
         error = problem
     except OSError as problem:
@@ -100,16 +99,22 @@ def _run() -> int:
     except Exception as problem:  # whatever it is, it is our fault and no news for the caller
         if os.environ.get("EVENHAND_DEBUG"):
             raise
-        error = _not_utf8() or _bug(problem)
-    _show_error(error, as_json=as_json, of_pair=of_pair)
+        error = _not_utf8(invocation.words) or _bug(problem)
+    _show_error(error, as_json="--json" in invocation.words, of_pair=_of_pair(invocation))
     return exit_code(error)
 
 
-def _interrupted(of_pair: bool) -> Interrupted:
+def _of_pair(invocation: Invocation) -> bool:
+    return invocation.command is None or invocation.command in _OF_ONE_PAIR
+
+
+def _interrupted(invocation: Invocation) -> Interrupted:
     # Another Ctrl-C would only break off the interpreter's own end, with a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return Interrupted(
-        Message("command.interrupted_before_verdict" if of_pair else "command.interrupted")
+        Message(
+            "command.interrupted_before_verdict" if _of_pair(invocation) else "command.interrupted"
+        )
     )
 
 
@@ -140,9 +145,9 @@ def _on_disk(error: OSError) -> Message:
     return Message("command.disk_failed", reason=reason)
 
 
-def _not_utf8() -> InputError | None:
+def _not_utf8(words: Sequence[str]) -> InputError | None:
     """What was given that is no text, and so made whatever met it fail."""
-    for place, word in enumerate(sys.argv[1:], start=1):
+    for place, word in enumerate(words, start=1):
         if not _is_text(word):
             return InputError(
                 Message("command.argument_not_utf8", place=place, word=_in_bytes(word))

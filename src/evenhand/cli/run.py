@@ -330,6 +330,7 @@ def run(
         show_preview,
     )
     from evenhand.runs import JudgePlan
+    from evenhand.store import open_store
 
     def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
         # Of several judges only those that speak its language: it must not get another's key.
@@ -365,21 +366,10 @@ def run(
 
         session.present(preview_run(sources, plans, options), show_preview, as_json=as_json)
         return
-    if escalate:
-        judge_in_stages(
-            sources,
-            plans,
-            options,
-            as_json=as_json,
-            confirm_above=limits.asks_above,
-            people=for_people,
-        )
-    summary = judge_all(sources, plans, options, as_json=as_json, confirm_above=limits.asks_above)
-    abstentions = abstentions_of(summary, plans, options.store)
-    end(
-        summary,
-        as_json=as_json,
-        abstentions=abstentions,
-        store=options.store,
-        gating=asked_for,
-    )
+    watching: Any = {"as_json": as_json, "confirm_above": limits.asks_above}
+    with open_store(options.store) as store:
+        if escalate:
+            judge_in_stages(sources, plans, options, store=store, people=for_people, **watching)
+        summary = judge_all(sources, plans, options, store=store, **watching)
+        abstentions = abstentions_of(summary, plans, store)
+        end(summary, store, options, as_json=as_json, abstentions=abstentions, gating=asked_for)

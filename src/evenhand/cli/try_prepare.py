@@ -72,28 +72,29 @@ def try_choices(
     """One run after another; the caps hold for all of them together. `config_for` resolves a choice
     with a judge of its own anew: another provider is not sent the judge's key."""
     from evenhand.cli.judging import end, judge_all
-    from evenhand.cli.session import opened_store
     from evenhand.runs import JudgePlan, PairFiles
+    from evenhand.store import open_store
     from evenhand.trust.preparation_trials import TriedRun, compare_choices
 
     runs, spent = [], 0.0
-    for choice in [Choice(()), *read_choices(given)]:
-        own = replace(config_for(choice.judge), prepare=choice.prepare)
-        opened = own.open_judge()
-        summary = judge_all(
-            PairFiles((open_data(),), reading),
-            [JudgePlan(opened, own)],
-            replace(options, name=options.name and f"{options.name}-{choice.name}"),
-            as_json=as_json,
-            # Of all of them together.
-            confirm_above=None if confirm_above is None else max(0.0, confirm_above - spent),
-        )
-        spent += summary.cost_usd or 0.0
-        if not summary.finished:
-            end(summary, as_json=as_json)
-        runs.append(TriedRun(choice.prepare, summary.run))
-        options = options.less(summary.calls, summary.cost_usd)
-    with opened_store(str(options.store) if options.store else None) as store:
+    with open_store(options.store) as store:
+        for choice in [Choice(()), *read_choices(given)]:
+            own = replace(config_for(choice.judge), prepare=choice.prepare)
+            opened = own.open_judge()
+            summary = judge_all(
+                PairFiles((open_data(),), reading),
+                [JudgePlan(opened, own)],
+                replace(options, name=options.name and f"{options.name}-{choice.name}"),
+                store=store,
+                as_json=as_json,
+                # Of all of them together.
+                confirm_above=None if confirm_above is None else max(0.0, confirm_above - spent),
+            )
+            spent += summary.cost_usd or 0.0
+            if not summary.finished:
+                end(summary, store, options, as_json=as_json)
+            runs.append(TriedRun(choice.prepare, summary.run))
+            options = options.less(summary.calls, summary.cost_usd)
         trial = compare_choices(store, runs, level=level)
     session.present(trial, show_trial, as_json=as_json)
     raise typer.Exit(Status.OK)

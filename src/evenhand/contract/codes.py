@@ -30,6 +30,10 @@ class OutcomeCounts(Model):
     def valid(self) -> int:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent
 
+    @property
+    def outcomes(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in OUTCOMES}
+
     @classmethod
     def of_codes(cls, totals: Iterable[Any], **known: Any) -> Self:
         """From one count for each code, in the order of the codes."""

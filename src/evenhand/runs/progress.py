@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.contract import Failure, Outcome
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.judging.decision import PassResult
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
@@ -74,8 +75,7 @@ class JudgeCounts:
             self.unread += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(OutcomeCounts):
     """A snapshot of a run, over all its judges."""
 
     run: str
@@ -88,11 +88,6 @@ class Progress:
     pairs_per_s: float | None
     cost_usd: float | None
     reused: int
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
     passes: int
     unread: int
     stopping: bool

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from evenhand.contract import ErrorBody
+from evenhand.contract.codes import OUTCOMES
 from evenhand.errors import NotFound
 from evenhand.messages import Message, from_json, to_json
 from evenhand.report.lookup import nearest
@@ -72,7 +73,6 @@ SILENT_S = 10.0
 
 # Fewer verdicts are counted sooner than what was kept of them is read and written.
 _MANY = 10_000
-_COUNTS = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
 
 
 def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> RunStatus:
@@ -84,7 +84,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
         run = store.runs.at(run.id) or run
     progress = _reported(run, job) or count_outcomes(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
-    done = sum(progress[name] for name in _COUNTS)
+    done = sum(progress[name] for name in OUTCOMES)
     judging = state == "judging"
     trouble = progress.get("trouble") if state in ("answering", "judging") else None
     return RunStatus(
@@ -96,7 +96,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
         skipped_rows=progress["skipped_rows"],
         answers=None if run.intake_done else progress.get("answers"),
         done=done,
-        **{name: progress[name] for name in _COUNTS},
+        **{name: progress[name] for name in OUTCOMES},
         pending=max(0, progress["pairs"] * len(judges) - done),
         calls=progress.get("calls", run.calls),
         cost_usd=progress.get("cost_usd"),
@@ -132,7 +132,7 @@ def progress_of(
     return {
         "pairs": pairs,
         "skipped_rows": skipped_rows,
-        **{name: getattr(progress, name) for name in _COUNTS},
+        **progress.outcomes,
         "calls": before["calls"] + progress.calls,
         "cost_usd": added(before["cost_usd"], progress.cost_usd),
         "pairs_per_s": progress.pairs_per_s,
@@ -149,7 +149,7 @@ def progress_at_end(
         **({} if answers is None else {"answers": answers}),
         "pairs": summary.pairs,
         "skipped_rows": summary.skipped_rows,
-        **{name: getattr(summary, name) for name in _COUNTS},
+        **summary.outcomes,
         "calls": summary.total.calls + generated.requests,
         "cost_usd": added(summary.total.cost_usd, generated.cost_usd),
         "notes": [to_json(note) for note in summary.notes],
@@ -162,7 +162,7 @@ def progress_before(tally: Tally, written: AnswerSpending, *, calls: int) -> dic
     return {
         "pairs": tally.pairs,
         "skipped_rows": tally.skipped_rows,
-        **{name: getattr(tally, name) for name in _COUNTS},
+        **tally.outcomes,
         "calls": calls,
         "cost_usd": added(cost, written.cost_usd),
     }
@@ -193,7 +193,7 @@ def count_outcomes(store: Store, run: RunRecord) -> Mapping[str, Any]:
     counted = {
         "pairs": tally.pairs,
         "skipped_rows": tally.skipped_rows,
-        **{name: getattr(tally, name) for name in _COUNTS},
+        **tally.outcomes,
     }
     if stamp is not None and tally.judged >= _MANY:
         number = store.figures.begin(key)

@@ -22,7 +22,7 @@ from evenhand.contract import (
     Usage,
     Winner,
 )
-from evenhand.contract.codes import OUTCOMES
+from evenhand.contract.codes import OutcomeCounts
 from evenhand.errors import JudgeError
 from evenhand.judging.decision import Judged, PassResult
 
@@ -465,34 +465,24 @@ class Spending:
     time_ms: float = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(OutcomeCounts):
     """A run in numbers: of one judge, or of all of them added up.
 
     `pairs` counts items once; with several judges, `pending` counts an item for each of them.
     """
 
     pairs: int = 0
-    wins_a: int = 0
-    wins_b: int = 0
-    ties: int = 0
-    inconsistent: int = 0
-    invalid: int = 0
     pending: int = 0
     skipped_rows: int = 0
     unread_passes: int = 0
     failed_passes: int = 0
     reused_passes: int = 0  # made by another run
-    used: Spending = field(default_factory=Spending)  # all passes behind this run
-    made: Spending = field(default_factory=Spending)  # those it made itself, replaced ones too
-
-    @property
-    def outcomes(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in OUTCOMES}
+    used: Spending = Spending()  # all passes behind this run
+    made: Spending = Spending()  # those it made itself, replaced ones too
 
     @property
     def judged(self) -> int:
-        return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
+        return self.valid + self.invalid
 
 
 # Where a vote came from. An escalated pair was shown to people because the judge was unsure.

@@ -4,7 +4,7 @@ what they cost.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,9 +19,10 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Failure, Pair
+from evenhand.contract.codes import INVALID
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store.answers import find_answers, keys_before, prepares, written_before
-from evenhand.store.columns import of_its_item
+from evenhand.store.columns import OUTCOMES, of_its_item
 from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import (
@@ -177,8 +178,10 @@ class VerdictStore(Subject):
             used = _spent(connection, passes, run_id, its_judges)
             replaced = _spent(connection, replaced_passes, run_id, its_judges)
             own = [row for row in used if row["run_id"] == run_id]
-            return replace(
-                _verdicts(connection, run_id, its_judges),
+            return _verdicts(
+                connection,
+                run_id,
+                its_judges,
                 unread_passes=sum(row["passes"] for row in used if row["status"] == "unread"),
                 failed_passes=sum(row["passes"] for row in used if row["status"] == "failed"),
                 reused_passes=sum(row["passes"] for row in used if row["run_id"] != run_id),
@@ -295,28 +298,26 @@ def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:
     return its_judges if judge_id is None else its_judges.where(run_judges.c.judge_id == judge_id)
 
 
-def _verdicts(connection: Connection, run_id: int, its_judges: Select[tuple[int]]) -> Tally:
-    counted = _counted(connection, run_id, its_judges)
+def _verdicts(
+    connection: Connection, run_id: int, its_judges: Select[tuple[int]], **on_passes: Any
+) -> Tally:
+    codes = _counted(connection, run_id, its_judges)
     pairs = count_items(connection, run_id)
     judges = connection.execute(
         select(func.count()).select_from(its_judges.subquery())
     ).scalar_one()
     skipped = select(func.count()).where(skipped_rows.c.run_id == run_id)
-    return Tally(
+    return Tally.of_codes(
+        codes,
         pairs=pairs,
-        wins_a=counted.get(("win", "A"), 0),
-        wins_b=counted.get(("win", "B"), 0),
-        ties=_of_outcome(counted, "tie"),
-        inconsistent=_of_outcome(counted, "inconsistent"),
-        invalid=_of_outcome(counted, "invalid"),
-        pending=pairs * judges - sum(counted.values()),
+        pending=pairs * judges - sum(codes),
         skipped_rows=connection.execute(skipped).scalar_one(),
+        **on_passes,
     )
 
 
-def _counted(
-    connection: Connection, run_id: int, its_judges: Any
-) -> dict[tuple[str, str | None], int]:
+def _counted(connection: Connection, run_id: int, its_judges: Any) -> list[int]:
+    """By the outcomes' codes."""
     column = verdicts.c
     # By judge too, in the order of the index: then nothing has to be sorted.
     by_end = (column.judge_id, column.outcome, column.winner)
@@ -325,14 +326,10 @@ def _counted(
         .where(column.run_id == run_id, column.judge_id.in_(its_judges))
         .group_by(*by_end)
     )
-    counted: Counter[tuple[str, str | None]] = Counter()
+    codes = [0] * (INVALID + 1)
     for outcome, winner, count in connection.execute(query):
-        counted[outcome, winner] += count
-    return counted
-
-
-def _of_outcome(counted: dict[tuple[str, str | None], int], wanted: str) -> int:
-    return sum(count for (outcome, _), count in counted.items() if outcome == wanted)
+        codes[OUTCOMES[outcome, winner]] += count
+    return codes
 
 
 def _spent(connection: Connection, table: Table, run_id: int, its_judges: Any) -> list[RowMapping]:
