@@ -107,15 +107,16 @@ lock: .venv/bin/uv ## Pin the requirements again
 	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra local \
 	  -o requirements/demo.txt
 	$(LOCK) --upgrade pyproject.toml requirements/build.in \
-	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
+	  --extra local --extra postgres --extra parquet --extra remote --extra telemetry \
+	  --extra providers \
 	  --extra tools --extra serve --extra speed --extra ray --group test-all \
 	  -c requirements/demo.txt -o requirements/test-all.txt
 	$(LOCK) pyproject.toml requirements/build.in \
-	  --extra postgres --extra parquet --extra telemetry --extra serve --extra speed \
+	  --extra postgres --extra parquet --extra remote --extra telemetry --extra serve --extra speed \
 	  --group test -c requirements/test-all.txt -o requirements/test.txt
 	$(LOCK) pyproject.toml requirements/build.in -c requirements/test-all.txt \
 	  -o requirements/base.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra parquet --extra postgres \
+	$(LOCK) pyproject.toml requirements/build.in --extra parquet --extra remote --extra postgres \
 	  --extra providers --extra serve --extra speed -c requirements/test-all.txt \
 	  -o requirements/image.txt
 

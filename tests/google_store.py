@@ -1,8 +1,7 @@
 """Google Cloud Storage on the loopback, as far as reading goes: its JSON API as documented.
 
 Objects are listed by prefix and delimiter, asked for by name, and downloaded by ranges. They are
-the files of a folder, which a process of its own serves: pyarrow's client may hold the
-interpreter's lock while it waits.
+the files of a folder, which a process of its own serves.
 
     python google_store.py FOLDER
 """
@@ -29,7 +28,6 @@ _DENIES = ".denies"
 @dataclass(frozen=True)
 class GoogleBucket:
     folder: Path
-    port: int
 
     def put(self, key: str, content: bytes) -> str:
         path = self.folder / key
@@ -41,12 +39,11 @@ class GoogleBucket:
         (self.folder / _DENIES).touch()
 
     def url(self, key: str) -> str:
-        options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&retry_limit_seconds=2"
-        return f"gs://anonymous@bucket/{key}?{options}"
+        return f"gs://bucket/{key}"
 
 
 @pytest.fixture
-def google(tmp_path: Path) -> Iterator[GoogleBucket]:
+def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleBucket]:
     folder = tmp_path / "google"
     folder.mkdir()
     process = subprocess.Popen(
@@ -54,7 +51,10 @@ def google(tmp_path: Path) -> Iterator[GoogleBucket]:
     )
     assert process.stdout is not None
     with process, process.stdout:
-        yield GoogleBucket(folder, int(process.stdout.readline()))
+        port = int(process.stdout.readline())
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("FSSPEC_GCS_TOKEN", "anon")
+        yield GoogleBucket(folder)
         process.kill()
 
 

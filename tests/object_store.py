@@ -113,13 +113,14 @@ class Wire:
             client.shutdown(socket.SHUT_RDWR)
 
     def _deny(self, client: socket.socket) -> None:
-        while client.recv(1 << 16):
+        while asked := client.recv(1 << 16):
             body = (
                 b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message>"
                 b"<RequestId>1</RequestId></Error>"
             )
             head = b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\n"
-            client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            head += b"Content-Length: %d\r\n\r\n" % len(body)
+            client.sendall(head if asked.startswith(b"HEAD ") else head + body)
 
 
 @pytest.fixture(scope="session")

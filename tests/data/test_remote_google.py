@@ -31,11 +31,10 @@ def test_a_changed_object_has_another_digest(google: GoogleBucket) -> None:
 
 
 def test_what_is_absent_or_denied_is_said_in_a_line(google: GoogleBucket) -> None:
-    with pytest.raises(DataError, match=r"gs://anonymous@bucket/absent.jsonl does not exist"):
+    with pytest.raises(DataError, match=r"gs://bucket/absent.jsonl does not exist"):
         open_source(google.url("absent.jsonl"))
     google.deny()
     with pytest.raises(DataError) as raised:
         open_source(google.url("x.jsonl"))
     assert "GOOGLE_APPLICATION_CREDENTIALS" in raised.value.message
-    assert "endpoint_override" not in raised.value.message
-    assert "error_info" not in raised.value.message
+    assert "127.0.0.1" not in raised.value.message

@@ -27,10 +27,11 @@ State = Literal["ok", "missing", "warning", "wrong"]
 _PURPOSES = {
     "local": "the embedded judge",
     "pandas": "verdicts as a DataFrame",
-    "parquet": "Parquet files, data by URL",
+    "parquet": "Parquet files",
     "postgres": "PostgreSQL store",
     "providers": "anthropic:, google: and other judges, batch APIs",
     "ray": "runs on a Ray cluster",
+    "remote": "data in S3 and Google Cloud Storage",
     "serve": "HTTP, MCP and pages",
     "speed": "a faster event loop and transport",
     "telemetry": "OpenTelemetry traces",

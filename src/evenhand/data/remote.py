@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
 from evenhand.data.source import REMOTE_READ_AHEAD, Source
@@ -21,129 +21,108 @@ from evenhand.errors import DataError, DataUnreachable, MissingExtra
 from evenhand.formats import endings
 from evenhand.messages import Message
 
+T = TypeVar("T")
+
 _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
 }
+# Of an S3 error to HEAD only the status is known: keys that do not exist get a 400 or a 403.
 _DENIED = re.compile(
-    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|"
-    r"SignatureDoesNotMatch|INVALID_SIGNATURE|UNRECOGNIZED_CLIENT|ExpiredToken|TokenRefresh|"
-    r"HTTP response code: (?:400|401|403)|PERMISSION_DENIED|UNAUTHENTICATED|[Cc]redential"
+    r"PermissionError|Forbidden|Bad Request|Unauthorized|[Cc]redential|\b40[13]$|ProfileNotFound"
 )
-_NO_BUCKET = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket|[Bb]ucket '?[^ ']*'? not found")
-_ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FOUND")
-# Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
-_NOISE = re.compile(
-    r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|"
-    r"; Details:.*|\. Detail:.*| error_info=.*"
-)
+_NO_BUCKET = re.compile(r"[Bb]ucket does not exist")
+_ID_OF_REQUEST = re.compile(r"^\[Errno \d+\] |\s*\([Rr]equest ID[^)]*\)")
 _LONGEST = 200
 
 
-@contextmanager
-def reporting_faults(name: str) -> Iterator[None]:
-    """Turn what a file system raises into a DataError; `name` is a URL without secrets."""
-    faults = _kinds()
-    try:
-        yield
-    except faults as error:
-        raise data_error(name, error) from None
-
-
 def data_error(name: str, error: Exception) -> DataError:
-    text = " ".join(str(error).split())
-    scheme = name.partition("://")[0]
-    if _DENIED.search(text):
-        values = {"name": name, "error": fact(error), "where": _ENVIRONMENT.get(scheme, "")}
-        return DataError(Message("data.remote_forbidden", **values))
+    """What a file system raised, of whatever kind; `name` is a URL without secrets."""
+    text = f"{type(error).__name__} {_fact(error)}"
     if _NO_BUCKET.search(text):
         return DataError(Message("data.bucket_unknown", name=name))
-    if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
+    if isinstance(error, FileNotFoundError):
         return DataError(Message("data.remote_file_missing", name=name))
+    if _DENIED.search(text):
+        where = _ENVIRONMENT.get(name.partition("://")[0], "")
+        values = {"name": name, "error": _fact(error), "where": where}
+        return DataError(Message("data.remote_forbidden", **values))
     if isinstance(error, ValueError | NotImplementedError):
-        return DataError(Message("data.url_not_opened", name=name, error=fact(error)))
-    return DataUnreachable(Message("data.remote_unreachable", name=name, error=fact(error)))
+        return DataError(Message("data.url_not_opened", name=name, error=_fact(error)))
+    return DataUnreachable(Message("data.remote_unreachable", name=name, error=_fact(error)))
 
 
-def is_final(error: Exception) -> bool:
-    """Whether asking again would bring the same."""
-    return not isinstance(data_error("", error), DataUnreachable)
-
-
-def fact(error: Exception) -> str:
-    text = _NOISE.sub("", " ".join(str(error).split()))
-    return text[:_LONGEST].rstrip(" .")
-
-
-def _kinds() -> tuple[type[Exception], ...]:
-    try:
-        arrow: type[Exception] = import_module("pyarrow").ArrowException
-    except ImportError:
-        return (OSError, ValueError)
-    return (OSError, ValueError, arrow)
+def _fact(error: Exception) -> str:
+    text = _ID_OF_REQUEST.sub("", " ".join(str(error).split()))
+    return text[:_LONGEST].rstrip(" .") or type(error).__name__
 
 
 # The store's own client has tried several times before each of these.
 _WAITS_S = (0.25, 1.0, 4.0)
 
 
-class RemoteObject:
-    """An object, and the stamp by which a change of it is noticed."""
+def _ask(name: str, question: Callable[[], T], waits_s: tuple[float, ...] = ()) -> T:
+    for wait_s in (*waits_s, None):
+        try:
+            return question()
+        except DataError:
+            raise
+        except Exception as error:  # each file system raises its own kinds
+            failure = data_error(name, error)
+        if wait_s is None or not isinstance(failure, DataUnreachable):
+            raise failure
+        time.sleep(wait_s)
+    raise AssertionError("the last try returns or raises")
 
-    def __init__(self, filesystem: Any, path: str, *, name: str) -> None:
+
+class RemoteObject:
+    """An object in the version that the store listed; a later one is refused."""
+
+    def __init__(self, filesystem: Any, info: dict[str, Any], *, name: str) -> None:
         self._filesystem = filesystem
-        self._path = path
-        self._stamp: str | None = None
+        self._path = info["name"]
+        self._stamp = _stamp_of(info)
+        self.size = int(info["size"])
         self.name = name
 
     def open(self) -> BinaryIO:
-        return cast("BinaryIO", io.BufferedReader(RemoteFile(self), REMOTE_READ_AHEAD))
+        return cast("BinaryIO", io.BufferedReader(self.open_anywhere(), REMOTE_READ_AHEAD))
 
     def open_anywhere(self) -> RemoteFile:
         """Without a buffer, for whoever jumps and has one of its own."""
+        info = _ask(self.name, lambda: self._filesystem.info(self._path), _WAITS_S)
+        if _stamp_of(info) != self._stamp:
+            raise DataError(Message("data.file_changed", name=self.name))
         return RemoteFile(self)
 
     def digest(self) -> str:
         """From the name, the size and the version that the store keeps: nothing is downloaded."""
-        if self._stamp is None:
-            try:
-                self.connect().close()
-            except DataError:
-                raise
-            except Exception as error:  # each file system raises its own kinds
-                raise data_error(self.name, error) from None
         return hashlib.sha256(f"{self.name}\n{self._stamp}".encode()).hexdigest()
 
-    def connect(self) -> Any:
-        """The object as the file system opens it; one that has changed is not opened again."""
-        native = self._filesystem.open_input_file(self._path)
-        stamp = self._stamp_of(native)
-        if self._stamp is None:
-            self._stamp = stamp
-        elif stamp != self._stamp:
-            native.close()
-            raise DataError(Message("data.file_changed", name=self.name))
-        return native
+    def read(self, at: int, size: int) -> bytes:
+        """A read that fails is tried again, on a new connection."""
 
-    def _stamp_of(self, native: Any) -> str:
-        told_by_store = {
-            str(key).lower(): value for key, value in (native.metadata() or {}).items()
-        }
-        tag = told_by_store.get("etag")
-        if tag:
-            return f"{native.size()} etag {bytes(tag).decode('utf-8', 'replace')}"
-        info = self._filesystem.get_file_info(self._path)
-        return f"{native.size()} time {info.mtime_ns}"
+        def read() -> bytes:
+            block = bytes(self._filesystem.cat_file(self._path, start=at, end=at + size))
+            if len(block) != size:
+                raise OSError(f"{len(block):,} of {size:,} bytes came")
+            return block
+
+        return _ask(self.name, read, _WAITS_S)
+
+
+def _stamp_of(info: dict[str, Any]) -> str:
+    tag = info.get("ETag") or info.get("etag")
+    if tag:
+        return f"{info['size']} etag {tag}"
+    # A listing is more exact than what is said of one object.
+    return f"{info['size']} time {int(info['LastModified'].timestamp())}"
 
 
 class RemoteFile(io.RawIOBase):
-    """A read that fails is tried again from where it was, on a new connection."""
-
     def __init__(self, content: RemoteObject) -> None:
         self._content = content
-        self._native: Any = None
-        self._size: int | None = None
         self._at = 0
 
     def readable(self) -> bool:
@@ -155,59 +134,24 @@ class RemoteFile(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def size(self) -> int:
-        if self._size is None:
-            self._again(lambda native: native.size())
-        return self._size or 0
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence)
-        self._at = max(0, offset + (self.size() if start is None else start))
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._content.size}[whence]
+        self._at = max(0, start + offset)
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self.size() - self._at)
+        wanted = min(len(buffer), self._content.size - self._at)
         if wanted <= 0:
             return 0
-        at = self._at
-
-        def read(native: Any) -> bytes:
-            block = bytes(native.read_at(wanted, at))
-            if len(block) < wanted:
-                raise OSError(f"{len(block):,} of {wanted:,} bytes came")
-            return block
-
-        buffer[:wanted] = self._again(read)
+        buffer[:wanted] = self._content.read(self._at, wanted)
         self._at += wanted
         return wanted
 
-    def close(self) -> None:
-        self._let_go()
-        super().close()
 
-    def _again(self, work: Any) -> Any:
-        for wait_s in (*_WAITS_S, None):
-            try:
-                if self._native is None:
-                    self._native = self._content.connect()
-                    self._size = self._native.size()
-                return work(self._native)
-            except DataError:
-                raise
-            except Exception as error:  # each file system raises its own kinds
-                self._let_go()
-                if wait_s is None or is_final(error):
-                    raise data_error(self._content.name, error) from None
-            time.sleep(wait_s)
-        raise AssertionError("the last try returns or raises")
-
-    def _let_go(self) -> None:
-        native, self._native = self._native, None
-        if native is not None:
-            native.close()
-
-
-_SCHEMES = ("s3", "gs", "gcs", "file")
+# gcsfs's own choice would ask Google over gRPC what kind of bucket each is.
+_GCS = ("gcsfs", "gcsfs.core", "GCSFileSystem")
+_FILE_SYSTEMS = {"s3": ("s3fs", "s3fs", "S3FileSystem"), "gs": _GCS, "gcs": _GCS}
+_SCHEMES = (*_FILE_SYSTEMS, "file")
 _KNOWN = "s3://, gs:// and file://"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # A pathlib.Path makes one slash of two.
@@ -221,16 +165,11 @@ class _Url:
     scheme: str
     place: str
     key: str
-    query: str
 
     @property
     def name(self) -> str:
-        """What messages and the store call it: the query may hold what is nobody's business."""
+        """What messages and the store call it."""
         return f"{self.scheme}://{self.place}/{self.key}"
-
-    @property
-    def root(self) -> str:
-        return f"{self.scheme}://{self.place}" + (f"?{self.query}" if self.query else "")
 
 
 def url_in(given: Path | str) -> str | None:
@@ -248,10 +187,7 @@ def url_in(given: Path | str) -> str | None:
 def open_url(given: str) -> Source:
     """One object, or all that a folder or a pattern means, in the order of their names."""
     url = _read(given)
-    if url.scheme == "file":
-        return _of_files(url)
-    with reporting_faults(url.name):
-        return _of_objects(url)
+    return _of_files(url) if url.scheme == "file" else _of_objects(url)
 
 
 def _read(given: str) -> _Url:
@@ -262,13 +198,15 @@ def _read(given: str) -> _Url:
     if scheme not in _SCHEMES:
         shown = f"{scheme}://{place.rpartition('@')[2]}"
         raise DataError(Message("data.url_unsupported", shown=shown, known=_KNOWN))
-    user, at, host = place.rpartition("@")
-    if at and (":" in user or scheme == "s3"):
+    _, at, host = place.rpartition("@")
+    if at:
         raise DataError(Message("data.url_with_key", scheme=scheme, host=host, key=key))
+    if query and scheme != "file":
+        raise DataError(Message("data.url_with_options", name=f"{scheme}://{place}/{key}"))
     if not place and scheme != "file":
         raise DataError(Message("data.url_without_bucket", scheme=scheme))
     # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
-    return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"), query)
+    return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"))
 
 
 def _of_files(url: _Url) -> Source:
@@ -288,33 +226,33 @@ def _of_files(url: _Url) -> Source:
 
 
 def _of_objects(url: _Url) -> Source:
-    fs = _file_systems()
-    filesystem, root = fs.FileSystem.from_uri(url.root)
-    prefix = f"{root.rstrip('/')}/"
+    filesystem = _file_system(url.scheme)
+    prefix = f"{url.place}/"
 
-    def part(info: Any) -> Source:
-        key = info.path.removeprefix(prefix)
-        name = f"{url.scheme}://{url.place}/{key.lstrip('/')}"
-        content = RemoteObject(filesystem, info.path, name=name)
-        return Source(Path(key), name, content=content)
+    def part(key: str, info: dict[str, Any]) -> Source:
+        name = f"{url.scheme}://{prefix}{key}"
+        return Source(Path(key), name, content=RemoteObject(filesystem, info, name=name))
 
     def listed(under: str, *, deep: bool) -> dict[str, Any]:
-        chosen = fs.FileSelector(f"{prefix}{under}".rstrip("/"), recursive=deep)
-        infos = [each for each in filesystem.get_file_info(chosen) if each.is_file]
-        return {each.path.removeprefix(prefix).lstrip("/"): each for each in infos}
+        path = f"{prefix}{under}".rstrip("/")
+        found = (
+            filesystem.find(path, detail=True).values()
+            if deep
+            else filesystem.ls(path, detail=True)
+        )
+        return {each["name"].removeprefix(prefix): each for each in found if each["type"] == "file"}
 
     if "*" in url.key:
         base = _base_of(url.key)
         deep = "/" in url.key[len(base) :].lstrip("/") or "**" in url.key
-        objects = listed(base, deep=deep)
+        objects = _ask(url.name, lambda: listed(base, deep=deep))
     else:
-        info = filesystem.get_file_info(f"{prefix}{url.key}".rstrip("/"))
-        if info.type == fs.FileType.NotFound:
-            raise DataError(Message("data.remote_file_missing", name=url.name))
-        if info.is_file:
-            return part(info)
-        objects = listed(url.key, deep=True)
-    return _one_or_many(url, tuple(part(objects[key]) for key in _chosen(url, list(objects))))
+        info = _ask(url.name, lambda: filesystem.info(f"{prefix}{url.key}".rstrip("/")))
+        if info["type"] == "file":
+            return part(url.key, info)
+        objects = _ask(url.name, lambda: listed(url.key, deep=True))
+    parts = tuple(part(key, objects[key]) for key in _chosen(url, list(objects)))
+    return _one_or_many(url, parts)
 
 
 def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
@@ -367,8 +305,13 @@ def _base_of(key: str) -> str:
     return "/".join(steps[:starred])
 
 
-def _file_systems() -> Any:
+def _file_system(scheme: str) -> Any:
+    package, module, kind = _FILE_SYSTEMS[scheme]
     try:
-        return import_module("pyarrow.fs")
+        made = getattr(import_module(module), kind)
     except ImportError:
-        raise MissingExtra("pyarrow, which reads data by URL,", "parquet") from None
+        raise MissingExtra(f"{package}, which reads data from {scheme}://,", "remote") from None
+    # It would log what is reported here, with a traceback.
+    logging.getLogger(package).addHandler(logging.NullHandler())
+    options = {"session_kwargs": {"trust_env": True}} if package == "gcsfs" else {}
+    return made(skip_instance_cache=True, use_listings_cache=False, **options)

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 REMOTE_READ_AHEAD = 1 << 22
 _EMPTY, _EMPTY_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
 _BLOCK = 1 << 18
-_AT_ONCE = 16  # questions to a store, which takes its time for each
 
 
 class Content(Protocol):
@@ -137,11 +135,7 @@ def file_digest(path: Source | Path | str) -> str:
     its version. It changes with the data, and downloads nothing."""
     source = source_of(path)
     if source.parts:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            digests = pool.map(file_digest, source.parts)
-            described = "".join(
-                f"{part.name}\n{each}\n" for part, each in zip(source.parts, digests, strict=True)
-            )
+        described = "".join(f"{part.name}\n{file_digest(part)}\n" for part in source.parts)
         return hashlib.sha256(described.encode()).hexdigest()
     if source.content is not None:
         return source.content.digest()
