@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 import evenhand
 from evenhand import RunOptions
-from evenhand.analyses.registry import VOTES, analyse
-from evenhand.analysis_options import VotesOptions
+from evenhand.analyses.registry import CORRECT, VOTES, analyse
+from evenhand.analysis_options import CorrectOptions, VotesOptions
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
@@ -34,7 +34,6 @@ from evenhand.settings import Settings
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
 from evenhand.trust.calibration import AppliedCalibration, calibrate_run
-from evenhand.trust.correction import correct_run
 from evenhand.trust.findings import assess_audit
 from evenhand.trust.jury import evaluate_jury, write_jury_rows
 from evenhand.trust.pair_draws import draw_pairs
@@ -168,8 +167,9 @@ def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
         "jury --weights learned", lambda: evaluate_jury(store, [name], weights="learned")
     )
     clock.timed("jury --output", lambda: write_jury_rows(sitting, folder / "rows.jsonl"))
-    clock.timed("correct", lambda: correct_run(store, name, judge="sure"))
-    clock.timed("correct --draw 1000", lambda: draw_pairs(store, name, 1000, judge="sure"))
+    sure = CorrectOptions(judge="sure")
+    clock.timed("correct", lambda: analyse(CORRECT, store, [name], sure, Settings()))
+    clock.timed("correct --draw 1000", lambda: draw_pairs(store, name, 1000, sure))
     clock.timed("votes summary", lambda: analyse(VOTES, store, [name], VotesOptions(), Settings()))
 
 

@@ -55,7 +55,7 @@ def test_a_calibration_is_learned_kept_and_opened(judged: str) -> None:
 
 
 def test_a_win_rate_is_corrected_by_the_labels(judged: str) -> None:
-    found = evenhand.correct(judged, labels_are_random=True)
+    found = evenhand.correct(judged, evenhand.CorrectOptions(labels_are="random"))
     (own,) = found.corrections
     # By the labels B wins 20, less sums 30 and 60, and 10, 20, 40, 50 besides: 22 of 60.
     assert own.people_only.rate == pytest.approx(22 / 60)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import stats as stats
     from evenhand import tools as tools
+    from evenhand.analysis_options import CorrectOptions as CorrectOptions
     from evenhand.analysis_options import GateOptions as GateOptions
     from evenhand.api import compare as compare
     from evenhand.api import compare_many as compare_many
@@ -116,6 +117,7 @@ _HOME = {
     "flag": "evenhand.api_runs",
     "gate": "evenhand.api_runs",
     "GateOptions": "evenhand.analysis_options",
+    "CorrectOptions": "evenhand.analysis_options",
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",
     "judge": "evenhand.judges.function",

@@ -43,9 +43,7 @@ class JudgeOption(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimOptions(Options):
-    """Whose win rate it is, how it is counted, and what may be concluded from it."""
-
+class SideOption(Options):
     side: Annotated[
         Side,
         Option(
@@ -55,6 +53,10 @@ class ClaimOptions(Options):
             clients=True,
         ),
     ] = "B"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiesOption(Options):
     ties: Annotated[
         Ties,
         Option(
@@ -64,6 +66,25 @@ class ClaimOptions(Options):
             clients=True,
         ),
     ] = "half"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelsOption(Options):
+    labels_are: Annotated[
+        Literal["random"] | None,
+        Option(
+            help="random: you vouch that the data's labels, and votes without a recorded draw, "
+            "are on randomly drawn pairs.",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(LabelsOption, TiesOption, SideOption):
+    """Whose win rate it is, how it is counted, and what may be concluded from it."""
+
     max_invalid: Annotated[
         float | None,
         Option(
@@ -110,15 +131,6 @@ class ClaimOptions(Options):
             clients=True,
         ),
     ] = False
-    labels_are: Annotated[
-        Literal["random"] | None,
-        Option(
-            help="random: you vouch that the data's labels, and votes without a recorded draw, "
-            "are on randomly drawn pairs.",
-            common=True,
-            clients=True,
-        ),
-    ] = None
     smallest_effect: Annotated[
         float | None,
         Option(
@@ -232,4 +244,23 @@ class VotesOptions(LevelOption):
     seed: Annotated[
         int,
         Option(help="Seed for alpha's interval.", default="0", least=0, common=True, clients=True),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectOptions(LabelsOption, LevelOption, SideOption, JudgeOption):
+    """Whose verdicts labels correct, and for which side."""
+
+    jury: Annotated[
+        str | None,
+        Option(
+            help="Combine all judges of the run: plurality, majority, or a jury that evenhand "
+            "jury saved and that was not learned on this run.",
+            metavar="NAME",
+            common=True,
+        ),
+    ] = None
+    seed: Annotated[
+        int,
+        Option(help="Seed for the draw.", default="0", least=0, common=True, clients=True),
     ] = 0

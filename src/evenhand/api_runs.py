@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import GATE, AnalysisEntry, analyse, finished
+from evenhand.analyses.registry import CORRECT, GATE, AnalysisEntry, analyse, finished
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -36,8 +36,9 @@ from evenhand.settings import GateSettings, Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
+    from evenhand.analyses.correct import Corrections
     from evenhand.analyses.gate import GateReport
-    from evenhand.analysis_options import GateOptions
+    from evenhand.analysis_options import CorrectOptions, GateOptions
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
     from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.ranking import RankOptions, RunRanking
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from evenhand.stats.calibration.fit import Method
     from evenhand.trust.audit import Audit
     from evenhand.trust.calibration import CalibrationReport
-    from evenhand.trust.correction import Corrections
     from evenhand.trust.criteria import CriteriaSuggestion
 
 # One model's outputs: a file, a DataFrame, or rows.
@@ -471,31 +471,12 @@ def calibrate(
 
 
 def correct(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    jury: str | None = None,
-    side: Side = "B",
-    level: float = 0.95,
-    labels_are_random: bool = False,
-    seed: int = 0,
+    run: str, options: CorrectOptions | None = None, *, store: str | Path | Store | None = None
 ) -> Corrections:
     """A run's win rates, corrected for the judge's errors with human labels; `jury` replaces the
     judge: "plurality", "majority" or a saved jury."""
-    from evenhand.trust.correction import correct_run
-
-    with _opened(store) as opened:
-        return correct_run(
-            opened,
-            run,
-            judge=judge,
-            jury=jury,
-            side=side,
-            level=level,
-            labels_are_random=labels_are_random,
-            seed=seed,
-        )
+    result: Corrections = _analysed(CORRECT, run, options, store)
+    return result
 
 
 @contextmanager

@@ -11,11 +11,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysed import analysis_of
+from evenhand.analyses.registry import CORRECT
 from evenhand.contract import Winner
 from evenhand.report.label_samples import label_queue
 from evenhand.store import NewVote, Store, StoredVote, VoteColumns, open_store
 from evenhand.store.records import PairStanding
-from evenhand.trust.correction import correct_run
 from evenhand.trust.label_queue import VoteQueue, rounds, vote_queue, voter_progress
 from evenhand.trust.vote_files import export_votes, import_votes
 from judged_runs import judged_run
@@ -181,7 +182,7 @@ def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -
         rows = known.of_row[np.asarray(votes.number) - 1]
         drawn = known.drawn(rows, np.asarray(votes.chance))
         assert drawn in {end for _, end in rounds(300)}
-        corrected = correct_run(store, "kitchen")
+        corrected = analysis_of(CORRECT, store, "kitchen")
         assert not any("comes from its vote" in note for note in corrected.notes)
 
 

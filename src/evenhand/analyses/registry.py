@@ -173,7 +173,17 @@ VOTES = AnalysisEntry(
     has_own_page=True,
 )
 
-OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (GATE, VOTES)}
+CORRECT = AnalysisEntry(
+    name="correct",
+    summary="Correct a win rate for judge errors, using human labels.",
+    about="Exit codes: 0 success, 2 bad input (such as labels with unknown sampling) or a store "
+    "error.",
+    options_in="evenhand.analysis_options:CorrectOptions",
+    module="evenhand.analyses.correct",
+    depends_on="votes",
+)
+
+OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (CORRECT, GATE, VOTES)}
 
 
 @cache

@@ -86,7 +86,7 @@ def vote_queue(store: Store, run: RunRecord, *, seed: int = 0) -> VoteQueue:
 
 def _by_doubt(store: Store, run: RunRecord, *, seed: int) -> VoteQueue:
     jury = PLURALITY if len(store.runs.judges(run.id)) > 1 else None
-    columns = predictions_of(store, run.name, jury=jury).columns
+    columns = predictions_of(store, run, jury=jury).columns
     queue = label_queue(store, run.id, columns, seed=seed)
     order = queue.draw.queue[:_KEPT]
     items = [queue.items[place] for place in order.tolist()]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from evenhand.analysis_options import CorrectOptions
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -40,7 +41,7 @@ class PairDraw(Model):
     """`drawn` pairs of the queue in all, of which `pairs` are still to be labelled."""
 
     run: str
-    judge: str
+    judge: Sentence
     of: int
     drawn: int
     draw: Literal["random", "weighted"]
@@ -51,22 +52,17 @@ class PairDraw(Model):
 
 
 def draw_pairs(
-    store: Store,
-    name: str,
-    number: int,
-    *,
-    judge: str | None = None,
-    jury: str | None = None,
-    seed: int = 0,
-    labels_are_random: bool = False,
+    store: Store, name: str, number: int, options: CorrectOptions | None = None
 ) -> PairDraw:
     """The next pairs of the queue that have no label yet; asked again, the same ones."""
     if number < 1:
         raise InputError(Message("trust.draw_too_small", number=number))
-    by = predictions_of(store, name, judge=judge, jury=jury)
-    run, columns = by.run, by.columns
+    options = options or CorrectOptions()
+    run, seed = find_run(store, name), options.seed
+    by = predictions_of(store, run, judge=options.judge, jury=options.jury)
+    columns, vouched = by.columns, options.labels_are is not None
     queue = label_queue(store, run.id, columns, seed=seed)
-    labels = read_labels(store, run.id, columns, are_random=labels_are_random)
+    labels = read_labels(store, run.id, columns, are_random=vouched)
     done = np.zeros(len(queue.items), dtype=np.bool_)
     done[queue.of_row[labels.rows[labels.usable]]] = True
     order = queue.draw.queue

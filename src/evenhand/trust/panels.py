@@ -475,7 +475,6 @@ def _outcomes(verdicts: JuryVerdicts, quorum: int) -> Codes:
 class Predictions:
     """One verdict a pair, as columns of a judge; `label` in them is the data's own."""
 
-    run: RunRecord
     judge: str
     prompt_version: str | None
     locale: Locale | None
@@ -484,11 +483,10 @@ class Predictions:
 
 
 def predictions_of(
-    store: Store, name: str, *, judge: str | None = None, jury: str | None = None
+    store: Store, run: RunRecord, *, judge: str | None = None, jury: str | None = None
 ) -> Predictions:
     """`jury` is "plurality" or "majority", or the name or file of a saved one; else the run's
     judge."""
-    run = find_run(store, name)
     if jury is not None:
         if judge is not None:
             raise InputError(Message("trust.judge_and_jury", judge=judge, jury=jury))
@@ -498,16 +496,12 @@ def predictions_of(
     if not columns.number:
         raise InputError(Message("trust.nothing_judged_for_jury", name=run.name))
     return Predictions(
-        run=run,
         judge=record.name,
         prompt_version=record.prompt_version,
         locale=record.locale,
         columns=columns,
         pending=store.verdicts.tally(run.id, record.id).pending,
     )
-
-
-_BY = {PLURALITY: "plurality", MAJORITY: "majority", "member": "its best member"}
 
 
 def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
@@ -519,8 +513,7 @@ def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
     voted = poll_jury(store, [run.name], weights=rule or "auto", use=use)
     jurors, method = len(voted.saved.jurors), voted.saved.jury.method
     return Predictions(
-        run=run,
-        judge=f"a jury of {jurors}, by {_BY.get(method, 'weights')}",
+        judge=Message("trust.jury_as_judge", n=jurors, rule=Message(f"trust.by_{method}")),
         prompt_version=None,
         locale=None,
         columns=_jury_columns(voted),

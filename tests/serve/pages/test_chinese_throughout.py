@@ -243,6 +243,8 @@ PAGES = (
     "/runs/{rich}/probes",
     "/runs/{rich}/gate",
     "/runs/{bare}/gate",
+    "/runs/{rich}/correct?labelsAre=random",
+    "/runs/{bare}/correct",
     "/runs/{rich}/vote",
     "/runs/{rich}/vote?rename=1",
     "/runs/{rich}/votes",

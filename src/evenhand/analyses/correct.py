@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
 
 import numpy as np
 
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analysis_options import CorrectOptions, Side
+from evenhand.blocks import Block, Finding, NoteLines, Rate, Rates
+from evenhand.blocks import Sentence as Line
 from evenhand.contract import Locale
 from evenhand.contract.codes import TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
+from evenhand.quantities import counted
 from evenhand.report.label_samples import Drawn, LabelSample, LeftOut, sample_labels
 from evenhand.report.labelled import PeopleCounts, correct_matchup, people_counts
-from evenhand.report.win_rates import (
-    Matchup,
-    Side,
-    matchups,
-)
-from evenhand.stats.correction.corrected_rate import CorrectedRate
+from evenhand.report.win_rates import Matchup, matchups
+from evenhand.stats.correction.corrected_rate import CorrectedRate, RateEstimate
 from evenhand.stats.outcomes import confidence_level
-from evenhand.store import RunRecord, Store
+from evenhand.store import RunRecord
 from evenhand.trust.panels import predictions_of
 
 _SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.5])
@@ -41,7 +40,7 @@ class Corrections(Model):
 
     run: str
     store: str
-    judge: str
+    judge: Sentence
     prompt_version: str | None
     locale: Locale | None
     side: Side
@@ -55,26 +54,17 @@ class Corrections(Model):
     notes: tuple[Sentence, ...]
 
 
-def correct_run(
-    store: Store,
-    name: str,
-    *,
-    judge: str | None = None,
-    jury: str | None = None,
-    side: Side = "B",
-    level: float = 0.95,
-    labels_are_random: bool = False,
-    seed: int = 0,
-) -> Corrections:
-    """`jury` is "plurality", "majority" or a saved one, in the judge's place; `seed` is that of the
-    draw; `labels_are_random` the user's word for labels that do not say how they were drawn."""
-    if side not in get_args(Side):
-        raise InputError(Message("trust.side_unknown", side=side))
+Result = Corrections
+
+
+def compute(subject: AnalysisSubject, options: CorrectOptions) -> Corrections:
+    store, run, side, level = subject.store, subject.run, options.side, options.level
     confidence_level(level)
-    by = predictions_of(store, name, judge=judge, jury=jury)
-    run, columns = by.run, by.columns
-    sample = sample_labels(store, run, columns, are_random=labels_are_random, seed=seed)
-    counted = sample.decided & ~sample.escalated
+    by = predictions_of(store, run, judge=options.judge, jury=options.jury)
+    columns = by.columns
+    vouched = options.labels_are is not None
+    sample = sample_labels(store, run, columns, are_random=vouched, seed=options.seed)
+    own = sample.decided & ~sample.escalated
     return Corrections(
         run=run.name,
         store=store.address,
@@ -84,7 +74,7 @@ def correct_run(
         side=side,
         level=level,
         pairs=len(columns.number),
-        labelled=int(np.unique(sample.rows[counted]).size),
+        labelled=int(np.unique(sample.rows[own]).size),
         people=sample.people,
         drawn=sample.drawn,
         left_out=sample.left_out,
@@ -115,3 +105,53 @@ def _notes(run: RunRecord, pending: int) -> Iterator[str]:
         yield Message("trust.run_not_finished", n=pending)
     if run.plan.get("until_decided"):
         yield Message("trust.looked_on_the_way")
+
+
+def blocks(result: Corrections) -> Iterator[Block]:
+    yield Line(Message("correction.run", run=result.run, judge=result.judge), strong=True)
+    values = {"n": result.labelled, "pairs": counted(result.pairs, "pair")}
+    drawn = Message(f"correction.drawn_{result.drawn.replace(' ', '_')}")
+    if result.people:
+        people = counted(result.people, "person")
+        yield Line(Message("correction.labelled_by", people=people, drawn=drawn, **values))
+    else:
+        yield Line(Message("correction.labelled", drawn=drawn, **values))
+    for left in result.left_out:
+        labels, pairs = counted(left.labels, "label"), counted(left.pairs, "pair")
+        text = Message("correction.left", labels=labels, pairs=pairs, reason=left.reason)
+        yield Finding(Message("correction.left_out"), text)
+    for each in result.corrections:
+        yield from _shown(each, result.side)
+    if result.notes:
+        yield NoteLines(result.notes)
+
+
+def _shown(own: Correction, side: Side) -> Iterator[Block]:
+    model, against = own.model or side, own.against or ("B" if side == "A" else "A")
+    yield Rates(
+        titles=(Message("gate.versus", model=model, against=against),),
+        value=Message("figure.win_rate"),
+        counted=(Message("figure.pairs"),),
+        rows=(
+            _rate("corrected", own.corrected),
+            _rate("uncorrected", own.uncorrected),
+            _rate("people_only", own.people_only),
+        ),
+    )
+    if own.judge_weight is not None and own.gain is not None:
+        values = {"level": own.level, "weight": own.judge_weight, "gain": own.gain}
+        yield Line(Message("correction.weight", **values))
+    if own.judge_unread:
+        yield Line(Message("correction.unread", pairs=counted(own.judge_unread, "pair")))
+
+
+def _rate(name: str, part: RateEstimate) -> Rate:
+    return Rate(
+        names=(Message(f"correction.{name}"),),
+        rate=part.rate,
+        low=part.low,
+        high=part.high,
+        text=part.reason or "",
+        tone="plain",
+        counts=(part.n,),
+    )

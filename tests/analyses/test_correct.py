@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysed import analysis_of
+from evenhand.analyses.registry import CORRECT
+from evenhand.analysis_options import CorrectOptions
 from evenhand.errors import InputError
 from evenhand.stats.correction.corrected_rate import RateEstimate, corrected_win_rate
 from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels, joint_chances
 from evenhand.store import NewJudge, NewRun, NewVerdict, Store, open_store
-from evenhand.trust.correction import correct_run
 from evenhand.trust.jury import evaluate_jury
 from evenhand.trust.pair_draws import PairDraw, draw_pairs, write_draw
 from evenhand.trust.panels import save_jury
@@ -94,7 +96,7 @@ def test_labels_drawn_evenly_give_the_statistics_own_rate(store: Store) -> None:
     world = World(store)
     ids = world.keys[::3]
     vote_on(store, world.run, {own: world.truth[own] for own in ids}, draw="random")
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     same = corrected_win_rate(
         world.judge_scores,
         world.rows(ids),
@@ -116,7 +118,9 @@ def test_labels_drawn_evenly_give_the_statistics_own_rate(store: Store) -> None:
 def test_the_other_side_has_the_mirrored_rate(store: Store) -> None:
     world = World(store)
     vote_on(store, world.run, {own: world.truth[own] for own in world.keys[::3]}, draw="random")
-    one, other = (correct_run(store, "run", side=side).corrections[0] for side in ("A", "B"))
+    one, other = (
+        analysis_of(CORRECT, store, "run", side=side).corrections[0] for side in ("A", "B")
+    )
     assert one.corrected.rate is not None
     assert other.corrected.rate == pytest.approx(1 - one.corrected.rate)
     assert one.corrected.low is not None
@@ -130,7 +134,7 @@ def test_labels_follow_their_models_where_rows_change_places(store: Store) -> No
     # People find new better in q1 to q16 and old in q17 to q20.
     people = "BA" * 8 + "AB" * 2
     vote_on(store, run, {f"q{place + 1}": own for place, own in enumerate(people)}, draw="random")
-    own = correct_run(store, "run").corrections[0]
+    own = analysis_of(CORRECT, store, "run").corrections[0]
     assert (own.model, own.against) == ("new", "old")
     assert own.uncorrected.rate == 1
     assert own.people_only.rate == pytest.approx(16 / 20)
@@ -140,7 +144,7 @@ def test_each_two_models_have_their_own_correction(store: Store) -> None:
     models = [("a", "b")] * 12 + [("a", "c")] * 12
     run = judged_run(store, "run", {"judge": "AB" * 12}, models=models)
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 25)}, draw="random")
-    found = correct_run(store, "run", side="A").corrections
+    found = analysis_of(CORRECT, store, "run", side="A").corrections
     assert [(own.model, own.against, own.labelled) for own in found] == [
         ("a", "b", 12),
         ("a", "c", 12),
@@ -155,9 +159,9 @@ def test_labels_that_come_from_what_a_cascade_left_are_told(store: Store) -> Non
     everywhere = [f"q{place}" for place in range(1, 101, 3)]
     vote_on(store, run, dict.fromkeys(everywhere, "A"), draw="random")
     # 9 of 34 (q4, q16, …, q100) are of that quarter: as they should be.
-    assert not any("run-left-abc" in note for note in correct_run(store, "run").notes)
+    assert not any("run-left-abc" in note for note in analysis_of(CORRECT, store, "run").notes)
     vote_on(store, run, dict.fromkeys(hard, "B"), draw="random")
-    (told,) = (note for note in correct_run(store, "run").notes if "run-left-abc" in note)
+    (told,) = (note for note in analysis_of(CORRECT, store, "run").notes if "run-left-abc" in note)
     assert told.startswith("25 of 50 evenly drawn pairs belong to run run-left-abc")
     assert "25% of all" in told
 
@@ -178,7 +182,7 @@ def jury_world(store: Store) -> tuple[list[str], list[float], list[float]]:
 
 def test_a_jurys_rate_is_corrected_as_a_judges_is(store: Store) -> None:
     ids, scores, majority = jury_world(store)
-    found = correct_run(store, "run", jury="majority", side="A")
+    found = analysis_of(CORRECT, store, "run", jury="majority", side="A")
     same = corrected_win_rate(
         majority,
         [int(own[1:]) - 1 for own in ids],
@@ -195,10 +199,10 @@ def test_a_jurys_rate_is_corrected_as_a_judges_is(store: Store) -> None:
 
 def test_pairs_that_a_jury_is_divided_on_are_drawn_more_often(store: Store) -> None:
     judged_run(store, "run", {"x": "AB" * 40, "y": "AB" * 40, "z": "AA" * 40})
-    drawn = draw_pairs(store, "run", 80, jury="majority", seed=3)
+    drawn = draw_pairs(store, "run", 80, CorrectOptions(jury="majority", seed=3))
     assert drawn.draw == "weighted"
     assert drawn.judge == "a jury of 3, by majority"
-    first = draw_pairs(store, "run", 20, jury="majority", seed=3).pairs
+    first = draw_pairs(store, "run", 20, CorrectOptions(jury="majority", seed=3)).pairs
     chances = {own.id: own.chance for own in first}
     divided = {chance for own, chance in chances.items() if int(own[1:]) % 2 == 0}
     agreed = {chance for own, chance in chances.items() if int(own[1:]) % 2}
@@ -213,14 +217,14 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
     saved = evaluate_jury(store, ["run"], weights="learned").poll.saved
     save_jury(saved, tmp_path / "it.json")
     with pytest.raises(InputError, match="was learned or chosen with labels from run 'run'"):
-        correct_run(store, "run", jury=str(tmp_path / "it.json"))
+        analysis_of(CORRECT, store, "run", jury=str(tmp_path / "it.json"))
     with pytest.raises(InputError, match="both judge x and jury majority are given"):
-        correct_run(store, "run", judge="x", jury="majority")
+        analysis_of(CORRECT, store, "run", judge="x", jury="majority")
     other = judged_run(
         store, "later", {"y": "AA" * 30, "x": "AB" * 30}, keys=[f"n{p}" for p in range(1, 61)]
     )
     vote_on(store, other, {f"n{place}": "A" for place in range(1, 41)}, draw="random")
-    found = correct_run(store, "later", jury=str(tmp_path / "it.json"))
+    found = analysis_of(CORRECT, store, "later", jury=str(tmp_path / "it.json"))
     assert found.judge == "a jury of 2, by weights"
     # x is always right by the first labels, so that the jury says what it says: B in one of two.
     assert found.corrections[0].uncorrected.rate == pytest.approx(0.5)
@@ -229,7 +233,7 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
 def test_no_labels_are_refused(store: Store) -> None:
     World(store)
     with pytest.raises(InputError, match="no judged pair in run 'run' has a label"):
-        correct_run(store, "run")
+        analysis_of(CORRECT, store, "run")
 
 
 def test_labels_that_were_not_drawn_at_random_are_refused(store: Store) -> None:
@@ -238,7 +242,7 @@ def test_labels_that_were_not_drawn_at_random_are_refused(store: Store) -> None:
     vote_on(store, run, {"q15": "A"}, draw="chosen")
     vote_on(store, run, {"q16": "A"}, origin="escalation", draw="random")
     with pytest.raises(InputError) as refused:
-        correct_run(store, "run")
+        analysis_of(CORRECT, store, "run")
     assert refused.value.message == (
         "run 'run' has no label on a randomly drawn pair (12 from the data, which do not say "
         "how their pairs were drawn; 2 from people, which do not say how their pairs were "
@@ -253,7 +257,7 @@ def test_the_users_word_makes_labels_random(store: Store) -> None:
     vote_on(store, run, {"q1": "B", "q13": "A"})
     vote_on(store, run, {"q15": "A"}, draw="chosen")
     vote_on(store, run, {"q16": "A"}, origin="escalation")
-    found = correct_run(store, "run", labels_are_random=True, side="A")
+    found = analysis_of(CORRECT, store, "run", labels_are="random", side="A")
     # Twelve of the data and q13; q1 has an A of the data and a B of Ann: one half.
     assert found.labelled == 13
     assert found.corrections[0].people_only.rate == pytest.approx((0.5 + 5 + 0 + 1) / 13)
@@ -268,7 +272,7 @@ def test_the_users_word_makes_labels_random(store: Store) -> None:
 def test_some_labels_of_the_data_have_no_part_beside_drawn_votes(store: Store) -> None:
     run = judged_run(store, "run", {"judge": "AB" * 10}, labels="B" * 19 + ".")
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     assert found.corrections[0].people_only.rate == pytest.approx(1)
     assert [(own.labels, own.reason.partition(":")[0]) for own in found.left_out] == [
         (19, "from the data")
@@ -278,14 +282,14 @@ def test_some_labels_of_the_data_have_no_part_beside_drawn_votes(store: Store) -
 def test_where_the_data_label_every_pair_they_come_first(store: Store) -> None:
     run = judged_run(store, "run", {"judge": "AB" * 10}, labels="B" * 20)
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     assert (found.drawn, found.corrections[0].people_only.rate) == ("every pair", 0)
     assert [(own.labels, own.reason[:8]) for own in found.left_out] == [(12, "the data")]
 
 
 def test_a_run_whose_every_pair_is_labelled_needs_no_draw(store: Store) -> None:
     judged_run(store, "run", {"judge": "AB" * 10}, labels="AAAB" * 5)
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     assert found.drawn == "every pair"
     assert found.left_out == ()
     own = found.corrections[0]
@@ -297,7 +301,7 @@ def test_skipped_pairs_are_counted_and_left_out(store: Store) -> None:
     run = judged_run(store, "run", {"judge": "AB" * 10})
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 13)}, draw="random")
     vote_on(store, run, {"q13": "S", "q14": "S"}, draw="random")
-    found = correct_run(store, "run")
+    found = analysis_of(CORRECT, store, "run")
     assert found.labelled == 12
     assert [(own.labels, own.reason[:7]) for own in found.left_out] == [(2, "skipped")]
     assert found.corrections[0].excluded.undecided == 2
@@ -306,7 +310,7 @@ def test_skipped_pairs_are_counted_and_left_out(store: Store) -> None:
 def test_too_few_labels_give_a_reason_and_no_rate(store: Store) -> None:
     world = World(store)
     vote_on(store, world.run, dict.fromkeys(world.keys[:9], "A"), draw="random")
-    own = correct_run(store, "run").corrections[0]
+    own = analysis_of(CORRECT, store, "run").corrections[0]
     assert own.corrected.rate is None
     assert own.reason == "not enough data: 9 labelled pairs; at least 10 are needed"
     assert own.uncorrected.rate is not None
@@ -315,7 +319,7 @@ def test_too_few_labels_give_a_reason_and_no_rate(store: Store) -> None:
 def test_several_judges_need_one_named(store: Store) -> None:
     judged_run(store, "run", {"x": "AB", "y": "AB"})
     with pytest.raises(InputError, match="name one with judge"):
-        correct_run(store, "run")
+        analysis_of(CORRECT, store, "run")
 
 
 # Which pairs to label next
@@ -327,7 +331,7 @@ def test_doubtful_pairs_are_drawn_more_often(store: Store) -> None:
     assert (drawn.draw, drawn.drawn, drawn.of, len(drawn.pairs)) == ("weighted", 30, 120, 30)
     assert drawn.by_doubt
     assert draw_pairs(store, "run", 30) == drawn
-    assert draw_pairs(store, "run", 30, seed=1).pairs != drawn.pairs
+    assert draw_pairs(store, "run", 30, CorrectOptions(seed=1)).pairs != drawn.pairs
 
 
 def test_without_confidences_all_pairs_have_the_same_chance(store: Store) -> None:
@@ -336,13 +340,13 @@ def test_without_confidences_all_pairs_have_the_same_chance(store: Store) -> Non
     assert drawn.draw == "random"
     assert {own.chance for own in drawn.pairs} == {30 / 120}
     world.label(drawn)
-    assert correct_run(store, "run").drawn == "at random"
+    assert analysis_of(CORRECT, store, "run").drawn == "at random"
 
 
 def test_a_drawn_sample_counts_by_its_chances(store: Store) -> None:
     world = World(store)
     ids = world.label(draw_pairs(store, "run", 40))
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     same = corrected_win_rate(
         world.judge_scores,
         world.rows(ids),
@@ -359,7 +363,7 @@ def test_a_drawn_sample_counts_by_its_chances(store: Store) -> None:
 def test_people_may_stop_anywhere_in_a_draw(store: Store) -> None:
     world = World(store)
     ids = world.label(draw_pairs(store, "run", 40), number=23)
-    found = correct_run(store, "run", side="A").corrections[0]
+    found = analysis_of(CORRECT, store, "run", side="A").corrections[0]
     same = corrected_win_rate(
         world.judge_scores,
         world.rows(ids),
@@ -377,7 +381,7 @@ def test_a_second_draw_goes_on_and_its_chances_hold_for_all(store: Store) -> Non
     assert more.drawn == 35
     assert not {own.id for own in more.pairs} & set(first)
     ids = first + world.label(more)
-    found = correct_run(store, "run", side="A").corrections[0]
+    found = analysis_of(CORRECT, store, "run", side="A").corrections[0]
     same = corrected_win_rate(
         world.judge_scores,
         world.rows(ids),
@@ -393,7 +397,7 @@ def test_pairs_that_were_drawn_and_not_answered_are_told(store: Store) -> None:
     drawn = draw_pairs(store, "run", 30)
     answered = drawn.model_copy(update={"pairs": drawn.pairs[:10] + drawn.pairs[12:]})
     world.label(answered)
-    (note,) = correct_run(store, "run").notes
+    (note,) = analysis_of(CORRECT, store, "run").notes
     assert note.startswith("2 of 30 drawn pairs have no verdict; the rate is valid only if ")
 
 
@@ -405,7 +409,7 @@ def test_an_even_draw_beside_a_weighted_one_joins_it(store: Store) -> None:
     weighted = world.label(drawn)
     assert not set(weighted) & set(even)  # a pair in both needs no second label
     ids = even + weighted
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     same = corrected_win_rate(
         world.judge_scores,
         world.rows(ids),
@@ -423,7 +427,7 @@ def test_chances_of_another_source_are_taken_as_told(store: Store) -> None:
     ids = world.keys[:30]
     for own, chance in zip(ids, chances.tolist(), strict=False):
         vote_on(store, world.run, {own: world.truth[own]}, draw="weighted", chance=chance)
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     assert found.notes == ("each label's sampling probability comes from its vote",)
     weights = 1 / chances[:30]
     expected = float(weights @ np.array(world.scores(ids)) / weights.sum())
@@ -449,7 +453,7 @@ def test_rows_of_the_same_texts_are_drawn_once(store: Store) -> None:
     drawn = draw_pairs(store, "run", 100)
     assert (drawn.of, len(drawn.pairs)) == (12, 12)
     vote_on(store, run.id, {own.id: "B" for own in drawn.pairs}, draw="random")
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     assert found.labelled == 24
     assert found.corrections[0].people_only.prompts == 12
 
@@ -478,7 +482,7 @@ def test_a_drawn_file_comes_back_as_votes(store: Store, tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     import_votes(store, "run", tmp_path / "filled.csv")
-    found = correct_run(store, "run", side="A")
+    found = analysis_of(CORRECT, store, "run", side="A")
     ids = [own.id for own in drawn.pairs]
     same = corrected_win_rate(
         world.judge_scores,
@@ -506,7 +510,7 @@ def test_drawn_labels_are_right_on_average_over_seeds(store: Store) -> None:
     truth = sum(SCORES[own] for own in world.people) / 200
     found = []
     for seed in range(60):
-        ids = [own.id for own in draw_pairs(store, "run", 40, seed=seed).pairs]
+        ids = [own.id for own in draw_pairs(store, "run", 40, CorrectOptions(seed=seed)).pairs]
         weights = 1 / world.queue_chances(40, seed)[world.rows(ids)]
         found.append(float(weights @ np.array(world.scores(ids)) / weights.sum()))
     # One draw of 40 has a standard error of about 0.5 / sqrt(40) = 0.08, and 60 of them 0.01.
