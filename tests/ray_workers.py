@@ -46,7 +46,7 @@ class WorkerHere:
         if self._crowd.finds_no_place(self._number):
             await asyncio.Event().wait()
         if self._crowd.dies_at(self._number, 0):
-            raise WorkerLost("it died young", surely=True)
+            raise WorkerLost("it died young", confirmed=True)
         self._beginning = asyncio.create_task(self._worker.begin(self._there(assignment)))
         # A process that is not waited for any more goes on until it is killed.
         return await asyncio.shield(self._beginning)
@@ -54,7 +54,7 @@ class WorkerHere:
     async def exchange(self, grant: Grant, *, within_s: float) -> WorkerReport:
         if self._crowd.dies_at(self._number, next(self._exchanges)):
             self.kill()
-            raise WorkerLost("it was killed", surely=True)
+            raise WorkerLost("it was killed", confirmed=True)
         report: WorkerReport = self._there(await self._worker.exchange(self._there(grant)))
         return report
 

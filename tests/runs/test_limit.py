@@ -33,7 +33,7 @@ def simulate(
         busy = len(flying) >= limit.current
         now, call_begun, refused = heapq.heappop(flying)
         if refused:
-            limit.overloaded(now, begun=call_begun)
+            limit.overloaded(now, started=call_begun)
         else:
             limit.answered(now, busy=busy)
             answered += 1
@@ -63,22 +63,22 @@ def test_a_named_limit_is_held_from_the_start() -> None:
 
 def refuse(limit: AdaptiveLimit, times: int, *, now: float, begun: float) -> None:
     for _ in range(times):
-        limit.overloaded(now, begun=begun)
+        limit.overloaded(now, started=begun)
 
 
 def test_trouble_halves_it_once_for_calls_begun_before_the_cut() -> None:
     limit = AdaptiveLimit(64, 64, insist=True)
-    refuse(limit, 64, now=10.0, begun=9.0)  # all that was in flight
+    refuse(limit, 64, now=10.0, started=9.0)  # all that was in flight
     assert limit.current == 32
-    refuse(limit, 64, now=10.1, begun=9.5)  # begun before the cut at 10.0: the same event
+    refuse(limit, 64, now=10.1, started=9.5)  # begun before the cut at 10.0: the same event
     assert limit.current == 32
-    refuse(limit, 32, now=11.0, begun=10.5)
+    refuse(limit, 32, now=11.0, started=10.5)
     assert limit.current == 16
 
 
 def test_a_named_limit_is_regained_after_trouble() -> None:
     limit = AdaptiveLimit(64, 64, insist=True)
-    refuse(limit, 64, now=0.0, begun=0.0)
+    refuse(limit, 64, now=0.0, started=0.0)
     assert limit.current == 32
     simulate(limit, lambda flying: 1.0, calls=3000)
     assert limit.current == 64
@@ -91,7 +91,7 @@ def test_a_call_in_ten_that_fails_at_random_does_not_bring_it_down() -> None:
     for _ in range(5000):
         now += 0.01
         if rng.random() < 0.1:
-            limit.overloaded(now, begun=now - 0.5)
+            limit.overloaded(now, started=now - 0.5)
         else:
             limit.answered(now, busy=True)
     assert limit.current == 64
@@ -115,7 +115,7 @@ def test_it_stays_within_its_bounds_whatever_happens(
         if good:
             limit.answered(now, busy=busy)
         else:
-            limit.overloaded(now, begun=now - wait)
+            limit.overloaded(now, started=now - wait)
         assert 1 <= limit.current <= 100
 
 

@@ -59,6 +59,6 @@ async def test_a_run_its_pairs_and_its_calls_have_spans_without_texts(
 def test_where_nobody_set_it_up_there_are_no_spans() -> None:
     silent = Telemetry.available()
     with silent.pair("x") as span:
-        span.tell(anything=1)
+        span.set(anything=1)
         assert trace.get_current_span() is trace.INVALID_SPAN
     assert silent.pair("x") is silent.run("y") is Telemetry(None).pair("z")  # and nothing is made

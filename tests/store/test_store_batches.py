@@ -54,7 +54,7 @@ def test_answers_are_kept_and_what_lacks_one_is_asked_anew(store: Store) -> None
     store.batches.opened(batch, "b")
     store.batches.receive(batch, [(1, '{"one":1}'), (4, '{"four":4}')])
     assert store.batches.lacking(batch) == {2: 1, 3: 2}  # and their pairs
-    assert store.batches.count_came(begun.run_id, begun.judge_id) == 2
+    assert store.batches.count_answered(begun.run_id, begun.judge_id) == 2
     assert store.batches.finish(batch) == 2
     assert store.batches.unfinished(begun.run_id) == []
     assert store.batches.open_requests(begun.run_id, begun.judge_id, [1, 2]) == {

@@ -50,13 +50,13 @@ def test_of_items_with_the_same_content_only_the_first_is_among_the_firsts(store
 
 def test_several_attend_to_a_run_that_another_holds(store: Store, address: str) -> None:
     begun, other = begin(store), begin(store, name="other")
-    with open_store(address) as same, store.hold(begun.run_id), same.attend(begun.run_id):
-        with store.attend(begun.run_id):
+    with open_store(address) as same, store.hold(begun.run_id), same.register_worker(begun.run_id):
+        with store.register_worker(begun.run_id):
             pass
-        attended = store.is_attended(begun.run_id)
-        assert attended is address.startswith("postgresql")  # a file has one process
-        assert not store.is_attended(other.run_id)
-    assert not store.is_attended(begun.run_id)
+        working = store.has_workers(begun.run_id)
+        assert working is address.startswith("postgresql")  # a file has one process
+        assert not store.has_workers(other.run_id)
+    assert not store.has_workers(begun.run_id)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
@@ -67,9 +67,9 @@ def test_one_that_is_killed_attends_no_more(fresh_database: str) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as attendant:
             assert attendant.stdout is not None
             assert attendant.stdout.readline() == "there\n"
-            assert store.is_attended(run_id)
+            assert store.has_workers(run_id)
             attendant.send_signal(signal.SIGKILL)
         deadline = time.monotonic() + 120
-        while store.is_attended(run_id):
+        while store.has_workers(run_id):
             assert time.monotonic() < deadline
             time.sleep(0.01)

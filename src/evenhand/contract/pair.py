@@ -231,10 +231,10 @@ def criterion_in(text: str) -> str | dict[str, Any]:
     weighted = _WEIGHTED.fullmatch(name)
     if weighted is None and name == text:
         return text
-    found: dict[str, Any] = {"name": name.strip()}
+    criterion: dict[str, Any] = {"name": name.strip()}
     if weighted is not None:
-        found |= {"name": weighted[1].strip(), "weight": float(weighted[2])}
-    return found | ({"description": description.strip()} if description.strip() else {})
+        criterion |= {"name": weighted[1].strip(), "weight": float(weighted[2])}
+    return criterion | ({"description": description.strip()} if description.strip() else {})
 
 
 def _refuse_both_spellings(value: Mapping[str, Any]) -> None:

@@ -358,7 +358,7 @@ def shown_spelling(value: object) -> str:
 
 def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
     """What spellings mean, as a caller gives it: `{"0": "TIE"}`."""
-    meant: dict[str, Winner | None] = {}
+    meanings: dict[str, Winner | None] = {}
     for spelled, verdict in given.items():
         read = None
         if plain(verdict) not in SKIPPED:
@@ -369,8 +369,8 @@ def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
             if read is None:
                 values = {"spelled": spelled, "verdict": verdict, "shape": VERDICT_SHAPE}
                 raise DataError(Message("data.spelling_no_verdict", **values))
-        meant[spelling_of(spelled)] = read
-    return meant
+        meanings[spelling_of(spelled)] = read
+    return meanings
 
 
 def read_label(

@@ -88,7 +88,7 @@ def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any]
     except orjson.JSONDecodeError as error:
         return _second_reading(text, error, what=what)
     except (RepeatedKey, TooManyValues) as error:
-        return _said(error)
+        return _message(error)
     return row
 
 
@@ -111,11 +111,11 @@ def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str,
     try:
         refuse_repeated_key(text, row)
     except RepeatedKey as error:
-        return _said(error)
+        return _message(error)
     return row
 
 
-def _said(error: RepeatedKey | TooManyValues) -> Message:
+def _message(error: RepeatedKey | TooManyValues) -> Message:
     message: Message = error.args[0]
     return message
 

@@ -246,13 +246,13 @@ def _of_member(source: Source, layout: _Layout) -> RawRows:
     seen = [0]
     with _faults(source, seen), opened(source) as file:
         scan = JsonScan(file, longest=source.limits.row_bytes)
-        met = False
+        located = False
         for key in _members(scan):
             opens = scan.peek() == b"["
             if opens:
                 scan.take(b"[")
-            if key == layout.key and opens and not met and scan.peek() in (b"{", b"]"):
-                met = True
+            if key == layout.key and opens and not located and scan.peek() in (b"{", b"]"):
+                located = True
                 for number, row in _elements(source, scan, seen):
                     yield number, row if isinstance(row, str) else plain_example(row, layout.models)
             elif opens:

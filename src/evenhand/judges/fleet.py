@@ -185,18 +185,18 @@ class FleetJudge(ClosedOnExit):
     def _failure(self, errors: Mapping[ServerState, JudgeError]) -> JudgeError:
         """Of several errors, one that may pass."""
         count, wait_s = len(self._servers), self._wait_s()
-        met = list(errors.values())
-        if not met:
+        failures = list(errors.values())
+        if not failures:
             error: JudgeError = JudgeRateLimited(
                 Message("judges.all_servers_rest", count=count, wait_s=wait_s or 0)
             )
         else:
-            error = next((each for each in reversed(met) if each.retryable), met[-1])
+            error = next((each for each in reversed(failures) if each.retryable), failures[-1])
             if error.retryable or isinstance(error, JudgeUnreachable):
                 error.reword(Message("judges.no_server_answered", n=count, error=error.message))
         if wait_s is not None and isinstance(error, JudgeRateLimited | JudgeServerError):
             error.retry_after_s = wait_s
-        error.requests = sum(each.requests for each in met)
+        error.requests = sum(each.requests for each in failures)
         return error
 
     def _wait_s(self) -> float | None:
@@ -223,9 +223,9 @@ class FleetJudge(ClosedOnExit):
 
 
 def _may_pass_elsewhere(errors: Mapping[ServerState, JudgeError]) -> bool:
-    met = list(errors.values())
-    last = met[-1]
+    failures = list(errors.values())
+    last = failures[-1]
     if not (last.retryable or isinstance(last, (JudgeUnreachable, JudgeRejected, *_OF_ACCOUNT))):
         return False
-    accepted = [e for e in met if not isinstance(e, JudgeUnreachable | JudgeRateLimited)]
+    accepted = [e for e in failures if not isinstance(e, JudgeUnreachable | JudgeRateLimited)]
     return len(accepted) < _MOST_TRIES

@@ -370,8 +370,8 @@ def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
     pieces: list[str] = []
     rest = text
     for mark in marks:
-        before, mark_found, rest = rest.partition(mark)
-        if not mark_found:
+        before, separator, rest = rest.partition(mark)
+        if not separator:
             return None
         pieces.append(before)
     pieces.append(rest)

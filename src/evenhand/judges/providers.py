@@ -219,7 +219,7 @@ class ProviderJudge(ClosedOnExit):
         refused = own_error(error)
         if refused is not None:  # by our HTTP client, before the SDK had parsed the reply
             raise refused from None
-        reason = self._safe(_said(error))
+        reason = self._safe(_reason(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
                 Message(
@@ -388,7 +388,7 @@ def redacted(text: str, *secrets: str, redact: Redactor | None = None) -> str:
     return _KEY_LIKE.sub("(key)", " ".join(text.split()))[:300].rstrip(".;")
 
 
-def _said(error: ModelAPIError) -> str:
+def _reason(error: ModelAPIError) -> str:
     """The provider's own words where it sent any; pydantic-ai's otherwise."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else None

@@ -201,20 +201,20 @@ def _without_parts(text: str, secret: str) -> str:
         block = secret[at : at + _BLOCK]
         place = text.find(block)
         parts: list[str] = []
-        begun = 0
+        copied_to = 0
         while place >= 0:
             first, last = at, at + _BLOCK  # of the secret
             start, end = place, place + _BLOCK  # of the text
-            while first and start > begun and text[start - 1] == secret[first - 1]:
+            while first and start > copied_to and text[start - 1] == secret[first - 1]:
                 first, start = first - 1, start - 1
             while last < len(secret) and end < len(text) and text[end] == secret[last]:
                 last, end = last + 1, end + 1
             if end - start >= _LEAST_PART:
-                parts += (text[begun:start], _CUT)
-                begun = end
+                parts += (text[copied_to:start], _CUT)
+                copied_to = end
             place = text.find(block, end)
-        if begun:
-            text = "".join((*parts, text[begun:]))
+        if copied_to:
+            text = "".join((*parts, text[copied_to:]))
     return text
 
 

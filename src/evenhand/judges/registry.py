@@ -94,7 +94,7 @@ class JudgeName(NamedTuple):
             )
         kind, _, model = text.strip().partition(":")
         if not kind or (not model and kind not in JUDGE_NAMES):
-            meant = meant_model(text)
+            meant = suggested_model(text)
             if meant is not None:
                 raise InputError(Message("judges.no_provider", text=text, meant=meant))
             raise InputError(Message("judges.spec_incomplete", text=text, kinds=_names()))
@@ -112,7 +112,7 @@ _BARE_MODEL = re.compile(r"[A-Za-z0-9][\w.@/-]*[A-Za-z0-9]")
 _BY_BEGINNING = {"claude": "anthropic", "gemini": "google"}
 
 
-def meant_model(text: str) -> str | None:
+def suggested_model(text: str) -> str | None:
     """`openai:gpt-4o` for `gpt-4o`; None where no model can be meant."""
     bare = text.strip()
     if not _BARE_MODEL.fullmatch(bare) or kind_of(bare) is not None:

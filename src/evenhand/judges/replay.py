@@ -59,7 +59,7 @@ class _Recorded:
     round: int
     line: int
 
-    def says_the_same_as(self, other: _Recorded) -> bool:
+    def has_same_answer(self, other: _Recorded) -> bool:
         return self == replace(other, round=self.round, line=self.line)
 
 
@@ -245,7 +245,7 @@ def _later(earlier: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) ->
     """Of the rounds of one pass the last is its answer; anything else said twice is an error."""
     if earlier.round != recorded.round:
         return max(earlier, recorded, key=lambda each: each.round)
-    if earlier.says_the_same_as(recorded):
+    if earlier.has_same_answer(recorded):
         return earlier
     pair_id, order = key
     raise InputError(

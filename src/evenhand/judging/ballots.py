@@ -385,9 +385,9 @@ def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:
         text += token.token
     # The winner in the last "result", or the only winner there is. Quotes inside a string are
     # escaped, so that a text that looks like a field is not one.
-    begun = [match.end() for match in _RESULT.finditer(text)]
-    winners = [match.end() for match in _WINNER.finditer(text, begun[-1] if begun else 0)]
-    if not winners or (not begun and len(winners) > 1):
+    results = [match.end() for match in _RESULT.finditer(text)]
+    winners = [match.end() for match in _WINNER.finditer(text, results[-1] if results else 0)]
+    if not winners or (not results and len(winners) > 1):
         return None
     for index, start in enumerate(starts):
         if start <= winners[0] < start + len(logprobs[index].token):

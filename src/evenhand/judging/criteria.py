@@ -107,10 +107,10 @@ def _shortened(prompt: str) -> str:
 def read_suggestion(text: str) -> tuple[Criterion, ...]:
     """The criteria that an answer names, the first of each name, as many as are useful; none where
     it names none."""
-    found = [each.value for each in (find_objects(text[:_LONGEST_ANSWER]) or []) if each.value]
-    listed = [value["criteria"] for value in found if isinstance(value.get("criteria"), list)]
+    values = [each.value for each in (find_objects(text[:_LONGEST_ANSWER]) or []) if each.value]
+    listed = [value["criteria"] for value in values if isinstance(value.get("criteria"), list)]
     # The last one counts, as with verdicts; a list alone is found as its objects.
-    entries = listed[-1] if listed else found
+    entries = listed[-1] if listed else values
     criteria: dict[str, Criterion] = {}
     for name, description in _entries(entries):
         criteria.setdefault(

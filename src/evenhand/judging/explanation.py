@@ -311,7 +311,7 @@ def _prose(
 ) -> dict[str, Any]:
     ballots = [p.ballot for p in passes if p.ballot]
     first = shown_first(response_digests(pair))
-    said = _Orders(
+    sources = _Orders(
         by_order(pair, ballots),
         context.locale,
         canonical(pair, first),
@@ -320,17 +320,17 @@ def _prose(
     choices = _choices(pair, decision)
     inconsistent = decision.outcome is Outcome.INCONSISTENT
     quoted, both = _quoted_ballots(
-        said, said.ballots, winner=decision.winner, choices=choices, decided=not inconsistent
+        sources, sources.ballots, winner=decision.winner, choices=choices, decided=not inconsistent
     )
     comparison = tuple(
         [
-            _criterion(said, criterion, said.on_criterion(place))
+            _criterion(sources, criterion, sources.on_criterion(place))
             for place, criterion in enumerate(decision.criteria)
         ]
     )
     points = _criteria_won(decision.criteria, comparison)
     if inconsistent:
-        _add_claims(points, said, decision.criteria, quoted)
+        _add_claims(points, sources, decision.criteria, quoted)
     else:
         for _, ballot in quoted:
             if ballot.winner == decision.winner:
@@ -338,15 +338,15 @@ def _prose(
     return {
         "comparison": comparison,
         "overall_reasoning": _merged(
-            said, [o for o, _ in quoted], [ballot.reasoning for _, ballot in quoted], both=both
+            sources, [o for o, _ in quoted], [ballot.reasoning for _, ballot in quoted], both=both
         ),
         "differentiators": Differentiators(
             a_advantages=_distinct(points["A"]), b_advantages=_distinct(points["B"])
         ),
-        "analysis": _analysis(said, quoted, both=both),
+        "analysis": _analysis(sources, quoted, both=both),
         "position_consistency": position(pair, choices),
         "notes": (
-            *_note_on_orders(said, decision, choices),
+            *_note_on_orders(sources, decision, choices),
             *_notes(pair, passes, ballots, context),
         ),
     }
@@ -360,7 +360,7 @@ def _choices(pair: Pair, decision: Decision) -> Choices:
     return {pair.orders[0]: None if split else decision.winner}
 
 
-def _note_on_orders(said: _Orders, decision: Decision, choices: Choices) -> Sequence[str]:
+def _note_on_orders(sources: _Orders, decision: Decision, choices: Choices) -> Sequence[str]:
     averaged = decision.probabilities is not None
     if decision.outcome is Outcome.INCONSISTENT:
         which = "split" if averaged or None in choices.values() else "inconsistent"
@@ -368,7 +368,7 @@ def _note_on_orders(said: _Orders, decision: Decision, choices: Choices) -> Sequ
         which = "flipped"
     else:
         return ()
-    return (_note_on(which, said.locale, tuple([(o, choices[o]) for o in said.canonical])),)
+    return (_note_on(which, sources.locale, tuple([(o, choices[o]) for o in sources.canonical])),)
 
 
 # There are few ways to differ, and a note takes longer to write than all else about them.
@@ -396,40 +396,42 @@ def _notes(
 
 
 def _criterion(
-    said: _Orders,
+    sources: _Orders,
     criterion: CriterionDecision,
-    spoken: Mapping[Order, Sequence[CriterionBallot]],
+    entries: Mapping[Order, Sequence[CriterionBallot]],
 ) -> CriterionVerdict:
     choices: Choices = {
         "original": criterion.first_pass_winner,
         "swapped": criterion.second_pass_winner,
     }
     quoted, both = _quoted_ballots(
-        said,
-        spoken,
+        sources,
+        entries,
         winner=criterion.winner,
         choices=choices,
         decided=criterion.outcome is Outcome.WIN or criterion.outcome is Outcome.TIE,
     )
     orders = [order for order, _ in quoted]
-    reasoning = _merged(said, orders, [entry.reasoning for _, entry in quoted], both=both)
+    reasoning = _merged(sources, orders, [entry.reasoning for _, entry in quoted], both=both)
     if criterion.outcome is Outcome.INVALID:
-        reasoning = _gap(said, spoken, reasoning)
+        reasoning = _gap(sources, entries, reasoning)
     return CriterionVerdict(
         criterion=criterion.name,
         winner=criterion.winner,
         reasoning=reasoning,
-        a_strength=_merged(said, orders, [entry.a_assessment for _, entry in quoted], both=both),
-        b_strength=_merged(said, orders, [entry.b_assessment for _, entry in quoted], both=both),
+        a_strength=_merged(sources, orders, [entry.a_assessment for _, entry in quoted], both=both),
+        b_strength=_merged(sources, orders, [entry.b_assessment for _, entry in quoted], both=both),
     )
 
 
-def _gap(said: _Orders, spoken: Mapping[Order, Sequence[CriterionBallot]], reasoning: str) -> str:
+def _gap(
+    sources: _Orders, entries: Mapping[Order, Sequence[CriterionBallot]], reasoning: str
+) -> str:
     """Where an order is silent on a criterion: that it is, and what the other one said."""
-    silent = [order for order in said.canonical if not spoken[order]]
-    if len(silent) == len(said.canonical):
-        return say(said.locale, "not_judged")
-    gap = say(said.locale, "not_judged_in", which=name_pass(said.locale, silent[0]))
+    silent = [order for order in sources.canonical if not entries[order]]
+    if len(silent) == len(sources.canonical):
+        return say(sources.locale, "not_judged")
+    gap = say(sources.locale, "not_judged_in", which=name_pass(sources.locale, silent[0]))
     return f"{gap} {reasoning}".strip()
 
 
@@ -446,13 +448,13 @@ def _criteria_won(
 
 def _add_claims(
     won: dict[Winner, list[str]],
-    said: _Orders,
+    sources: _Orders,
     criteria: Sequence[CriterionDecision],
     quoted: _QuotedBallots[Ballot],
 ) -> None:
     """Where the passes differ: what each of them said, marked with its pass."""
     for order, ballot in quoted:
-        which = marks(said.locale)[order]
+        which = marks(sources.locale)[order]
         for criterion, entry in zip(criteria, ballot.criteria, strict=False):
             if entry.winner is not None and criterion.outcome is Outcome.INCONSISTENT:
                 won[entry.winner].append(which + _with_reason(criterion.name, entry.reasoning))
@@ -464,8 +466,8 @@ def _with_reason(name: str, reason: str) -> str:
 
 
 def _quoted_ballots(
-    said: _Orders,
-    spoken: Mapping[Order, Sequence[_AnyBallot]],
+    sources: _Orders,
+    entries: Mapping[Order, Sequence[_AnyBallot]],
     *,
     winner: Winner | None,
     choices: Mapping[Order, Winner | None],
@@ -478,38 +480,40 @@ def _quoted_ballots(
     of an order, the first who says what it chose; of one that could not choose, one of each side.
     """
     if decided:
-        agreeing = [spoke for order in said.canonical for spoke in _first(spoken, order, winner)]
+        agreeing = [
+            entry for order in sources.canonical for entry in _first(entries, order, winner)
+        ]
         if agreeing:
             return agreeing, False
     quoted: list[tuple[Order, _AnyBallot]] = []
-    for order in said.canonical:
-        sides = [choices[order]] if choices[order] is not None else _sides(spoken[order])
+    for order in sources.canonical:
+        sides = [choices[order]] if choices[order] is not None else _sides(entries[order])
         for side in sides:
-            quoted += _first(spoken, order, side)
+            quoted += _first(entries, order, side)
     return quoted, True
 
 
 def _first(
-    spoken: Mapping[Order, Sequence[_AnyBallot]], order: Order, side: Winner | None
+    entries: Mapping[Order, Sequence[_AnyBallot]], order: Order, side: Winner | None
 ) -> list[tuple[Order, _AnyBallot]]:
     """The first of this order who names this side, if anybody does."""
-    for entry in spoken[order]:
+    for entry in entries[order]:
         if entry.winner == side:
             return [(order, entry)]
     return []
 
 
-def _sides(spoken: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
-    return list(dict.fromkeys(entry.winner for entry in spoken))
+def _sides(entries: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
+    return list(dict.fromkeys(entry.winner for entry in entries))
 
 
-def _merged(said: _Orders, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
+def _merged(sources: _Orders, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
     """One text from what the passes said, without preferring the first pass."""
     stripped = [text.strip() for text in texts]
-    if both or (said.keep_both and len({text for text in stripped if text}) > 1):
-        which = marks(said.locale)
-        spoken = zip(orders, stripped, strict=True)
-        return "\n".join([which[order] + text for order, text in spoken if text])
+    if both or (sources.keep_both and len({text for text in stripped if text}) > 1):
+        which = marks(sources.locale)
+        entries = zip(orders, stripped, strict=True)
+        return "\n".join([which[order] + text for order, text in entries if text])
     for text in stripped:
         if text:
             return text
@@ -534,27 +538,29 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _analysis(said: _Orders, quoted: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
-    given = [(order, ballot.analysis) for order, ballot in quoted if _says(ballot.analysis)]
+def _analysis(sources: _Orders, quoted: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
+    given = [(order, ballot.analysis) for order, ballot in quoted if _has_points(ballot.analysis)]
     if not given:
         return Analysis()
-    if not both and not (said.keep_both and len({analysis for _, analysis in given}) > 1):
+    if not both and not (sources.keep_both and len({analysis for _, analysis in given}) > 1):
         return given[0][1]
     return Analysis(
-        response_a=_gathered(said, [(order, analysis.response_a) for order, analysis in given]),
-        response_b=_gathered(said, [(order, analysis.response_b) for order, analysis in given]),
+        response_a=_gathered(sources, [(order, analysis.response_a) for order, analysis in given]),
+        response_b=_gathered(sources, [(order, analysis.response_b) for order, analysis in given]),
     )
 
 
-def _gathered(said: _Orders, given: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
-    marked = [(marks(said.locale)[order], analysis) for order, analysis in given]
+def _gathered(
+    sources: _Orders, given: Sequence[tuple[Order, ResponseAnalysis]]
+) -> ResponseAnalysis:
+    marked = [(marks(sources.locale)[order], analysis) for order, analysis in given]
     return ResponseAnalysis(
         strengths=_distinct([which + text for which, each in marked for text in each.strengths]),
         weaknesses=_distinct([which + text for which, each in marked for text in each.weaknesses]),
     )
 
 
-def _says(analysis: Analysis) -> bool:
+def _has_points(analysis: Analysis) -> bool:
     a, b = analysis.response_a, analysis.response_b
     return bool(a.strengths or a.weaknesses or b.strengths or b.weaknesses)
 

@@ -71,8 +71,8 @@ class Case:
         )
 
 
-def milliseconds_since(begun: float) -> float:
-    return round((time.perf_counter() - begun) * 1000, 3)
+def milliseconds_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
 
 
 # A longer completion takes more than a few milliseconds to read.
@@ -173,7 +173,7 @@ async def _kept_pass(
 
 
 async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     messages = case.prompt.messages(order) if case.prompt else ()
     schema = answer_schema(case.pair) if case.prompt and not case.config.template else None
     from_logprobs = case.config.confidence_from == "logprobs"
@@ -199,7 +199,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
             reason = Message("unread.repair_failed", reason=last.reason, error=error.message)
             failed = Completion("", usage=Usage(requests=error.requests))
             last = last.model_copy(update={"reason": reason})
-            return _pass(case, last, [*completions, failed], unread, begun)
+            return _pass(case, last, [*completions, failed], unread, started)
         read = partial(
             read_completion,
             completion,
@@ -218,14 +218,14 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
         if isinstance(reading, PassBallot) and unread:
             reading = unless_changed(reading, unread[0])
         if isinstance(reading, PassBallot) or len(unread) == repairs or case.prompt is None:
-            return _pass(case, reading, completions, unread, begun)
+            return _pass(case, reading, completions, unread, started)
         unread.append(reading)
         call = replace(call, messages=case.prompt.repair(messages, reading.raw, reading.kind))
 
 
 async def _letter_pass(case: Case, order: Order, sample: int) -> PassResult:
     assert case.prompt is not None  # noqa: S101 - only judges that read prompts have this mode
-    begun = time.perf_counter()
+    started = time.perf_counter()
     prompt = case.prompt
 
     def call(question: str) -> JudgeCall:
@@ -244,7 +244,7 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> PassResult:
     settled = await gather_each(asked, at_once=case.judge.traits.parallel)
     completions = _answered([*completions, *settled])
     reading = read_letters(completions, pair=case.pair, order=order, sample=sample)
-    return _pass(case, reading, completions, [], begun)
+    return _pass(case, reading, completions, [], started)
 
 
 async def _ask(case: Case, call: JudgeCall) -> Completion:
@@ -259,13 +259,13 @@ def _pass(
     reading: Reading,
     completions: list[Completion],
     unread: list[Unread],
-    begun: float,
+    started: float,
 ) -> PassResult:
     models = [completion.model for completion in completions if completion.model]
     return PassResult(
         reading,
         usage=add_usage([_priced(case, completion) for completion in completions]),
-        time_ms=milliseconds_since(begun),
+        time_ms=milliseconds_since(started),
         model=models[-1] if models else None,
         request_ids=tuple([c.request_id for c in completions if c.request_id]),
         repaired=tuple(unread),

@@ -51,7 +51,7 @@ class GeneratedAnswer:
     time_ms: float | None = None
 
     @classmethod
-    def of(cls, key: str, completion: Completion, begun: float) -> GeneratedAnswer:
+    def of(cls, key: str, completion: Completion, started: float) -> GeneratedAnswer:
         usage = completion.usage
         return cls(
             key,
@@ -63,7 +63,7 @@ class GeneratedAnswer:
             usage.input_tokens,
             usage.output_tokens,
             usage.cost_usd,
-            round(1000 * (time.perf_counter() - begun), 3),
+            round(1000 * (time.perf_counter() - started), 3),
         )
 
     @property
@@ -199,9 +199,9 @@ class Artefacts:
         self, key: str, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
     ) -> tuple[GeneratedAnswer, bool]:
         if self._keeper is not None:
-            found = (await self._keeper.find([key])).get(key)
-            if found is not None and found.outcome != "failed":
-                return found, False
+            stored = (await self._keeper.find([key])).get(key)
+            if stored is not None and stored.outcome != "failed":
+                return stored, False
         made = await write(key, request, judge, retry)
         await self._keep(made, judge)
         return made, True
@@ -233,13 +233,13 @@ async def _shared(known: asyncio.Future[GeneratedAnswer]) -> GeneratedAnswer:
 async def write(
     key: str, request: ArtefactRequest, judge: Judge, retry: RetryPolicy
 ) -> GeneratedAnswer:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     call = request.call()
     if retry.attempts == 1:
         completion = await judge.ask(call)
     else:
         completion = await ask_with_retries(judge, call, retry)
-    made = GeneratedAnswer.of(key, completion, begun)
+    made = GeneratedAnswer.of(key, completion, started)
     # To decline may be the right answer to a prompt, and is no metric or analysis.
     if made.outcome == "answered" and request.kind != "reference" and is_refusal(made.text):
         made = replace(made, outcome="refused")

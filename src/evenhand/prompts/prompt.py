@@ -207,8 +207,8 @@ class Prompt:
         messages = shown[order]
         if not lead_in:
             return messages
-        begun = Segment(words_for(self.template.locale).by_mode["letter"]["lead_in"])
-        return (*messages, ChatMessage("assistant", (begun,)))
+        opening = Segment(words_for(self.template.locale).by_mode["letter"]["lead_in"])
+        return (*messages, ChatMessage("assistant", (opening,)))
 
     def questions(self) -> tuple[str, ...]:
         """Letter mode: the whole first, then one question for each criterion."""

@@ -241,18 +241,18 @@ def _closure(below: list[set[int]]) -> list[set[int]]:
 
 def _path(steps: Mapping[int, set[int]], start: int, end: int) -> list[int]:
     """The shortest way from one item to another, or none."""
-    came_from: dict[int, int] = {start: start}
+    previous: dict[int, int] = {start: start}
     ahead = deque([start])
     while ahead:
         item = ahead.popleft()
         if item == end:
             path = [item]
             while path[-1] != start:
-                path.append(came_from[path[-1]])
+                path.append(previous[path[-1]])
             return path[::-1]
         for following in sorted(steps.get(item, ())):
-            if following not in came_from:
-                came_from[following] = item
+            if following not in previous:
+                previous[following] = item
                 ahead.append(following)
     return []
 

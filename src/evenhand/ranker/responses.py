@@ -73,14 +73,14 @@ class ComparisonLog:
         self.unasked += unasked
         made = await _all([self._compare(*sorted(pair)) for pair in asked])
         self.made += made
-        self._refuse_silence()
+        self._raise_if_unanswered()
         results = [_result_of(pair, each) for pair, each in zip(asked, made, strict=True)]
         return results + [ComparisonResult.NOTHING] * unasked
 
-    def _refuse_silence(self) -> None:
+    def _raise_if_unanswered(self) -> None:
         """A judge that cannot be asked at all is an error, not a ranking without places."""
-        heard = any(each.outcome is not Outcome.INVALID for each in self.made)
-        if isinstance(self._first_error, JudgeError) and not heard:
+        answered = any(each.outcome is not Outcome.INVALID for each in self.made)
+        if isinstance(self._first_error, JudgeError) and not answered:
             raise self._first_error
 
     async def _compare(self, first: int, second: int) -> ResponseComparison:
@@ -179,7 +179,7 @@ async def rank_responses(
     share more places than they need. `on_progress` gets how many comparisons are done, and how many
     there can be.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for name, number in (("max_comparisons", max_comparisons), ("at_once", at_once)):
         if number is not None and (type(number) is not int or number < 1):
             raise InputError(Message("ranker.no_whole_number", name=name, number=number))
@@ -216,7 +216,7 @@ async def rank_responses(
         )
         places = Places(order, comparisons.made, twins)
     return _ranked_responses(
-        places, comparisons, repeated=len(responses) - len(distinct), begun=begun
+        places, comparisons, repeated=len(responses) - len(distinct), started=started
     )
 
 
@@ -267,9 +267,9 @@ def _twins(responses: Sequence[str]) -> dict[int, list[int]]:
 
 
 def _ranked_responses(
-    places: Places, comparisons: ComparisonLog, *, repeated: int, begun: float
+    places: Places, comparisons: ComparisonLog, *, repeated: int, started: float
 ) -> RankedResponses:
-    made, heard = tuple(comparisons.made), comparisons.metadata
+    made, metadata = tuple(comparisons.made), comparisons.metadata
     return RankedResponses(
         ranking=places.ranking,
         neighbours=places.neighbours,
@@ -281,15 +281,15 @@ def _ranked_responses(
             contradictions=places.contradictions,
             repeated=repeated,
             unasked=comparisons.unasked,
-            locale=next((each.locale for each in heard if each.locale), "en"),
+            locale=next((each.locale for each in metadata if each.locale), "en"),
         ),
         metadata=RankingMetadata(
             responses=len(places.ranking),
             comparisons=len(made),
             invalid=sum(each.outcome is Outcome.INVALID for each in made),
-            evaluation_time_ms=milliseconds_since(begun),
-            judge=next((each.judge for each in heard if each.judge), None),
-            judge_caveat=next((each.judge_caveat for each in heard if each.judge_caveat), None),
+            evaluation_time_ms=milliseconds_since(started),
+            judge=next((each.judge for each in metadata if each.judge), None),
+            judge_caveat=next((each.judge_caveat for each in metadata if each.judge_caveat), None),
             usage=comparisons.usage,
         ),
     )

@@ -22,7 +22,7 @@ from evenhand.errors import CapReached, DataError, InputError, JudgeError, Judge
 from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
-from evenhand.judges.registry import meant_model
+from evenhand.judges.registry import suggested_model
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence
@@ -177,9 +177,9 @@ _FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,7}$")  # and not that of gpt-4.1
 
 def _refuse_bare_model(spec: str) -> None:
     """`gpt-4o` is not a missing file."""
-    meant = meant_model(spec)
-    if meant is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
-        raise InputError(Message("runs.side_no_provider", spec=spec, meant=meant))
+    suggested = suggested_model(spec)
+    if suggested is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
+        raise InputError(Message("runs.side_no_provider", spec=spec, meant=suggested))
 
 
 # What a command or a file of answers makes no use of.

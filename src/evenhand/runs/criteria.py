@@ -133,19 +133,19 @@ def _labelled(
     """Those of the prompts that come first in the seed's order, and how many there are."""
     drawn = _Drawn(most, seed)
     refused: BadRow | None = None
-    found = skipped = 0
+    readable = skipped = 0
     try:
         for row in _rows(source, columns):
             if isinstance(row, BadRow):
                 refused = refused or row
                 skipped += 1
                 continue
-            found += 1
+            readable += 1
             if row.label in ("A", "B", "TIE"):
                 drawn.add(row)
     except DataError as error:  # no table of pairs at all
         return [], 0, (Message("runs.no_pairs_for_criteria", reason=error.message),)
-    if refused is not None and not found:
+    if refused is not None and not readable:
         return [], 0, (Message("runs.no_pairs_for_criteria", reason=refused.message),)
     if refused is not None and bad_rows == "stop":
         raise DataError(refusal_of(refused))

@@ -232,10 +232,10 @@ class _Engine:
         await asyncio.to_thread(store.runs.note_environment, run.id, environment())
         prices = [apply_price(plan, self._options) for plan in self._judges]
         self._notes += [each.note for each in prices if each.note]
-        for its in prices:
-            if its.unknown:
+        for price in prices:
+            if price.unknown:
                 self._budget.cap_unpriced(self._options.calls_unpriced)
-                self._observer.announce(its.note or "")
+                self._observer.announce(price.note or "")
         if self._options.retry:
             await asyncio.to_thread(store.work.retire, run.id, set(self._options.retry))
             await asyncio.to_thread(store.runs.update, run.id, state="stopped")
@@ -244,32 +244,32 @@ class _Engine:
         ids = [store.runs.add_judge(record) for record in records]
         store.runs.set_judges(run.id, ids)
         self._stop_rule = self._chosen_rule(ids[0])
-        met = await asyncio.to_thread(self._stop_rule.begin)
+        reached = await asyncio.to_thread(self._stop_rule.begin)
         self._run_judges = tuple(
             [
                 RunJudge(
                     judge_id,
                     plan.judge,
                     plan.config,
-                    its.price,
+                    price.price,
                     await asyncio.to_thread(self._count, plan, judge_id),
                     self._stop_rule.supply(judge_id),
                     plan.writer(salt=salt),
-                    its.writing,
+                    price.writing,
                 )
-                for judge_id, plan, its in zip(ids, self._judges, prices, strict=True)
+                for judge_id, plan, price in zip(ids, self._judges, prices, strict=True)
             ]
         )
         total = sum(run_judge.count.pairs for run_judge in self._run_judges)
         self._most = total - self.pending + self.to_ask
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
-        if met is not None:
-            self._stop.ask(met)
+        if reached is not None:
+            self._stop.ask(reached)
         elif self.to_ask:
             announced = self._stop_rule.announcement()
             if announced is not None:
                 self._observer.announce(announced)
-        if met is None and self.to_ask and not approved:
+        if reached is None and self.to_ask and not approved:
             estimated = await asyncio.to_thread(self._estimate, prices)
             self._observer.approve(estimated.capped(self._options.max_cost))
 
@@ -297,7 +297,7 @@ class _Engine:
 
     def _estimate(self, prices: Sequence[AppliedPrice]) -> Estimate:
         whole = NOTHING
-        for run_judge, its_prices in zip(self._run_judges, prices, strict=True):
+        for run_judge, applied in zip(self._run_judges, prices, strict=True):
             work = self._store.work.pending(
                 self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
             )
@@ -305,19 +305,19 @@ class _Engine:
             if run_judge.config.prepares(run_judge.judge.traits):
                 counted = self._store.work.count_pending_texts(self._run.id, run_judge.judge_id)
                 counts = ArtefactCounts(*counted)
-            its = estimate(
+            expected = estimate(
                 self._stop_rule.most_pairs(run_judge.count.pending),
                 [item.pair for item in work],
                 run_judge.judge,
                 run_judge.config,
-                prices=its_prices,
+                prices=applied,
                 artefacts=counts,
             )
             if self._options.batch:
                 from evenhand.runs.batch.requests import still_to_submit
 
-                its = still_to_submit(its, self._store, self._run.id, run_judge.judge_id)
-            whole += its
+                expected = still_to_submit(expected, self._store, self._run.id, run_judge.judge_id)
+            whole += expected
         return whole
 
     async def _execute(self) -> None:

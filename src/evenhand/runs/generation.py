@@ -178,7 +178,7 @@ class Generation:
     report: Callable[[int, int, str | None], None] = lambda done, total, trouble: None
     done: int = 0
     total: int = 0
-    _began: float = field(default_factory=time.monotonic)
+    _started: float = field(default_factory=time.monotonic)
     _reused: Counter[SideName] = field(default_factory=Counter)
     _gates: list[CallGate] = field(default_factory=list)
 
@@ -193,9 +193,9 @@ class Generation:
     def pending(self, side: ModelSide) -> list[tuple[PromptRow, int, str]]:
         """Those without an answer; one that failed is tried again."""
         wanted = list(self.wanted(side))
-        found = self.store.answers.find([key for _, _, key in wanted])
+        stored = self.store.answers.find([key for _, _, key in wanted])
         return [
-            each for each in wanted if each[2] not in found or found[each[2]].outcome == "failed"
+            each for each in wanted if each[2] not in stored or stored[each[2]].outcome == "failed"
         ]
 
     def prepare(self, run: RunRecord, retry: RetryPolicy, stop: Stop) -> None:
@@ -305,13 +305,13 @@ class Generation:
     async def _answer(
         self, side: ModelSide, model: Judge, prompt: PromptRow, repeat: int, key: str
     ) -> GeneratedAnswer:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         call = JudgeCall(_NO_PAIR, "original", repeat, messages=side.messages(prompt))
         try:
             completion = await model.ask(call)
         except JudgeError as error:
             return GeneratedAnswer(key, "failed", error=error.message, requests=error.requests)
-        return GeneratedAnswer.of(key, completion, begun)
+        return GeneratedAnswer.of(key, completion, started)
 
     def answers(
         self, side: Side, prompts: Sequence[PromptRow]
@@ -330,8 +330,8 @@ class Generation:
             for prompt in prompts
             for repeat in range(1, self.repeats + 1)
         }
-        found = self.store.answers.find(list(keys.values()))
-        return {place: found.get(key) for place, key in keys.items()}
+        stored = self.store.answers.find(list(keys.values()))
+        return {place: stored.get(key) for place, key in keys.items()}
 
     def counts(self) -> tuple[SideCounts, SideCounts]:
         counted = []
@@ -365,7 +365,7 @@ class Generation:
             input_tokens=self.budget.known_input_tokens,
             output_tokens=self.budget.known_output_tokens,
             cost_usd=self.budget.known_cost_usd,
-            seconds=round(time.monotonic() - self._began, 3),
+            seconds=round(time.monotonic() - self._started, 3),
         )
 
 
@@ -407,8 +407,8 @@ def estimate_answers(side: ModelSide, pending: Iterable[tuple[PromptRow, int, st
         sent = token_range(sum(tokens_of(message.text) for message in side.messages(prompt)))
         inputs += sent
         outputs += each
-        its = call_cost(sent, each, model_of(side.model), side.model, side.price)
-        cost = None if cost is None or its is None else cost + its
+        call_usd = call_cost(sent, each, model_of(side.model), side.model, side.price)
+        cost = None if cost is None or call_usd is None else cost + call_usd
     if side.model.traits.free:
         inputs = outputs = Range(0.0, 0.0)
     return Estimate(0, calls, inputs, outputs, cost)

@@ -361,11 +361,11 @@ class JudgeQueue:
                 work.pair, self._judge, self._config, keeper=keeper, artefacts=self._artefacts
             )
             if not isinstance(judged, Failed):
-                span.tell(**{"evenhand.outcome": judged.decision.outcome.value})
+                span.set(**{"evenhand.outcome": judged.decision.outcome.value})
                 self._write(self._verdict(work, judged))
                 return
             failure, error = judged
-            span.tell(**{"evenhand.error": error.kind})
+            span.set(**{"evenhand.error": error.kind})
         if not isinstance(error, JudgeError):
             self._write(self._verdict(work, failure))
             return

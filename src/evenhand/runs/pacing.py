@@ -77,9 +77,9 @@ class AdaptiveLimit:
             if reached:
                 self._end_round(rate)
 
-    def overloaded(self, now: float, *, begun: float) -> None:
-        """A call begun at `begun` met a limit of the judge's."""
-        if begun <= self._last_cut:
+    def overloaded(self, now: float, *, started: float) -> None:
+        """A call begun at `started` met a limit of the judge's."""
+        if started <= self._last_cut:
             return
         self._refused += (1 - self._refused) * self._weight
         if self._refused <= _TOO_MANY_REFUSED:
@@ -258,7 +258,7 @@ class Trouble:
 class CallSlot:
     """One call that was let in."""
 
-    begun: float
+    started: float
     tokens: float
 
 
@@ -343,10 +343,10 @@ class CallGate:
 
     def failed(self, turn: CallSlot, error: JudgeError) -> None:
         if self._failing_since is None:
-            self._failing_since = turn.begun
+            self._failing_since = turn.started
         self._last_error = error
         if isinstance(error, _OVERLOADED):
-            self._limit.overloaded(self._clock(), begun=turn.begun)
+            self._limit.overloaded(self._clock(), started=turn.started)
         if error.retry_after_s:
             self.pause(error.retry_after_s)
         self._alone = False

@@ -173,19 +173,19 @@ class AppliedPrice:
 
 def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
     own = plan.price or options.price
-    its = price_of(plan.judge, own, options)
+    applied = price_of(plan.judge, own, options)
     writer = writer_of(plan.judge)
     if writer is plan.judge or not plan.config.prepares(plan.judge.traits):
-        return replace(its, writing=its.price)
+        return replace(applied, writing=applied.price)
     # A list's price is the writer's own, while the caller's was given for the judge.
     if price_known(model_of(writer), writer.traits):
-        return its
+        return applied
     writing = price_of(writer, own, options)
     return replace(
-        its,
-        note=its.note or writing.note,
+        applied,
+        note=applied.note or writing.note,
         writing=writing.price,
-        unknown=its.unknown or writing.unknown,
+        unknown=applied.unknown or writing.unknown,
     )
 
 
@@ -236,9 +236,9 @@ def find_or_create(
     data = sources.describe()
     plan = RunPlan.of(data, judges, pursued=options.pursued)
     if options.fresh:
-        begun = _fresh_one(store, data, judges, options)
-        if begun is not None:
-            return begun, False
+        existing = _fresh_one(store, data, judges, options)
+        if existing is not None:
+            return existing, False
         plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
         existing = store.runs.of_fingerprint(plan.fingerprint)

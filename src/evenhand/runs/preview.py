@@ -103,8 +103,8 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
         )
     asked = [request for plan in judges for request in _judge_requests(plan, sample[0])]
     first = bad[0].message if bad else None
-    found = _preview(whole, pairs, skipped, first, asked, options)
-    return found.model_copy(update={"only_a": alone["A"], "only_b": alone["B"]})
+    preview = _preview(whole, pairs, skipped, first, asked, options)
+    return preview.model_copy(update={"only_a": alone["A"], "only_b": alone["B"]})
 
 
 def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
@@ -120,8 +120,8 @@ def preview_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Preview:
     number = len(generation.prompts) * generation.repeats
     answers = estimate_generation(generation)
     whole = answers + estimate_verdicts(pairs, judges)
-    found = _preview(whole, number, 0, None, asked, generation.options)
-    return found.model_copy(update={"answers": answers.calls})
+    preview = _preview(whole, number, 0, None, asked, generation.options)
+    return preview.model_copy(update={"answers": answers.calls})
 
 
 def _judge_requests(plan: JudgePlan, pair: Pair) -> list[PreviewRequest]:

@@ -131,8 +131,8 @@ class PairRate:
         self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] > _RATE_OVER_S:
             self._seen.popleft()
-        begun, before = self._seen[0]
-        return (done - before) / (now - begun) if now > begun and done > before else None
+        earliest, before = self._seen[0]
+        return (done - before) / (now - earliest) if now > earliest and done > before else None
 
 
 def counted_requests(count: int) -> str:

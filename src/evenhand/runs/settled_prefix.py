@@ -85,6 +85,6 @@ class SettledPrefix:
 def _scores(columns: PrefixColumns) -> Iterator[tuple[int, float | None]]:
     """Each prompt's mean score for A; None where none of its rows has a verdict."""
     rows = zip(columns.place, columns.outcome, strict=True)
-    for place, its_rows in groupby(rows, key=lambda row: row[0]):
-        scores = [_SCORE[outcome] for _, outcome in its_rows if outcome != INVALID]
+    for place, of_prompt in groupby(rows, key=lambda row: row[0]):
+        scores = [_SCORE[outcome] for _, outcome in of_prompt if outcome != INVALID]
         yield place, sum(scores) / len(scores) if scores else None

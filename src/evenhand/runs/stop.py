@@ -45,10 +45,10 @@ class Stop:
         if self.by is not None:
             return
         self.by, self.error = by, error
-        for tell in self._listeners:
-            tell()
+        for listener in self._listeners:
+            listener()
 
-    def listen(self, tell: Callable[[], None]) -> None:
-        self._listeners.append(tell)
+    def listen(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
         if self.by is not None:
-            tell()
+            listener()

@@ -175,7 +175,7 @@ class RankingRule(StopRule):
         self._after: dict[int, QueuePlace] = {}
         self._evenly = True  # pairs of the uniform share are left
         self._choice: PairChoice | None = None
-        self._near_its_end = False  # the last choice found nothing more to ask
+        self._nearly_done = False  # the last choice found nothing more to ask
 
     def begin(self) -> StoppedBy | None:
         models = {
@@ -197,7 +197,7 @@ class RankingRule(StopRule):
     def look(self, done: int) -> StoppedBy | None:
         """It looks whenever it chooses, and ends with nothing in flight: what comes in may undo the
         certainty, and a stop would leave pairs without their second pass."""
-        if not self._near_its_end:
+        if not self._nearly_done:
             return None
         contests = self._contests()
         return None if any(map(self._in_flight, contests)) else self._end(contests)
@@ -255,13 +255,13 @@ class RankingRule(StopRule):
     def take(self, batch: int) -> list[WorkItem]:
         contests = self._contests()
         numbers = {frozenset[str | None](each.models): each.contest for each in contests}
-        allowed = min(batch, self._wanted.budget - self._asked(contests))
+        allowed = min(batch, self._wanted.budget - self._count_asked(contests))
         if self._evenly and allowed > 0:
             if queued := self._queued(_SHARE, limit=allowed):
                 return self._send(_SHARE, queued, numbers)
             self._evenly = False
         choice = self._chosen(contests, batch=batch)
-        self._near_its_end = choice.stop is not None
+        self._nearly_done = choice.stop is not None
         wanted = Counter(numbers[frozenset(pair)] for pair in choice.pairs)
         works = []
         for contest, count in wanted.items():
@@ -297,7 +297,7 @@ class RankingRule(StopRule):
         from evenhand.stats.ranking.adaptive import choose_pairs
 
         in_flight = {each.contest: self._in_flight(each) for each in contests}
-        asked = self._asked(contests)
+        asked = self._count_asked(contests)
         self._choice = choose_pairs(
             _counted(contests, in_flight),
             batch=batch,
@@ -308,7 +308,7 @@ class RankingRule(StopRule):
         )
         return self._choice
 
-    def _asked(self, contests: list[Contest]) -> int:
+    def _count_asked(self, contests: list[Contest]) -> int:
         return sum(_judged(each) + self._in_flight(each) for each in contests)
 
     def _in_flight(self, contest: Contest) -> int:

@@ -40,7 +40,7 @@ class Telemetry:
 
     def call(self, judge: str, call: JudgeCall) -> AbstractContextManager[SpanNote]:
         if self._tracer is None:
-            return _SILENT
+            return _NO_SPAN
         return self._span(
             "evenhand.judge_call",
             {
@@ -51,15 +51,17 @@ class Telemetry:
             },
         )
 
-    def _span(self, name: str, facts: dict[str, str | int]) -> AbstractContextManager[SpanNote]:
-        return _SILENT if self._tracer is None else _spoken(self._tracer, name, facts)
+    def _span(
+        self, name: str, attributes: dict[str, str | int]
+    ) -> AbstractContextManager[SpanNote]:
+        return _NO_SPAN if self._tracer is None else _open_span(self._tracer, name, attributes)
 
 
 @contextmanager
-def _spoken(tracer: Tracer, name: str, facts: dict[str, str | int]) -> Iterator[SpanNote]:
+def _open_span(tracer: Tracer, name: str, attributes: dict[str, str | int]) -> Iterator[SpanNote]:
     with tracer.start_as_current_span(name) as span:
         note = SpanNote(span)
-        note.tell(**facts)
+        note.set(**attributes)
         yield note
 
 
@@ -71,7 +73,7 @@ class SpanNote:
 
     def answered(self, completion: Completion) -> None:
         usage = completion.usage
-        self.tell(
+        self.set(
             **{
                 "gen_ai.response.model": completion.model,
                 "gen_ai.usage.input_tokens": usage.input_tokens,
@@ -80,24 +82,24 @@ class SpanNote:
             }
         )
 
-    def tell(self, **facts: str | int | float | None) -> None:
+    def set(self, **attributes: str | int | float | None) -> None:
         if self._span is not None:
-            for name, fact in facts.items():
-                if fact is not None:
-                    self._span.set_attribute(name, fact)
+            for name, value in attributes.items():
+                if value is not None:
+                    self._span.set_attribute(name, value)
 
 
-_NOTHING = SpanNote(None)
+_NO_NOTE = SpanNote(None)
 
 
-class _Silent(AbstractContextManager[SpanNote]):
+class _NoSpan(AbstractContextManager[SpanNote]):
     """No span; the hot path enters it twice a pair, so it makes nothing."""
 
     def __enter__(self) -> SpanNote:
-        return _NOTHING
+        return _NO_NOTE
 
     def __exit__(self, *_: object) -> None:
         return None
 
 
-_SILENT = _Silent()
+_NO_SPAN = _NoSpan()

@@ -45,15 +45,15 @@ class Writer:
     def add_pass(self, made: NewPass, stored: Stored | None = None) -> None:
         """`stored` is told once the pass is committed: how many there were in its batch."""
         self._passes.append(made)
-        self._tell_later(stored)
+        self._notify_after_commit(stored)
         self._schedule()
 
     def add_verdict(self, verdict: NewVerdict, stored: Stored | None = None) -> None:
         self._verdicts.append(verdict)
-        self._tell_later(stored)
+        self._notify_after_commit(stored)
         self._schedule()
 
-    def _tell_later(self, stored: Stored | None) -> None:
+    def _notify_after_commit(self, stored: Stored | None) -> None:
         if stored is not None:
             self._stored[stored] = self._stored.get(stored, 0) + 1
 

@@ -104,11 +104,11 @@ def write_skill(folders: Sequence[Path], *, force: bool = False) -> list[Written
     texts = skill_texts()
     if not force:
         for folder in folders:
-            _refuse_to_lose(folder / NAME, texts)
+            _refuse_overwrite(folder / NAME, texts)
     return [_write(folder / NAME, texts) for folder in folders]
 
 
-def _refuse_to_lose(folder: Path, texts: dict[str, bytes]) -> None:
+def _refuse_overwrite(folder: Path, texts: dict[str, bytes]) -> None:
     recorded = _read_record(folder)
     for name, text in texts.items():
         path = folder / name

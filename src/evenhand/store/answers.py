@@ -89,14 +89,14 @@ def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
 
 
 def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
-    found: dict[str, GeneratedAnswer] = {}
+    stored: dict[str, GeneratedAnswer] = {}
     for some in in_slices(keys):
         query = select(answers).where(answers.c.key.in_(some))
         for row in connection.execute(query).mappings():
             values = {name: row[name] for name in GeneratedAnswer.__slots__}
             values["error"] = None if row["error"] is None else from_text(row["error"])
-            found[row["key"]] = GeneratedAnswer(**values)
-    return found
+            stored[row["key"]] = GeneratedAnswer(**values)
+    return stored
 
 
 # What a judge of the store has written before it judges, by what is kept of the judge.

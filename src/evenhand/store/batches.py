@@ -199,7 +199,7 @@ class BatchStore(Subject):
         with self._writing() as connection:
             connection.execute(change, [{"at": place, "came": text} for place, text in answers])
 
-    def count_came(self, run_id: int, judge_id: int) -> int:
+    def count_answered(self, run_id: int, judge_id: int) -> int:
         """Answers that wait for the rest of their passes."""
         row = batch_requests.c
         query = select(func.count()).where(row.run_id == run_id, row.judge_id == judge_id)
@@ -216,7 +216,7 @@ def forget(connection: Connection, settled: Sequence[PassAsked]) -> None:
     if not settled:
         return
     row = batch_requests.c
-    its_requests = delete(batch_requests).where(
+    settled_requests = delete(batch_requests).where(
         row.run_id == bindparam("run"),
         row.judge_id == bindparam("judge"),
         row.pair_id == bindparam("pair"),
@@ -224,7 +224,7 @@ def forget(connection: Connection, settled: Sequence[PassAsked]) -> None:
         row.sample == bindparam("sample_"),
     )
     names = ("run", "judge", "pair", "order_", "sample_")
-    connection.execute(its_requests, [dict(zip(names, each, strict=True)) for each in settled])
+    connection.execute(settled_requests, [dict(zip(names, each, strict=True)) for each in settled])
 
 
 def _of(batch_id: int) -> Any:

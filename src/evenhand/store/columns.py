@@ -91,7 +91,7 @@ _PAGE_ITEMS = 5_000
 # Rows at a time: more would begin a garbage collection each time, a fifth of a report.
 _AT_ONCE = 500
 
-of_its_item = (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number)
+same_item = (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number)
 # Numbers on both sides: PostgreSQL then reads a stretch of each table and joins them at once.
 on_page = (
     (verdicts.c.run_id == bindparam("run"))
@@ -176,7 +176,7 @@ _OUTCOMES = (
         items.c.label,
         case((TIE_BY_RULE, 1), else_=0).label("by_rule"),
     )
-    .join_from(verdicts, items, of_its_item)
+    .join_from(verdicts, items, same_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
     .order_by(verdicts.c.number)
 )
@@ -210,7 +210,7 @@ class ColumnStore(Subject):
             kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
             query = (
                 select(*kind, func.count(), func.sum(_FLIPPED), func.sum(_ONE_ORDER))
-                .join_from(verdicts, items, of_its_item)
+                .join_from(verdicts, items, same_item)
                 .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
                 .group_by(*kind)
             )
@@ -234,8 +234,8 @@ class ColumnStore(Subject):
             models = Coded()
             columns = BattleColumns((), tuple(judges))
             for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
-                its_judges = [judge_id for run, judge_id in wanted if run == run_id]
-                for page in pages(connection, _BATTLES, run_id, judges=its_judges):
+                seated = [judge_id for run, judge_id in wanted if run == run_id]
+                for page in pages(connection, _BATTLES, run_id, judges=seated):
                     fill(columns, page, model_a=models, model_b=models, judge=judges)
             return replace(columns, models=models.table)
 
@@ -279,11 +279,11 @@ class ColumnStore(Subject):
                 )
                 # Rows in a row mostly have the same criteria.
                 for names, alike in groupby(rows, key=itemgetter(2)):
-                    its_numbers, its_prompts, _, outcomes = zip(*alike, strict=True)
+                    item_numbers, prompts, _, outcomes = zip(*alike, strict=True)
                     for name, outcome in zip(names, zip(*outcomes, strict=True), strict=True):
                         columns = by_name.setdefault(name, CriterionColumns(name))
-                        columns.number.extend(its_numbers)
-                        columns.prompt_key.extend(its_prompts)
+                        columns.number.extend(item_numbers)
+                        columns.prompt_key.extend(prompts)
                         columns.outcome.extend(outcome)
             return tuple(by_name.values())
 
@@ -346,7 +346,7 @@ _BATTLES = (
         _FLIPPED.label("flipped"),
         _ONE_ORDER.label("one_order"),
     )
-    .join_from(verdicts, items, of_its_item)
+    .join_from(verdicts, items, same_item)
     .where(on_page)
     .where(verdicts.c.judge_id.in_(bindparam("judges", expanding=True)))
     .order_by(verdicts.c.number, verdicts.c.judge_id)
@@ -355,7 +355,7 @@ _BATTLES = (
 
 _BY_CRITERION = (
     select(verdicts.c.number, items.c.prompt_key, verdicts.c.by_criterion)
-    .join_from(verdicts, items, of_its_item)
+    .join_from(verdicts, items, same_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
     .order_by(verdicts.c.number)
 )
@@ -368,10 +368,12 @@ _CRITERIA_OF_PAIRS = (
 )
 _NAMED_AT_ONCE = 500
 # A criterion's name and the code of its outcome.
-_Told = tuple[tuple[str, int], ...]
+_CodedCriteria = tuple[tuple[str, int], ...]
 
 
-def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[tuple[int, _Told]]:
+def _named(
+    connection: Connection, run_id: int, numbers: list[int]
+) -> Iterator[tuple[int, _CodedCriteria]]:
     for start in range(0, len(numbers), _NAMED_AT_ONCE):
         some = numbers[start : start + _NAMED_AT_ONCE]
         for number, criteria in connection.execute(
@@ -382,7 +384,7 @@ def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[
 
 # Few of the ways in which criteria can come out together occur in a run.
 @lru_cache(maxsize=4096)
-def criteria_codes(by_criterion: str | None) -> _Told:
+def criteria_codes(by_criterion: str | None) -> _CodedCriteria:
     """Empty where they are to be had from the pair."""
     return tuple(
         (name, OUTCOMES[outcome, winner])
@@ -391,7 +393,7 @@ def criteria_codes(by_criterion: str | None) -> _Told:
 
 
 @lru_cache(maxsize=4096)
-def _apart(rest: _Told) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _apart(rest: _CodedCriteria) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(name for name, _ in rest), tuple(code for _, code in rest)
 
 

@@ -15,10 +15,10 @@ from evenhand.store import postgres, sqlite
 from evenhand.store.address import FileAddress, ServerAddress
 from evenhand.store.faults import plain_errors, rows_read
 from evenhand.store.locks import (
-    attend_by_server,
+    has_workers_at_server,
     hold_by_file,
     hold_by_server,
-    is_attended_at_server,
+    register_at_server,
 )
 
 
@@ -107,20 +107,20 @@ class Database:
             yield
 
     @contextmanager
-    def attend(self, run_id: int) -> Iterator[None]:
+    def register_worker(self, run_id: int) -> Iterator[None]:
         """Work on a run that another process holds; several may. Ends with the process."""
-        with ExitStack() as attending:
+        with ExitStack() as registered:
             if isinstance(self._where, ServerAddress):
                 with self.plain_errors():
-                    attending.enter_context(attend_by_server(self._reads, run_id))
+                    registered.enter_context(register_at_server(self._reads, run_id))
             yield
 
-    def is_attended(self, run_id: int) -> bool:
+    def has_workers(self, run_id: int) -> bool:
         """Whether somebody attends to the run: workers of a holder who is gone, maybe."""
         if isinstance(self._where, FileAddress):
             return False
         with self.plain_errors():
-            return is_attended_at_server(self._reads, run_id)
+            return has_workers_at_server(self._reads, run_id)
 
 
 class Subject:

@@ -65,7 +65,7 @@ class DeletionStore(Subject):
     def passes_to_go(self, run_id: int) -> int:
         """How many passes would go with the run; those that other runs use would stay."""
         with self._reading() as connection:
-            query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
+            query = select(func.count()).select_from(passes).where(_removable_with(passes, run_id))
             return connection.execute(query).scalar_one()
 
     def votes_to_go(self, run_id: int) -> int:
@@ -103,18 +103,18 @@ class DeletionStore(Subject):
             run = needed_run(connection, name)
         with self._database.hold(run.id):
             with self._writing() as connection:
-                gone = forget_texts(connection, run.id)
+                forgotten = forget_texts(connection, run.id)
             self._database.wipe_free_space()
-        return gone
+        return forgotten
 
 
 def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None:
     drop_joint_figures(connection)
-    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+    judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     dropped_judges = [
         row.judge_id
         for row in connection.execute(
-            its_judges.where(
+            judge_ids.where(
                 run_judges.c.judge_id.not_in(
                     select(run_judges.c.judge_id).where(run_judges.c.run_id != run_id)
                 )
@@ -122,9 +122,9 @@ def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None
         )
     ]
     for table in (passes, replaced_passes):
-        connection.execute(delete(table).where(_goes_with(table, run_id)))
-        made_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
-        connection.execute(update(table).where(made_here).values(run_id=None))
+        connection.execute(delete(table).where(_removable_with(table, run_id)))
+        generated_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
+        connection.execute(update(table).where(generated_here).values(run_id=None))
     _drop_answers(connection, run_id)
     for table in _BESIDE_ITEMS:
         connection.execute(delete(table).where(table.c.run_id == run_id))
@@ -153,16 +153,16 @@ def _delete_pairs(connection: Connection, first: int, last: int, *, with_votes: 
             exists().where(items.c.pair_id == column), exists().where(votes.c.pair_id == column)
         )
         connection.execute(delete(table).where(column.between(first, last), ~is_used))
-    its_pair = exists().where(pairs.c.id == search_docs.c.pair_id)
-    forget_words(connection, and_(search_docs.c.pair_id.between(first, last), ~its_pair))
+    pair_exists = exists().where(pairs.c.id == search_docs.c.pair_id)
+    forget_words(connection, and_(search_docs.c.pair_id.between(first, last), ~pair_exists))
 
 
 def _of_run(table: Table, run_id: int) -> ColumnElement[bool]:
     return table.c.pair_id.in_(select(items.c.pair_id).where(items.c.run_id == run_id))
 
 
-def _goes_with(table: Table, run_id: int) -> ColumnElement[bool]:
-    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+def _removable_with(table: Table, run_id: int) -> ColumnElement[bool]:
+    judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     other = items.alias()
     pair_used = exists().where(other.c.pair_id == table.c.pair_id, other.c.run_id != run_id)
     other_judges = run_judges.alias()
@@ -173,8 +173,8 @@ def _goes_with(table: Table, run_id: int) -> ColumnElement[bool]:
         other_judges.c.judge_id == table.c.judge_id,
     )
     # A pair that stays may have passes of judges that were never this run's; those stay too.
-    gone = or_(~pair_used, and_(table.c.judge_id.in_(its_judges), ~used))
-    return and_(_of_run(table, run_id), gone)
+    removable = or_(~pair_used, and_(table.c.judge_id.in_(judge_ids), ~used))
+    return and_(_of_run(table, run_id), removable)
 
 
 FORGOTTEN = "(forgotten)"
@@ -216,18 +216,18 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     _strip(connection, verdicts, verdicts.c.run_id == run_id)
     failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_message.is_not(None))
     connection.execute(update(verdicts).where(failed).values(error_message=FORGOTTEN))
-    its_rows = skipped_rows.c.run_id == run_id
-    connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
-    its_flags = pair_flags.c.run_id == run_id
-    connection.execute(update(pair_flags).where(its_flags).values(comment=None))
+    rows_of_run = skipped_rows.c.run_id == run_id
+    connection.execute(update(skipped_rows).where(rows_of_run).values(reason=FORGOTTEN))
+    flags_of_run = pair_flags.c.run_id == run_id
+    connection.execute(update(pair_flags).where(flags_of_run).values(comment=None))
     for table in (figures, batch_requests, job_prompts):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_joint_figures(connection)
     for some in in_slices(own):
         forget_words(connection, search_docs.c.pair_id.in_(some))
     # The error that stopped a run may quote an answer.
-    its_error = select(jobs.c.error).where(jobs.c.run_id == run_id, jobs.c.error.is_not(None))
-    error = connection.execute(its_error).scalar()
+    job_error = select(jobs.c.error).where(jobs.c.run_id == run_id, jobs.c.error.is_not(None))
+    error = connection.execute(job_error).scalar()
     if error is not None:
         bare = orjson.dumps(orjson.loads(error) | {"message": FORGOTTEN}).decode()
         connection.execute(update(jobs).where(jobs.c.run_id == run_id).values(error=bare))
@@ -247,14 +247,14 @@ def _drop_answers(connection: Connection, run_id: int) -> None:
     preparing = [judge for judge in judges_of_run(connection, run_id) if prepares(judge)]
     if preparing:
         shared = {*_pairs_apart(connection, run_id)[1]}
-        kept, gone = set[str](), set[str]()
+        kept, removable = set[str](), set[str]()
         for pair_id, pair in _pairs_with_texts(connection, run_id):
             keys = {key for judge in preparing for key in keys_before(pair, judge)}
-            (kept if pair_id in shared else gone).update(keys)
+            (kept if pair_id in shared else removable).update(keys)
         for some in in_slices(sorted(kept)):
             of_run = and_(answers.c.run_id == run_id, answers.c.key.in_(some))
             connection.execute(update(answers).where(of_run).values(run_id=_NOBODY))
-        for some in in_slices(sorted(gone - kept)):
+        for some in in_slices(sorted(removable - kept)):
             unowned = and_(answers.c.run_id == _NOBODY, answers.c.key.in_(some))
             connection.execute(delete(answers).where(unowned))
     connection.execute(delete(answers).where(answers.c.run_id == run_id))

@@ -41,8 +41,8 @@ class FlagStore(Subject):
     def remove(self, run_id: int, number: int) -> bool:
         """Whether there was one."""
         with self._writing() as connection:
-            its_own = _FLAG.run_id == run_id, _FLAG.number == number
-            return connection.execute(delete(pair_flags).where(*its_own)).rowcount > 0
+            this_flag = _FLAG.run_id == run_id, _FLAG.number == number
+            return connection.execute(delete(pair_flags).where(*this_flag)).rowcount > 0
 
 
 def _checked(comment: str | None) -> str | None:

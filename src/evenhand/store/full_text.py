@@ -250,9 +250,9 @@ def _is_filled(connection: Connection) -> bool:
 def forget_words(connection: Connection, those: ColumnElement[bool]) -> None:
     """Of pairs that are gone, or stay without their texts; `those` is of `search_docs`. Without
     the texts FTS5 cannot delete, so all of it goes there, and is made again at the next search."""
-    gone = connection.execute(delete(search_docs).where(those)).rowcount
-    if connection.dialect.name == "sqlite" and gone:
+    deleted = connection.execute(delete(search_docs).where(those)).rowcount
+    if connection.dialect.name == "sqlite" and deleted:
         connection.execute(_EMPTY_FTS)
         connection.execute(delete(search_docs))
-    if gone:
+    if deleted:
         connection.execute(delete(figures).where(figures.c.name == WORDS_FIGURE))

@@ -137,10 +137,10 @@ class JobStore(Subject):
 
     def beat(self, run_id: int, progress: Mapping[str, Any] | None = None) -> Wanted:
         """Tell that it is being judged and how far it is; what is wanted of it comes back."""
-        its_wish = select(jobs.c.wanted).where(jobs.c.run_id == run_id)
+        wanted_state = select(jobs.c.wanted).where(jobs.c.run_id == run_id)
         with self._writing() as connection:
             connection.execute(_update(run_id, {"beat_at": time.time()}, progress=progress))
-            wanted: Wanted | None = connection.execute(its_wish).scalar()
+            wanted: Wanted | None = connection.execute(wanted_state).scalar()
         if wanted is None:
             raise Conflict(Message("store.run_gone", run_id=run_id))
         return wanted

@@ -170,33 +170,33 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
             # whoever waits for this one to be done comes at once.
             if not connection.invalidated:
                 with contextlib.suppress(SQLAlchemyError):  # lost by now, and the lock with it
-                    connection.execute(_LET_GO, lock)
+                    connection.execute(_UNLOCK, lock)
 
 
 # Whoever takes a run over can see whether workers of the one before are still at it. As with a
 # hold, the server lets go with the connection.
 
-_ATTEND = text("SELECT pg_advisory_lock_shared(:place, :run)")
+_REGISTER = text("SELECT pg_advisory_lock_shared(:place, :run)")
 _IS_FREE = text("SELECT pg_try_advisory_lock(:place, :run)")
-_LET_GO = text("SELECT pg_advisory_unlock(:place, :run)")
+_UNLOCK = text("SELECT pg_advisory_unlock(:place, :run)")
 
 
 @contextlib.contextmanager
-def attend_by_server(engine: Engine, run_id: int) -> Iterator[None]:
+def register_at_server(engine: Engine, run_id: int) -> Iterator[None]:
     """A shared advisory lock of a connection of its own."""
     with _own_connection(engine) as connection:
         connection.execute(
-            _ATTEND, {"place": _place(connection, "evenhand workers"), "run": run_id}
+            _REGISTER, {"place": _place(connection, "evenhand workers"), "run": run_id}
         )
         yield
 
 
-def is_attended_at_server(engine: Engine, run_id: int) -> bool:
+def has_workers_at_server(engine: Engine, run_id: int) -> bool:
     with _own_connection(engine) as connection:
         lock = {"place": _place(connection, "evenhand workers"), "run": run_id}
         free = connection.execute(_IS_FREE, lock).scalar()
         if free:
-            connection.execute(_LET_GO, lock)
+            connection.execute(_UNLOCK, lock)
         return not free
 
 

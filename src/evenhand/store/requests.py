@@ -57,8 +57,8 @@ class RequestStore(Subject):
         """None: nobody has asked this yet, and the caller is to answer it."""
         with self._writing() as connection:
             now = time.time()
-            its_row = _row_of(request)
-            outdated = and_(its_row, idempotency.c.begun_at < now - RETAINED_S)
+            this_request = _row_of(request)
+            outdated = and_(this_request, idempotency.c.begun_at < now - RETAINED_S)
             connection.execute(delete(idempotency).where(outdated))
             mine = {"owner": request.owner, "begun_at": now, "leased_until": now + leased_s}
             values = {
@@ -69,7 +69,7 @@ class RequestStore(Subject):
                 **mine,
             }
             dead = and_(
-                its_row,
+                this_request,
                 idempotency.c.status.is_(None),
                 idempotency.c.leased_until < now,
                 idempotency.c.path == request.path,
@@ -80,7 +80,7 @@ class RequestStore(Subject):
                     return None
                 if connection.execute(update(idempotency).where(dead).values(mine)).rowcount:
                     return None
-                row = connection.execute(select(idempotency).where(its_row)).mappings().first()
+                row = connection.execute(select(idempotency).where(this_request)).mappings().first()
                 if row is not None:  # else it was forgotten a moment ago, and the key is free
                     break
             answer = None

@@ -230,13 +230,13 @@ class RunStore(Subject):
     def served_models(self, run_id: int) -> dict[str, list[str]]:
         """By a judge's key, the models that its answers name, as the server calls them."""
         its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
-        its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+        judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
         query = (
             select(judges.c.key, passes.c.model)
             .join(judges, judges.c.id == passes.c.judge_id)
             .where(
                 passes.c.pair_id.in_(its_pairs),
-                passes.c.judge_id.in_(its_judges),
+                passes.c.judge_id.in_(judge_ids),
                 passes.c.model.is_not(None),
             )
             .distinct()

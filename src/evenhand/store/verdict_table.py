@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INVALID
-from evenhand.store.columns import TIE_BY_RULE, criteria_codes, of_its_item
+from evenhand.store.columns import TIE_BY_RULE, criteria_codes, same_item
 from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import PairFlag
@@ -181,12 +181,12 @@ class TableStore(Subject):
             places = table.walk(start, backwards=backwards, limit=limit + 1)
             reached = places[limit - 1] if len(places) > limit else None
             places = places[:limit]
-            came_from = places[0] if places and start is not None else None
+            opposite = places[0] if places and start is not None else None
             if backwards:
                 places.reverse()
-                reached, came_from = came_from, reached
+                reached, opposite = opposite, reached
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
-            return TablePage(rows, reached, came_from)
+            return TablePage(rows, reached, opposite)
 
     def count(
         self, run_id: int, wanted: VerdictFilter, *, judge_ids: Collection[int] | None = None
@@ -311,7 +311,7 @@ class _Table:
         if sort != "number":
             self._columns = (self._key, *self._columns)
         of_run = select(self._key.label("key"), _V.number, _V.judge_id).join_from(
-            verdicts, items, of_its_item
+            verdicts, items, same_item
         )
         self._any = of_run.where(_V.run_id == run_id)
         self._meeting = of_run.where(*conditions(connection, run_id, wanted, judge_ids))
@@ -397,7 +397,7 @@ _MARKS = (
         *(_V.number, _V.judge_id, _V.abstained, _V.by_criterion, _I.noted, pairs.c.criteria),
         *(ORDERS.label("orders"), UNREAD.label("unread"), TIE_BY_RULE.label("by_rule")),
     )
-    .join_from(verdicts, items, of_its_item)
+    .join_from(verdicts, items, same_item)
     .join(pairs, pairs.c.id == _I.pair_id)
 )
 _ROWS = (
@@ -409,7 +409,7 @@ _ROWS = (
         *(_I.length_a, _I.length_b),
         func.substr(pairs.c.prompt, 1, PROMPT_CHARACTERS, type_=SafeText()).label("prompt"),
     )
-    .join_from(verdicts, items, of_its_item)
+    .join_from(verdicts, items, same_item)
     .join(pairs, pairs.c.id == _I.pair_id)
 )
 
@@ -466,7 +466,7 @@ def _differing(connection: Connection, run_id: int, numbers: Sequence[int]) -> s
     ends: defaultdict[int, set[tuple[str, str]]] = defaultdict(set)
     for number, *end in connection.execute(query):
         ends[number].add(tuple(end))
-    return {number for number, its_ends in ends.items() if len(its_ends) > 1}
+    return {number for number, distinct in ends.items() if len(distinct) > 1}
 
 
 def _all_invalid(criteria: str) -> tuple[tuple[str, int], ...]:
@@ -478,7 +478,7 @@ def _kinds(connection: Connection, run_id: int) -> dict[int, Counter[str]]:
     counts = [func.count().filter(kind).label(name) for name, kind in _KINDS.items()]
     query = (
         select(_V.judge_id, *counts)
-        .join_from(verdicts, items, of_its_item)
+        .join_from(verdicts, items, same_item)
         .where(_V.run_id == run_id)
         .group_by(_V.judge_id)
     )
@@ -489,7 +489,7 @@ def _kinds(connection: Connection, run_id: int) -> dict[int, Counter[str]]:
     differing = VerdictFilter(judges_differ=True)
     query = (
         select(_V.judge_id, func.count())
-        .join_from(verdicts, items, of_its_item)
+        .join_from(verdicts, items, same_item)
         .where(*conditions(connection, run_id, differing))
         .group_by(_V.judge_id)
     )
@@ -509,7 +509,7 @@ def _criteria(connection: Connection, run_id: int) -> dict[str, Counter[int]]:
     )
     silent = (
         select(first, func.count(), pairs.c.criteria)
-        .join_from(verdicts, items, of_its_item)
+        .join_from(verdicts, items, same_item)
         .join(pairs, pairs.c.id == _I.pair_id)
         .where(_V.run_id == run_id, _V.by_criterion.is_(None))
         .group_by(pairs.c.criteria)

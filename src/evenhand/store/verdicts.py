@@ -64,7 +64,7 @@ _ITEM = [column for column in items.c if column.name != "run_id"]
 _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]
 _NOT_LIGHT = ("run_id", "number", "created_at", "by_criterion", "body")
 _VERDICT = [column for column in verdicts.c if column.name not in _NOT_LIGHT]
-_LIGHT = select(*_ITEM, *_VERDICT).join_from(verdicts, items, of_its_item)
+_LIGHT = select(*_ITEM, *_VERDICT).join_from(verdicts, items, same_item)
 _WHOLE = _LIGHT.add_columns(verdicts.c.by_criterion, verdicts.c.body, *_PAIR).join(
     pairs, pairs.c.id == items.c.pair_id
 )
@@ -77,13 +77,13 @@ def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> l
     flags = flags_on(connection, run_id, {row["number"] for row in rows})
     behind = [made[row["pair_id"], row["judge_id"]] for row in rows]
     judged = [
-        (row["judge_id"], pair_of(row), settled_of(row, its_passes))
-        for row, its_passes in zip(rows, behind, strict=True)
+        (row["judge_id"], pair_of(row), settled_of(row, pair_passes))
+        for row, pair_passes in zip(rows, behind, strict=True)
     ]
     settled_with = _with_artefacts(connection, judged)
     return [
-        WholeVerdict(verdict_row(row), pair, settled, tuple(its_passes), flags.get(row["number"]))
-        for row, (_, pair, _), settled, its_passes in zip(
+        WholeVerdict(verdict_row(row), pair, settled, tuple(pair_passes), flags.get(row["number"]))
+        for row, (_, pair, _), settled, pair_passes in zip(
             rows, judged, settled_with, behind, strict=True
         )
     ]
@@ -93,19 +93,19 @@ def _with_artefacts(
     connection: Connection, judged: Sequence[tuple[int, Pair, Settled]]
 ) -> list[Settled]:
     """With what was written before: looked up at once, and only for judges that prepare."""
-    its_judges = _preparing(connection, {judge_id for judge_id, _, _ in judged})
+    preparing = _preparing(connection, {judge_id for judge_id, _, _ in judged})
     wanted = [
-        written_before(pair, its_judges[judge_id]) if judge_id in its_judges else []
+        written_before(pair, preparing[judge_id]) if judge_id in preparing else []
         for judge_id, pair, _ in judged
     ]
-    keys = {key for its in wanted for key, _ in its}
-    found = find_answers(connection, sorted(keys)) if keys else {}
+    keys = {key for requests in wanted for key, _ in requests}
+    stored = find_answers(connection, sorted(keys)) if keys else {}
     settled_with: list[Settled] = []
-    for (_, _, settled), its in zip(judged, wanted, strict=True):
+    for (_, _, settled), requests in zip(judged, wanted, strict=True):
         prepared = [
-            request.to_contract(found[key], written_here=False)
-            for key, request in its
-            if key in found
+            request.to_contract(stored[key], written_here=False)
+            for key, request in requests
+            if key in stored
         ]
         if prepared and not isinstance(settled, Failure) and settled.passes:
             settled_with.append(replace(settled, artefacts=tuple(prepared)))
@@ -157,8 +157,8 @@ def _passes_of(
         query = select(table).where(table.c.pair_id.in_(sorted(ids)), table.c.judge_id == judge_id)
         for row in connection.execute(query.order_by(table.c.created_at)).mappings():
             made[row["pair_id"], judge_id].append(stored_pass(row))
-    for its_passes in made.values():
-        its_passes.sort(key=pass_key)
+    for pair_passes in made.values():
+        pair_passes.sort(key=pass_key)
     return made
 
 
@@ -174,9 +174,9 @@ class VerdictStore(Subject):
 
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
         with self._reading() as connection:
-            its_judges = _judges_of(run_id, judge_id)
-            used = _spent(connection, passes, run_id, its_judges)
-            replaced = _spent(connection, replaced_passes, run_id, its_judges)
+            judge_ids = _judges_of(run_id, judge_id)
+            used = _spent(connection, passes, run_id, judge_ids)
+            replaced = _spent(connection, replaced_passes, run_id, judge_ids)
             own = [row for row in used if row["run_id"] == run_id]
             return _verdicts(
                 connection,
@@ -255,24 +255,24 @@ class VerdictStore(Subject):
             item = item_record(row)
             query = _WHOLE.where(verdicts.c.run_id == run_id, verdicts.c.number == item.number)
             by_judge = {each["judge_id"]: each for each in connection.execute(query).mappings()}
-            its_judges = judges_of_run(connection, run_id)
-            wanted = [(item.pair_id, judge.id) for judge in its_judges]
+            judges = judges_of_run(connection, run_id)
+            wanted = [(item.pair_id, judge.id) for judge in judges]
             made = _passes_of(connection, passes, wanted)
             replaced = _passes_of(connection, replaced_passes, wanted)
             judged = []
             pair = pair_of(row)
-            for judge in its_judges:
-                its_passes = made[item.pair_id, judge.id]
+            for judge in judges:
+                pair_passes = made[item.pair_id, judge.id]
                 verdict = by_judge.get(judge.id)
                 settled = None
                 if verdict is not None:
-                    own = settled_of(verdict, its_passes)
+                    own = settled_of(verdict, pair_passes)
                     (settled,) = _with_artefacts(connection, [(judge.id, pair, own)])
                 judged.append(
                     JudgedItem(
                         judge=judge,
                         settled=settled,
-                        passes=tuple(its_passes),
+                        passes=tuple(pair_passes),
                         replaced=tuple(replaced[item.pair_id, judge.id]),
                     )
                 )
@@ -294,8 +294,8 @@ def _rows_at(
 
 def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:
     """All of the run, or this one of them."""
-    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-    return its_judges if judge_id is None else its_judges.where(run_judges.c.judge_id == judge_id)
+    judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+    return judge_ids if judge_id is None else judge_ids.where(run_judges.c.judge_id == judge_id)
 
 
 def _verdicts(
@@ -303,9 +303,7 @@ def _verdicts(
 ) -> Tally:
     codes = _counted(connection, run_id, its_judges)
     pairs = count_items(connection, run_id)
-    judges = connection.execute(
-        select(func.count()).select_from(its_judges.subquery())
-    ).scalar_one()
+    judges = connection.execute(select(func.count()).select_from(judge_ids.subquery())).scalar_one()
     skipped = select(func.count()).where(skipped_rows.c.run_id == run_id)
     return Tally.of_codes(
         codes,
@@ -323,7 +321,7 @@ def _counted(connection: Connection, run_id: int, its_judges: Any) -> list[int]:
     by_end = (column.judge_id, column.outcome, column.winner)
     query = (
         select(column.outcome, column.winner, func.count())
-        .where(column.run_id == run_id, column.judge_id.in_(its_judges))
+        .where(column.run_id == run_id, column.judge_id.in_(judge_ids))
         .group_by(*by_end)
     )
     codes = [0] * (INVALID + 1)
@@ -332,7 +330,7 @@ def _counted(connection: Connection, run_id: int, its_judges: Any) -> list[int]:
     return codes
 
 
-def _spent(connection: Connection, table: Table, run_id: int, its_judges: Any) -> list[RowMapping]:
+def _spent(connection: Connection, table: Table, run_id: int, judge_ids: Any) -> list[RowMapping]:
     column = table.c
     query = (
         select(
@@ -348,7 +346,7 @@ def _spent(connection: Connection, table: Table, run_id: int, its_judges: Any) -
             func.count(column.cost_usd).label("priced"),
             func.sum(column.time_ms).label("time_ms"),
         )
-        .where(used_by(table, run_id), column.judge_id.in_(its_judges))
+        .where(used_by(table, run_id), column.judge_id.in_(judge_ids))
         .group_by(column.status, column.run_id)
     )
     return list(connection.execute(query).mappings())

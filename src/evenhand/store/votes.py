@@ -34,8 +34,8 @@ from evenhand.store.columns import (
     WINNERS,
     Coded,
     fill,
-    of_its_item,
     pages,
+    same_item,
 )
 from evenhand.store.database import Subject
 from evenhand.store.records import (
@@ -87,7 +87,7 @@ class VoteStore(Subject):
                 check_vote(vote)
                 key = vote.pair_id, vote.who
                 earlier = known.get(key)
-                if earlier is not None and _says_nothing_new(vote, earlier):
+                if earlier is not None and _is_repeat(vote, earlier):
                     unchanged += 1
                     continue
                 if earlier is None:
@@ -104,12 +104,12 @@ class VoteStore(Subject):
     def withdraw(self, pair_id: int, who: str) -> bool:
         """Set a vote aside as if it had been replaced; whether there was one."""
         with self._writing() as connection:
-            its_own = and_(votes.c.pair_id == pair_id, votes.c.who == who)
-            row = connection.execute(select(votes).where(its_own)).mappings().first()
+            this_vote = and_(votes.c.pair_id == pair_id, votes.c.who == who)
+            row = connection.execute(select(votes).where(this_vote)).mappings().first()
             if row is None:
                 return False
             connection.execute(insert(replaced_votes), [{**row, "replaced_at": time.time()}])
-            connection.execute(delete(votes).where(its_own))
+            connection.execute(delete(votes).where(this_vote))
             return True
 
     def replaced(self, pair_id: int, who: str) -> list[StoredVote]:
@@ -155,7 +155,7 @@ class VoteStore(Subject):
         counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
         won = (
             exists()
-            .where(of_its_item, verdicts.c.run_id == runs.c.id, labelled)
+            .where(same_item, verdicts.c.run_id == runs.c.id, labelled)
             .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win")
         )
         query = select(runs.c.name).where(counted, won).order_by(runs.c.id)
@@ -255,7 +255,7 @@ def check_vote(vote: NewVote) -> None:
         raise InputError(Message("store.chance_outside", chance=vote.chance))
 
 
-def _said(vote: NewVote) -> str | None:
+def _verdict_of(vote: NewVote) -> str | None:
     return _BOTH_BAD if vote.both_bad else vote.verdict
 
 
@@ -267,8 +267,8 @@ def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[s
     return known
 
 
-def _says_nothing_new(vote: NewVote, earlier: dict[str, Any]) -> bool:
-    if _said(vote) != earlier["verdict"]:
+def _is_repeat(vote: NewVote, earlier: dict[str, Any]) -> bool:
+    if _verdict_of(vote) != earlier["verdict"]:
         return False
     details = _details(vote)
     return all(earlier[name] == value for name, value in details.items())
@@ -292,10 +292,10 @@ def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[s
     if earlier is not None:
         # How the pair came to be voted on stays true when somebody thinks again.
         values |= {name: earlier[name] for name in ("origin", "draw", "chance")}
-        if earlier["verdict"] == _said(vote):
+        if earlier["verdict"] == _verdict_of(vote):
             values |= {name: earlier[name] for name in ("shown_order", "comment")}
     values |= {"voted_at": now} | _details(vote)
-    return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": _said(vote)}
+    return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": _verdict_of(vote)}
 
 
 def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
@@ -334,7 +334,7 @@ def _wins(judge_ids: Collection[int], run_ids: Collection[int]) -> Select[Any]:
     counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
     return (
         select(items.c.pair_id)
-        .join_from(verdicts, items, of_its_item)
+        .join_from(verdicts, items, same_item)
         .join(runs, runs.c.id == verdicts.c.run_id)
         .where(verdicts.c.judge_id.in_(list(judge_ids)), verdicts.c.outcome == "win", counted)
     )

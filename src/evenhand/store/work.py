@@ -40,7 +40,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.store.answers import NewAnswer, add_answers
 from evenhand.store.batches import PassAsked, forget
-from evenhand.store.columns import OUTCOMES, fill, of_its_item
+from evenhand.store.columns import OUTCOMES, fill, same_item
 from evenhand.store.database import Subject
 from evenhand.store.records import (
     QUEUE_START,
@@ -454,13 +454,13 @@ def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
 _COLUMNS = ("run_id", "contest", "place", "number")
 _AT_ONCE = 5_000
 
-its_item = and_(items.c.run_id == queue.c.run_id, items.c.number == queue.c.number)
-its_verdict = and_(
+queued_item = and_(items.c.run_id == queue.c.run_id, items.c.number == queue.c.number)
+queued_verdict = and_(
     verdicts.c.run_id == queue.c.run_id,
     verdicts.c.number == queue.c.number,
     verdicts.c.judge_id == bindparam("judge"),
 )
-is_pending = ~select(literal(1)).where(its_verdict).exists()
+is_pending = ~select(literal(1)).where(queued_verdict).exists()
 in_contest = and_(queue.c.run_id == bindparam("run"), queue.c.contest == bindparam("contest"))
 
 
@@ -518,7 +518,7 @@ _DRAWABLE = (
         *(queue.c.contest, queue.c.place, queue.c.number, items.c.model_a, items.c.model_b),
         is_pending.label("pending"),
     )
-    .join_from(queue, items, its_item)
+    .join_from(queue, items, queued_item)
     .where(queue.c.run_id == bindparam("run"))
 )
 _MOVE_TO_SHARE = (
@@ -531,7 +531,7 @@ _MOVE_TO_SHARE = (
 )
 _QUEUED = (
     select(queue.c.place, items.c.number, items.c.model_a, items.c.model_b, *OF_ITEM, pairs)
-    .join_from(queue, items, its_item)
+    .join_from(queue, items, queued_item)
     .join(pairs, pairs.c.id == items.c.pair_id)
     .where(in_contest, is_pending)
     .where(
@@ -557,8 +557,8 @@ _AVERAGED = and_(
 _COUNTED = case((_AVERAGED, "inconsistent"), else_=verdicts.c.outcome).label("outcome")
 _PREFIX = (
     select(queue.c.place, queue.c.number, items.c.prompt_key, _COUNTED, verdicts.c.winner)
-    .join_from(queue, items, its_item)
-    .join(verdicts, its_verdict)
+    .join_from(queue, items, queued_item)
+    .join(verdicts, queued_verdict)
     .where(in_contest, queue.c.place > bindparam("after"))
     .order_by(queue.c.place, queue.c.number)
 )
@@ -574,7 +574,7 @@ _CONTESTS = (
         func.count(),
         func.min(items.c.number),
     )
-    .outerjoin_from(items, verdicts, of_its_item & (verdicts.c.judge_id == bindparam("judge")))
+    .outerjoin_from(items, verdicts, same_item & (verdicts.c.judge_id == bindparam("judge")))
     .where(items.c.run_id == bindparam("run"))
     .group_by(items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
 )

@@ -58,7 +58,7 @@ def open_rows(at: Path) -> int:
     with open_store(at) as store:
         run = only_run(store)
         (judge,) = store.runs.judges(run.id)
-        return store.batches.count_came(run.id, judge.id)
+        return store.batches.count_answered(run.id, judge.id)
 
 
 async def test_each_artefact_is_asked_by_one_pair_and_shared_by_all(start: Start, at: Path) -> None:

@@ -62,7 +62,7 @@ async def test_every_pair_is_judged_in_both_orders_at_half_the_price(
         run = only_run(store)
         assert store.batches.unfinished(run.id) == []
         (judge,) = store.runs.judges(run.id)
-        assert store.batches.count_came(run.id, judge.id) == 0
+        assert store.batches.count_answered(run.id, judge.id) == 0
 
 
 async def test_a_batch_asks_and_reads_what_single_calls_do(

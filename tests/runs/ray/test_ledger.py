@@ -90,7 +90,7 @@ def test_no_cap_is_exceeded_whatever_happens(
     for place, step, amount in steps:
         worker = crew[place % workers]
         if step == "die":
-            ledger.lose(worker.number)
+            ledger.handle_loss(worker.number)
             worker = crew[place % workers] = Worker(len(made))
             made.append(worker)
             ledger.open(worker.number)
@@ -98,9 +98,9 @@ def test_no_cap_is_exceeded_whatever_happens(
             worker.give_back()
         report = worker.report(amount)
         ledger.enter(worker.number, report)
-        lent = ledger.lend(worker.number, report)
-        worker.calls_left += lent.calls
-        worker.cost_left += lent.cost_usd
+        loan = ledger.lease(worker.number, report)
+        worker.calls_left += loan.calls
+        worker.cost_left += loan.cost_usd
         worker.use(amount, price)
         assert sum(each.calls for each in made) <= most
         assert sum(each.cost for each in made) <= most * price / 2 + 1e-9
@@ -117,7 +117,7 @@ def test_the_last_call_of_a_cap_is_made_and_then_it_is_reached(most: int, worker
             worker.use(1, 0.0)
             report = worker.report(16)
             ledger.enter(worker.number, report)
-            worker.calls_left += ledger.lend(worker.number, report).calls
+            worker.calls_left += ledger.lease(worker.number, report).calls
     assert sum(worker.calls for worker in crew) == most
     assert ledger.reached() == "max-calls"
 
@@ -127,33 +127,33 @@ def test_a_cap_is_not_reached_while_another_may_give_back() -> None:
     one, other = Worker(1), Worker(2)
     ledger.open(1)
     ledger.open(2)
-    one.calls_left = ledger.lend(1, one.report(5)).calls
-    assert ledger.lend(2, other.report(5)).calls == 0
+    one.calls_left = ledger.lease(1, one.report(5)).calls
+    assert ledger.lease(2, other.report(5)).calls == 0
     assert ledger.reached() is None
     one.give_back()
     ledger.enter(1, one.report(0))
-    assert ledger.lend(2, other.report(5)).calls == 1
+    assert ledger.lease(2, other.report(5)).calls == 1
 
 
 def test_what_was_leased_to_a_lost_worker_counts_as_spent() -> None:
     ledger = BudgetLedger(max_calls=100, max_cost=10.0)
     worker = Worker(1)
     ledger.open(1)
-    lent = ledger.lend(1, worker.report(16))
-    assert lent.calls == 16
+    loan = ledger.lease(1, worker.report(16))
+    assert loan.calls == 16
     worker.calls, worker.cost = 4, 0.4
     ledger.enter(1, worker.report(0))
-    ledger.lose(1)
+    ledger.handle_loss(1)
     assert ledger.lost_calls == 12  # 16 leased, 4 told
     assert ledger.free_calls == 100 - 4 - 12
-    assert abs(ledger.lost_cost_usd - (lent.cost_usd - 0.4)) < 1e-9
+    assert abs(ledger.lost_cost_usd - (loan.cost_usd - 0.4)) < 1e-9
 
 
 def test_one_that_ended_leaves_its_rest_to_the_others() -> None:
     ledger = BudgetLedger(max_calls=10)
     worker = Worker(1)
     ledger.open(1)
-    worker.calls_left = ledger.lend(1, worker.report(16)).calls
+    worker.calls_left = ledger.lease(1, worker.report(16)).calls
     worker.use(2, 0.0)
     ledger.enter(1, worker.report(0))
     ledger.close(1)
@@ -163,8 +163,8 @@ def test_one_that_ended_leaves_its_rest_to_the_others() -> None:
 def test_without_caps_nothing_is_lent_and_nothing_is_reached() -> None:
     ledger = BudgetLedger()
     ledger.open(1)
-    lent = ledger.lend(1, Worker(1).report(16))
-    assert (lent.calls, lent.cost_usd, ledger.reached()) == (0, 0.0, None)
+    loan = ledger.lease(1, Worker(1).report(16))
+    assert (loan.calls, loan.cost_usd, ledger.reached()) == (0, 0.0, None)
 
 
 def test_less_than_a_mean_call_is_not_lent() -> None:
@@ -173,9 +173,9 @@ def test_less_than_a_mean_call_is_not_lent() -> None:
     ledger.open(1)
     worker = Worker(1)
     report = worker.report(8)
-    lent = ledger.lend(1, report)
+    loan = ledger.lease(1, report)
     worker.calls, worker.cost = 3, 0.09
-    worker.returned_cost = lent.cost_usd - 0.09
+    worker.returned_cost = loan.cost_usd - 0.09
     ledger.enter(1, worker.report(8))
-    assert ledger.lend(1, worker.report(8)).cost_usd == 0.0
+    assert ledger.lease(1, worker.report(8)).cost_usd == 0.0
     assert ledger.reached() == "max-cost"

@@ -76,8 +76,8 @@ class BatchBudget:
                 Message("runs.reached_max_calls", max_calls=self._max_calls)
             )
         if self._max_cost is not None:
-            spoken_for = sum(self._reserved.values()) + self._drafted_usd
-            if self._budget.cost_usd + spoken_for + (expected_usd or 0.0) > self._max_cost:
+            committed_usd = sum(self._reserved.values()) + self._drafted_usd
+            if self._budget.cost_usd + committed_usd + (expected_usd or 0.0) > self._max_cost:
                 return "max-cost", CapReached(
                     Message("runs.reached_max_cost", max_cost=self._max_cost)
                 )

@@ -25,7 +25,7 @@ from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAske
 def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
     """Without what is at the provider, or has come from there and waits for its pass."""
     there = sum(batch.requests for batch in store.batches.unfinished(run_id, judge_id))
-    asked = there + store.batches.count_came(run_id, judge_id)
+    asked = there + store.batches.count_answered(run_id, judge_id)
     left = max(0, whole.calls - asked) / whole.calls if whole.calls else 0.0
     return whole.share(left).at_batch_rates(BATCH_RATE)
 
@@ -64,7 +64,7 @@ class PageArtefacts:
         self._config = config
         self._writer = writer
         self._looked_up: set[str] = set()
-        self._found: dict[str, GeneratedAnswer] = {}
+        self._stored: dict[str, GeneratedAnswer] = {}
         self._open: dict[int, list[OpenRequest]] = {}
         self.wanted: set[str] = set()  # by a pair of this page: the others wait for it
         self.made: list[GeneratedAnswer] = []  # from answers that have come; to be stored
@@ -83,15 +83,15 @@ class PageArtefacts:
         if new:
             self._looked_up.update(new)
             await asyncio.to_thread(self._look_up, new)
-        return {key: self._found[key] for key in keys if key in self._found}
+        return {key: self._stored[key] for key in keys if key in self._stored}
 
     def _look_up(self, keys: Sequence[str]) -> None:
-        self._found |= self._store.answers.find(keys)
-        numbers = [artefact_number(key) for key in keys if key not in self._found]
+        self._stored |= self._store.answers.find(keys)
+        numbers = [artefact_number(key) for key in keys if key not in self._stored]
         self._open |= self._store.batches.open_requests(self._run_id, self._judge_id, numbers)
 
     async def add(self, made: GeneratedAnswer) -> None:
-        self._found[made.key] = made
+        self._stored[made.key] = made
         self.made.append(made)
 
     def key_of(self, call: JudgeCall) -> str | None:
@@ -214,24 +214,24 @@ class BatchBuilder:
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
         self._bytes = 0
-        self._asked: list[RequestAsked] = []
+        self._requests: list[RequestAsked] = []
         self._bodies: list[bytes] = []
         self._numbers: list[int] = []
         self._reserved: float | None = 0.0
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._requests)
 
     def has_room(self, wanted: WantedRequest) -> bool:
-        if not self._asked:
+        if not self._requests:
             return True
-        full = len(self._asked) >= self._limits.requests
+        full = len(self._requests) >= self._limits.requests
         return not full and self._bytes + len(wanted.body) + _AROUND <= self._limits.bytes
 
     def add(self, work: WorkItem, wanted: WantedRequest, *, reserved_usd: float | None) -> None:
         filed_under = wanted.filed_under(work)
         asked = RequestAsked(filed_under, wanted.order, wanted.sample, wanted.turn, wanted.form)
-        self._asked.append(asked)
+        self._requests.append(asked)
         self._bodies.append(wanted.body)
         self._numbers.append(work.number)
         self._bytes += len(wanted.body) + _AROUND
@@ -255,7 +255,7 @@ class BatchBuilder:
         lines = tuple(
             (custom_id_of(nonce, place), body) for place, body in enumerate(self._bodies, 1)
         )
-        return new, self._asked, Draft(nonce, lines)
+        return new, self._requests, Draft(nonce, lines)
 
 
 def custom_id_of(nonce: str, place: int) -> str:

@@ -37,15 +37,15 @@ class ActorHandle:
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         # In threads, whatever may ask Ray's head: where that is lost, it is waited for.
         self._actor = await _in_thread(_new_actor)
-        begun = await _in_thread(partial(self._actor.begin.remote, assignment))
-        beginning = asyncio.ensure_future(self._answer(begun))
+        pending = await _in_thread(partial(self._actor.begin.remote, assignment))
+        starting = asyncio.ensure_future(self._answer(pending))
         try:
-            done, _ = await asyncio.wait([beginning], timeout=_PLACED_WITHIN_S)
+            done, _ = await asyncio.wait([starting], timeout=_PLACED_WITHIN_S)
             if not done:
                 self._announce("a worker is waiting for a free CPU in the cluster")
-            trouble: WorkerFailure | None = await beginning
+            trouble: WorkerFailure | None = await starting
         finally:
-            beginning.cancel()
+            starting.cancel()
         self.place = await self._answer(self._actor.where.remote())
         return trouble
 
@@ -55,7 +55,7 @@ class ActorHandle:
                 self._answer(self._actor.exchange.remote(grant)), within_s
             )
         except TimeoutError:
-            raise WorkerLost(f"it was silent for {within_s:g} s", surely=False) from None
+            raise WorkerLost(f"it was silent for {within_s:g} s", confirmed=False) from None
         return report
 
     def kill(self) -> None:
@@ -68,7 +68,7 @@ class ActorHandle:
             return await asyncio.wrap_future(reference.future())
         except RayError as error:
             # Even where Ray says that an actor is dead: its node may be, and the process may not.
-            raise WorkerLost(_cause(error), surely=False) from None
+            raise WorkerLost(_cause(error), confirmed=False) from None
 
 
 def _new_actor() -> Any:
@@ -97,7 +97,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         try:
             ended, value = answer.set_result, call()
         except RayError as error:
-            ended, value = answer.set_exception, WorkerLost(_cause(error), surely=False)
+            ended, value = answer.set_exception, WorkerLost(_cause(error), confirmed=False)
         except Exception as error:  # handed to whoever waits
             ended, value = answer.set_exception, error
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile

@@ -93,7 +93,7 @@ class ContextThread(Generic[T]):
         self._let_go = threading.Event()
         self._loop = asyncio.get_running_loop()
         self.entered: asyncio.Future[T] = self._loop.create_future()
-        self.entered.add_done_callback(_heard)
+        self.entered.add_done_callback(_consume_exception)
         self._left: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._keep, name="ray-keeper", daemon=True).start()
 
@@ -105,14 +105,14 @@ class ContextThread(Generic[T]):
     def _keep(self) -> None:
         try:
             with self._context() as value:
-                self._tell(self.entered.set_result, value)
+                self._settle_on_loop(self.entered.set_result, value)
                 self._let_go.wait()
         except Exception as error:  # handed to whoever waits, if anybody still does
-            self._tell(self.entered.set_exception, error)
+            self._settle_on_loop(self.entered.set_exception, error)
         finally:
-            self._tell(self._left.set_result, None)
+            self._settle_on_loop(self._left.set_result, None)
 
-    def _tell(self, settle: Callable[[U], None], what: U) -> None:
+    def _settle_on_loop(self, settle: Callable[[U], None], what: U) -> None:
         def settle_once() -> None:
             with contextlib.suppress(asyncio.InvalidStateError):  # nobody waits any more
                 settle(what)
@@ -121,7 +121,7 @@ class ContextThread(Generic[T]):
             self._loop.call_soon_threadsafe(settle_once)
 
 
-def _heard(entered: asyncio.Future[T]) -> None:
+def _consume_exception(entered: asyncio.Future[T]) -> None:
     """What fails after everybody has gone is nobody's trouble."""
     if not entered.cancelled():
         entered.exception()
@@ -178,7 +178,7 @@ def _connected(address: str | None, cpus: int, environment: Mapping[str, str]) -
         yield _described()
         return
     with contextlib.ExitStack() as left:
-        left.enter_context(_unheard())
+        left.enter_context(_without_worker_logs())
         if address is None:
             _start(cpus, environment, left)
         else:
@@ -188,7 +188,7 @@ def _connected(address: str | None, cpus: int, environment: Mapping[str, str]) -
 
 
 @contextlib.contextmanager
-def _unheard() -> Iterator[None]:
+def _without_worker_logs() -> Iterator[None]:
     """Where a node is lost, Ray prints pages of its log on our terminal, whatever it is told. What
     there is to say of it, we say."""
     from ray._private import worker
@@ -205,7 +205,7 @@ def _join(address: str) -> None:
     from ray._private.services import canonicalize_bootstrap_address
 
     try:
-        with _hushed():
+        with _quiet_logger():
             refuse_unless_ray(address)
             # Where `auto` leads to; and for a loopback's address Ray may take another of its own.
             where = canonicalize_bootstrap_address(address) or address
@@ -216,7 +216,7 @@ def _join(address: str) -> None:
         raise
     except Exception as error:  # Ray raises all kinds
         raise ClusterError(
-            Message("runs.ray_not_joined", address=address, error=_said(error))
+            Message("runs.ray_not_joined", address=address, error=_reason(error))
         ) from None
 
 
@@ -225,7 +225,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
     left.callback(shutil.rmtree, folder, ignore_errors=True)
     # Where nobody waits until it is left.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _hushed():
+    with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _quiet_logger():
         import ray
         from ray._private import ray_constants
         from ray._raylet import Config  # type: ignore[attr-defined]  # it has no stubs
@@ -245,7 +245,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 **_QUIET,
             )
         except Exception as error:  # Ray raises all kinds
-            raise ClusterError(Message("runs.ray_not_started", error=_said(error))) from None
+            raise ClusterError(Message("runs.ray_not_started", error=_reason(error))) from None
         finally:
             ray_constants.ENABLE_RAY_CLUSTER = clusters
 
@@ -267,7 +267,7 @@ _PRIVATE = {
 
 
 @contextlib.contextmanager
-def _hushed() -> Iterator[None]:
+def _quiet_logger() -> Iterator[None]:
     """Ray would tell at each start, among others, that it leaves our signals alone."""
     logger = logging.getLogger("ray")
     before = logger.level
@@ -331,5 +331,5 @@ def _described() -> Cluster:
     return Cluster(int(cpus), len(nodes), tuple(sorted(hosts)))
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__

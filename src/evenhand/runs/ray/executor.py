@@ -138,13 +138,13 @@ class RayExecutor:
             ) as cluster:
                 if cluster is None:
                     return
-                await self._until_unattended()
+                await self._await_earlier_workers()
                 before = await asyncio.to_thread(self._spent, run_id)
                 await self._prepare(run_id, run_judges)
                 if self._stop.by is not None:
                     return
                 count = self._workers(cluster, pending)
-                self._say_where(cluster, count)
+                self._announce_workers(cluster, count)
                 await self._work(run_id, run_judges, count, before)
         except EvenhandError as error:
             self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
@@ -176,9 +176,9 @@ class RayExecutor:
         try:
             await pool.work()
         finally:
-            self._tell_of_judges(pool)
+            self._note_server_news(pool)
             if pool.lost:
-                self._tell_of_lost(pool)
+                self._note_lost_workers(pool)
                 await self._count_anew(run_id, run_judges, before)
 
     def _environment(self) -> dict[str, str]:
@@ -186,14 +186,14 @@ class RayExecutor:
         whole = self._store.address_with_secrets
         return {} if whole is None else {"EVENHAND_STORE": whole}
 
-    async def _until_unattended(self) -> None:
+    async def _await_earlier_workers(self) -> None:
         """The driver before may have died a moment ago, and its workers not yet: what they have
         in flight would be asked twice. None outlives its lease."""
         loop = asyncio.get_running_loop()
         until = loop.time() + LEASED_S + _GRACE_S
         announced = False
         while self._stop.by is None and loop.time() < until:
-            if not await asyncio.to_thread(self._store.is_attended, self._run.id):
+            if not await asyncio.to_thread(self._store.has_workers, self._run.id):
                 return
             if not announced:
                 self._announce("waiting for workers of an earlier command to leave this run")
@@ -205,7 +205,7 @@ class RayExecutor:
         count = named or min(cluster.cpus, _MOST_WORKERS, -(-pending // _PAIRS_EACH))
         return max(1, min(count, self._options.concurrency or count))
 
-    def _say_where(self, cluster: Cluster, count: int) -> None:
+    def _announce_workers(self, cluster: Cluster, count: int) -> None:
         where = "this machine" if self._address is None else _counted(cluster.nodes, "node")
         self._announce(f"{_counted(count, 'worker')} of Ray on {where}")
         if len(cluster.hosts) > 1 and any(_is_here(plan) for plan in self._judges):
@@ -245,12 +245,12 @@ class RayExecutor:
                 proven=run_judge.count.proven,
             )
 
-    def _tell_of_judges(self, pool: WorkerPool) -> None:
+    def _note_server_news(self, pool: WorkerPool) -> None:
         """E.g. of a server of a fleet that is skipped; each worker has its own view of it."""
         for line, workers in pool.server_news.most_common(_NEWS_AT_MOST):
             self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
 
-    def _tell_of_lost(self, pool: WorkerPool) -> None:
+    def _note_lost_workers(self, pool: WorkerPool) -> None:
         lost = f"{_counted(pool.lost, 'worker')} {'was' if pool.lost == 1 else 'were'} lost"
         calls = f", and up to {pool.lost_calls:,} of them count as made" if pool.lost_calls else ""
         self._notes.append(f"{lost}; their calls in flight were asked again{calls}")

@@ -63,18 +63,18 @@ class BudgetLedger:
         account.cost_returned = report.returned_cost_usd
         return new
 
-    def lend(self, worker: int, report: WorkerReport) -> Loan:
+    def lease(self, worker: int, report: WorkerReport) -> Loan:
         account = self._accounts[worker]
-        lent = Loan(self._calls_for(report), self._cost_for(report))
-        account.calls_granted += lent.calls
-        account.cost_granted += lent.cost_usd
-        return lent
+        loan = Loan(self._calls_for(report), self._cost_for(report))
+        account.calls_granted += loan.calls
+        account.cost_granted += loan.cost_usd
+        return loan
 
     def close(self, worker: int) -> None:
         """It ended, and has told all; what it did not use is free again."""
         self._closed += self._accounts.pop(worker).spent
 
-    def lose(self, worker: int) -> None:
+    def handle_loss(self, worker: int) -> None:
         """It died. What it had leased may have been spent, so it counts as spent."""
         account = self._accounts.pop(worker)
         self.lost_calls += account.calls_out

@@ -140,12 +140,12 @@ class WorkerReport:
 
 
 class WorkerLost(Exception):
-    """`surely`: it is dead, and not only out of reach."""
+    """`confirmed`: it is dead, and not only out of reach."""
 
-    def __init__(self, why: str, *, surely: bool) -> None:
+    def __init__(self, why: str, *, confirmed: bool) -> None:
         super().__init__(why)
         self.why = why
-        self.surely = surely
+        self.confirmed = confirmed
 
 
 class WorkerHandle(Protocol):

@@ -90,7 +90,7 @@ class WorkerPool:
             for place, run_judge in enumerate(run_judges)
         ]
         self._members: dict[int, _Member] = {}
-        self._begun = 0
+        self._started = 0
         self._deaths = 0
         self._cutting = asyncio.Lock()
         self.lost = 0
@@ -135,24 +135,26 @@ class WorkerPool:
         while not self._over.is_set():
             handle = self._start()
             try:
-                await self._with(handle, assignment)
+                await self._run_once(handle, assignment)
             except EvenhandError as error:
                 self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
             finally:
                 handle.kill()
 
-    async def _with(self, handle: WorkerHandle, assignment: Assignment) -> None:
+    async def _run_once(self, handle: WorkerHandle, assignment: Assignment) -> None:
         member: _Member | None = None
         try:
-            if not await self._began(handle, assignment):
+            if not await self._has_started(handle, assignment):
                 return
-            self._begun += 1
-            member = self._members[self._begun] = _Member(self._begun, heard_at=time.monotonic())
+            self._started += 1
+            member = self._members[self._started] = _Member(
+                self._started, heard_at=time.monotonic()
+            )
             self._ledger.open(member.number)
             await self._exchange_messages(handle, member)
         except WorkerLost as lost:
             handle.kill()
-            if not lost.surely and member is not None and self._stop.by is None:
+            if not lost.confirmed and member is not None and self._stop.by is None:
                 # It may still be at work. Once its lease has ended it is not.
                 await asyncio.sleep(max(0.0, member.heard_at + LEASED_S - time.monotonic()))
             self._handle_loss(member, f"{lost.why} ({handle.place})")
@@ -161,7 +163,7 @@ class WorkerPool:
                 self._members.pop(member.number, None)
             raise
 
-    async def _began(self, handle: WorkerHandle, assignment: Assignment) -> bool:
+    async def _has_started(self, handle: WorkerHandle, assignment: Assignment) -> bool:
         """Where all is over before a worker has a place to run at, it is not waited for."""
         beginning = asyncio.create_task(handle.begin(assignment))
         ending = asyncio.create_task(self._over.wait())
@@ -196,7 +198,7 @@ class WorkerPool:
                 self._stop.ask(report.trouble.by, error_of(report.trouble, handle.place))
             if report.ended:
                 if not self._over.is_set():
-                    raise WorkerLost("it received nothing for too long", surely=True)
+                    raise WorkerLost("it received nothing for too long", confirmed=True)
                 self._ledger.close(member.number)
                 del self._members[member.number]
                 self.server_news.update(set(report.server_news))
@@ -226,16 +228,16 @@ class WorkerPool:
         if report is None:
             wanting = range(len(self._run_judges))
             return Grant(LEASED_S, shards=await self._shards(member, wanting))
-        lent = self._ledger.lend(member.number, report)
-        if report.starving and not lent.calls and not lent.cost_usd:
+        loan = self._ledger.lease(member.number, report)
+        if report.starving and not loan.calls and not loan.cost_usd:
             self._end_at_cap()
         wanting_now = [place for place, counts in enumerate(report.judges) if counts.wants_shard]
         shards = await self._shards(member, wanting_now)
         return Grant(
             LEASED_S,
             shards=shards,
-            calls=lent.calls,
-            cost_usd=lent.cost_usd,
+            calls=loan.calls,
+            cost_usd=loan.cost_usd,
             mean_cost_usd=self._ledger.mean_cost_usd,
             permits=tuple(self._permits(report)),
             done=self._is_done(),
@@ -289,7 +291,7 @@ class WorkerPool:
         self._deaths += 1
         if member is not None:
             self.lost += 1
-            self._ledger.lose(member.number)
+            self._ledger.handle_loss(member.number)
             del self._members[member.number]
             self._give_back(member)
         if self._stop.by is not None:

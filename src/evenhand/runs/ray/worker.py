@@ -154,7 +154,7 @@ class Worker:
         self._store = await asyncio.to_thread(open_store, address, create=False)
         self._resources.callback(self._store.close)
         await asyncio.to_thread(
-            self._resources.enter_context, self._store.attend(assignment.run_id)
+            self._resources.enter_context, self._store.register_worker(assignment.run_id)
         )
         self._lease = Lease(
             capped_calls=assignment.capped_calls,

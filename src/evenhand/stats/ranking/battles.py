@@ -307,9 +307,11 @@ def _count(
     return counts.reshape(3, size, size)
 
 
-def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: CellCodes, b: CellCodes) -> None:
-    """`met` says what met itself: a matrix of models on its diagonal, or each row."""
-    own = met.diagonal() if met.ndim == 2 else met
+def refuse_self(
+    self_battles: NDArray[Any], names: tuple[str, ...], a: CellCodes, b: CellCodes
+) -> None:
+    """`self_battles` says what met itself: a matrix of models on its diagonal, or each row."""
+    own = self_battles.diagonal() if self_battles.ndim == 2 else self_battles
     if own.any():
         row = int(np.argmax(np.asarray(a) == np.asarray(b)))
         raise InputError(

@@ -312,12 +312,12 @@ def _columns(rows: LengthRows, *, centred: bool) -> dict[Form, Floats]:
 def _design(rows: LengthRows, column: Floats) -> Floats:
     """A constant, a form of the length difference, and difficulty where it varies: a row each."""
     columns = [np.ones(rows.scores.size), column]
-    if rows.difficulty is not None and _tells_more(rows.difficulty, column):
+    if rows.difficulty is not None and _adds_information(rows.difficulty, column):
         columns.append(rows.difficulty - rows.difficulty.mean())
     return np.stack(columns)
 
 
-def _tells_more(difficulty: Floats, squashed: Floats) -> bool:
+def _adds_information(difficulty: Floats, squashed: Floats) -> bool:
     """Difficulty that is constant, or that length gives away, cannot have its own coefficient."""
     if float(difficulty.std()) < 1e-9 or float(squashed.std()) < 1e-9:
         return False

@@ -119,5 +119,5 @@ def difference_in_halves(
     # Each pair is two rows of one cluster, and each row gains or loses one half.
     two = [(gain > most, gain < -most) for most in (0, 1)]
     more, less = (np.concatenate(rows) for rows in zip(*two, strict=True))
-    found = paired_difference(more, less, np.tile(prompts, 2), level=level)
-    return found.model_copy(update={"pairs": int(gain.size)})
+    difference = paired_difference(more, less, np.tile(prompts, 2), level=level)
+    return difference.model_copy(update={"pairs": int(gain.size)})
