@@ -61,9 +61,9 @@ def test_a_named_limit_is_held_from_the_start() -> None:
     assert limit.current == 128
 
 
-def refuse(limit: AdaptiveLimit, times: int, *, now: float, begun: float) -> None:
+def refuse(limit: AdaptiveLimit, times: int, *, now: float, started: float) -> None:
     for _ in range(times):
-        limit.overloaded(now, started=begun)
+        limit.overloaded(now, started=started)
 
 
 def test_trouble_halves_it_once_for_calls_begun_before_the_cut() -> None:

@@ -12,13 +12,13 @@ from evenhand.contract.verdict import Winner
 
 WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
 
-# Of a label, a vote or one order of a pair, whose verdicts have no fifth kind.
+# A label, a vote or a single order has no fifth outcome.
 NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
 
 
 class OutcomeCounts(Model):
-    """How many pairs came to each outcome, never folded into one another."""
+    """How many pairs had each outcome."""
 
     wins_a: int
     wins_b: int
@@ -36,7 +36,6 @@ class OutcomeCounts(Model):
 
     @classmethod
     def of_codes(cls, totals: Iterable[Any], **known: Any) -> Self:
-        """From one count for each code, in the order of the codes."""
         return cls(**dict(zip(OUTCOMES, map(int, totals), strict=True)), **known)
 
 

@@ -1,7 +1,7 @@
-"""JSON from outside: how much a text would become in memory, and which key stands twice.
+"""Guards for JSON from outside: its size in memory, and repeated keys.
 
-Parsers give no hold on either. Three bytes of `[],` become a list of 64, and of two members with
-one name all but the last are dropped in silence.
+Parsers check neither: three bytes of `[],` become a 64-byte list, and of two members with one name
+only the last survives.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import orjson
 from evenhand.messages import Message
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-# One that is never closed goes to the end: a search that failed there would begin anew at each of
-# its quotes.
+# An unclosed string runs to the end; otherwise the search would restart at each of its quotes.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _KEYS = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?", re.DOTALL)
 _KEYS_AND_BRACES = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?|[{}]", re.DOTALL)
@@ -23,7 +22,7 @@ _OBJECT_COST = 4  # an object with one member takes four times what an empty lis
 
 
 class RepeatedKey(ValueError):
-    """An object has two members of one name, and nobody can say which is meant."""
+    """An object has two members with one name."""
 
     def __init__(self, key: str) -> None:
         shown = key if len(key) <= 40 else key[:39] + "…"
@@ -31,14 +30,14 @@ class RepeatedKey(ValueError):
 
 
 class TooManyValues(ValueError):
-    """The text is small enough, but what it would become is not."""
+    """The text is small enough, but not what it parses into."""
 
     def __init__(self, most: int) -> None:
         super().__init__(Message("data.too_many_values", most=most))
 
 
 def load_json(text: bytes, *, most_values: int, object_cost: int = _OBJECT_COST) -> Any:
-    """What the text says. Raises orjson.JSONDecodeError, RepeatedKey or TooManyValues."""
+    """The parsed value. Raises orjson.JSONDecodeError, RepeatedKey or TooManyValues."""
     refuse_many_values(text, most_values, object_cost=object_cost)
     value = orjson.loads(text)
     refuse_repeated_key(text, value)
@@ -46,16 +45,16 @@ def load_json(text: bytes, *, most_values: int, object_cost: int = _OBJECT_COST)
 
 
 def refuse_many_values(text: bytes, most: int, *, object_cost: int = _OBJECT_COST) -> None:
-    """To be asked before the text is parsed: a value follows a comma, or opens a list or an object.
+    """Call before parsing: a value follows a comma, or opens a list or an object.
 
-    `object_cost` is 1 where values are bounded for the time that they take, and not for memory.
+    `object_cost` is 1 where the limit is on time, not memory.
     """
     if len(text) <= most:
         return
     cost = 1 + _cost(text, 0, len(text), object_cost)
     if cost <= most:
         return
-    # Much of it may stand inside strings. A loop, and no single call: others get their turn.
+    # Most of it may be inside strings. A loop, not one call, so that other threads get a turn.
     cost, at = 1, 0
     for match in _STRINGS.finditer(text):
         cost += _cost(text, at, match.start(), object_cost)
@@ -72,10 +71,10 @@ def _cost(text: bytes, start: int, end: int, object_cost: int) -> int:
 
 
 def refuse_repeated_key(text: bytes, value: Any) -> None:
-    """`value` is what the text was parsed into; that has no trace of what was dropped."""
+    """`value` is the parsed text, in which a dropped key leaves no trace."""
     keys, quotes = _count_keys(value)
-    # Each string has two quotes and those inside it. A key with a quote in it makes for a count
-    # that is too low, which is looked into; only a quote that is written as a number hides one.
+    # A string has two quotes plus those inside it, so a key with an escaped quote only makes the
+    # count too low, which is checked in full; only a quote written as \u0022 escapes notice.
     if text.count(b'"') == quotes and b"u0022" not in text:
         return
     if sum(map(bool, _KEYS.findall(text))) != keys:
@@ -83,7 +82,7 @@ def refuse_repeated_key(text: bytes, value: Any) -> None:
 
 
 def _count_keys(value: Any) -> tuple[int, int]:
-    """How many keys there are at all depths, and how many quotes the text of it has."""
+    """The number of keys at all depths, and of quotes in the text."""
     keys, quotes = 0, 0
     waiting = [value]
     while waiting:

@@ -1,4 +1,4 @@
-"""How every contract type behaves: frozen, closed, camelCase in JSON, either case on input."""
+"""The base of every contract type: frozen, closed, camelCase in JSON, either case on input."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ class Model(BaseModel):
 
     @classmethod
     def of_parts(cls, *parts: object, **own: Any) -> Self:
-        """Fields that are not given are those of the first part that has one by that name."""
+        """Fields not given come from the first part that has them."""
         for name in cls.model_fields.keys() - own.keys():
             part = next((each for each in parts if hasattr(each, name)), None)
             if part is not None:
                 own[name] = getattr(part, name)
         return cls(**own)
 
-    # The room that knows how a notebook shows a value is above this one, so it is asked by name,
-    # and only by a notebook.
+    # Notebook rendering lives in a higher layer, so it is imported by name, and only in a notebook.
     def _repr_html_(self) -> str | None:
         html: str | None = import_module("evenhand.present.notebook").html_of(self)
         return html

@@ -30,13 +30,13 @@ from evenhand.contract.verdict import ORDERS, Order, other_order
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
-# Python refuses to write out numbers of some thousand digits, and nobody wants to read them.
+# Python refuses to print numbers of some thousand digits.
 _LONG_NUMBER = 10**40
 
 
 @lru_cache(maxsize=4096)
 def criterion_key(name: str) -> str:
-    """A name with case, spaces and punctuation set aside: how criteria are matched."""
+    """A name without case, spaces and punctuation, by which criteria are matched."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     kept = "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC")
     return kept or folded.strip()
@@ -69,10 +69,10 @@ Text = Annotated[str, Strict(), AfterValidator(_sendable)]
 
 
 def number_as_text(value: Any) -> Any:
-    """A number as JSON writes it: the answer to a sum is a reference too. Anything else stays."""
+    """A number as JSON writes it, since the answer to a sum is a reference too."""
     if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         return value
-    # NumPy's numbers, which rows of a data frame have, write their type too.
+    # The repr of NumPy's numbers, found in data frames, names their type.
     if isinstance(value, float):
         return repr(float(value)) if math.isfinite(value) else value
     return str(int(value)) if abs(int(value)) < _LONG_NUMBER else value
@@ -117,7 +117,7 @@ class Criterion(Model):
 
 
 def _listed(value: Any) -> Any:
-    # Strict about sequences, so that criteria="accuracy" is not read as eight letters.
+    # Strict, so that criteria="accuracy" is not read as eight letters.
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -169,14 +169,13 @@ class Pair(Model):
         return ORDERS if self.swap_positions else ORDERS[:1]
 
     def mirrored(self) -> Pair:
-        """The same pair with its responses swapped."""
         return self.model_copy(
             update={"response_a": self.response_b, "response_b": self.response_a}
         )
 
 
 class DrawnOrderPair(Pair):
-    """A pair whose one order was drawn at random. A run makes it; no caller writes one."""
+    """A pair judged in one order that was drawn at random. Only runs make it."""
 
     swap_positions: bool = False
     drawn_order: Order
@@ -191,14 +190,14 @@ class DrawnOrderPair(Pair):
 
 
 def drawn_order(pair: Pair) -> Order | None:
-    """None where both orders are asked, or one that was not drawn."""
+    """None if both orders are asked, or if the one was not drawn."""
     return pair.drawn_order if isinstance(pair, DrawnOrderPair) else None
 
 
 def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) -> Pair:
     """A Pair from plain data, or an InputError that names the field and what it takes.
 
-    `criteria_needed` is False for a judge that replays recorded answers and reads no prompt.
+    `criteria_needed` is False for a replay, which reads no prompt.
     """
     if isinstance(value, Pair):
         return value
@@ -215,7 +214,6 @@ def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) 
 
 
 def read_criteria(values: Sequence[Any]) -> tuple[Criterion, ...]:
-    """Criteria from names and objects, held to the same rules as those of a pair."""
     texts = {"prompt": "", "responseA": "", "responseB": ""}
     return read_pair({**texts, "criteria": list(values)}).criteria
 
@@ -264,13 +262,13 @@ _TAKES = {
 
 
 def refuse(error: ValidationError, model: type[Model]) -> NoReturn:
-    """Turn pydantic's first complaint into one line that names the field and what it takes."""
+    """Pydantic's first complaint as one line that names the field and what it takes."""
     details = error.errors(include_url=False)[0]
     raise InputError(_complaint(details, model)) from None
 
 
 def missing_field(error: InputError) -> str | None:
-    """The field, where one that every pair needs was not given."""
+    """The required field that is missing, if that is the complaint."""
     message = error.message
     if isinstance(message, Message) and message.code == "pair.field_missing":
         return str(message.values["where"])
@@ -295,14 +293,13 @@ def _complaint(details: ErrorDetails, model: type[Model]) -> str:
 
 
 def field_of(message: str) -> str | None:
-    """The field that a complaint is about."""
     values = message.values if isinstance(message, Message) else {}
     where = values.get("where", values.get("field"))
     return where if isinstance(where, str) else None
 
 
 def at_field(message: str, name: str) -> str:
-    """The same complaint, with its field called otherwise."""
+    """The same complaint under another field name."""
     if not isinstance(message, Message) or field_of(message) is None:
         return message
     slot = "where" if "where" in message.values else "field"
@@ -318,7 +315,6 @@ def _path(location: Sequence[int | str]) -> str:
 
 
 def _name(field: str) -> str:
-    """Of a field, which may be one that nobody knows."""
     return field if len(field) <= 40 else field[:37] + "…"
 
 

@@ -1,6 +1,4 @@
-"""What callers get: ballots and unread answers, and what they come to: a verdict or a failure.
-Exchanging the labels A and B begins it.
-"""
+"""What callers get: ballots and unread passes, and the verdict or failure they add up to."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ Winner = Literal["A", "B", "TIE"]
 Order = Literal["original", "swapped"]
 Locale = Literal["en", "zh"]
 Mode = Literal["reasoned", "letter"]
-# In which a judge was asked to answer, where completions were recorded elsewhere.
+# The formats in which a judge was asked to answer, for completions recorded elsewhere.
 AnswerProtocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
 PROTOCOLS: tuple[AnswerProtocol, ...] = get_args(AnswerProtocol)
 
@@ -31,7 +29,7 @@ _FLIPPED: dict[Winner, Winner] = {"A": "B", "B": "A", "TIE": "TIE"}
 # Only the full forms that the prompt asks for are renamed: a bare letter may be an article, a
 # grade or a variable. ASCII look-arounds, because in 响应A更好 the characters beside the label
 # count as word characters for \b. Each pattern begins with a literal, which `re` finds six times
-# faster than a choice; so what stands before it is looked at from behind.
+# faster than an alternation, so the text before it is checked by look-behind.
 _FULL_FORMS = tuple(
     (literal, re.compile(rf"({literal}{before}[ \t\u00a0{blanks}]{least})([AB])(?![A-Za-z0-9_])"))
     for literal, before, blanks, least in (
@@ -58,16 +56,14 @@ def other_order(order: Order) -> Order:
 def rename(text: str) -> str:
     """Exchange "Response A" and "Response B" (响应 A, 响应 B) in prose; its own inverse."""
     for literal, form in _FULL_FORMS:
-        # Most short texts name neither; looking for that is many times cheaper than the pattern.
+        # Most short texts name neither; this check is many times cheaper than the pattern.
         if literal in text:
-            # Splitting and joining takes half the time of a function called for each match.
+            # Splitting and joining takes half the time of a replacement function.
             parts = form.split(text)
             parts[2::3] = [_OTHER[label] for label in parts[2::3]]
             text = "".join(parts)
     return text
 
-
-# What one pass says.
 
 Texts = tuple[str, ...]
 
@@ -86,7 +82,7 @@ UnreadKind = Literal[
 
 
 class Probabilities(Model):
-    """How likely each verdict was, by the judge's own token probabilities; they sum to 1."""
+    """How likely each verdict was, by the judge's token probabilities; they sum to 1."""
 
     a: float = Field(ge=0, le=1)
     b: float = Field(ge=0, le=1)
@@ -97,7 +93,7 @@ class Probabilities(Model):
 
 
 class Scores(Model):
-    """The judge's own scores of the two responses, on whatever scale it has."""
+    """The judge's own scores of the two responses, on its own scale."""
 
     a: float = Field(allow_inf_nan=False)
     b: float = Field(allow_inf_nan=False)
@@ -107,7 +103,7 @@ class Scores(Model):
 
 
 class CriterionBallot(Model):
-    """What one pass says on one criterion; `winner` is null where it says nothing."""
+    """One pass on one criterion; `winner` is null if it does not judge it."""
 
     criterion: str
     winner: Winner | None = None
@@ -157,9 +153,9 @@ class Ballot(Model):
     confidence: float | None = Field(default=None, ge=0, le=1)
     confidence_source: Literal["stated", "logprobs", "none"] = "none"
     probabilities: Probabilities | None = None
-    # What some judges give instead of a confidence: two scores, or how strongly a mark prefers
-    # (0 is [[A=B]], 1 is [[A>B]], 2 is [[A>>B]]). Neither is a confidence, nor made into one; left
-    # out of the JSON where there is none.
+    # Given by some judges instead of a confidence: two scores, or the strength of a mark (0 is
+    # [[A=B]], 1 is [[A>B]], 2 is [[A>>B]]). Never converted to a confidence; absent from the JSON
+    # if null.
     scores: Scores | None = Field(default=None, exclude_if=lambda value: value is None)
     strength: int | None = Field(default=None, ge=0, le=2, exclude_if=lambda value: value is None)
     criteria: tuple[CriterionBallot, ...] = ()
@@ -171,9 +167,9 @@ class Ballot(Model):
     raw: str = ""
 
     def mirrored(self) -> Ballot:
-        """The same ballot with A and B swapped, seen from the other order.
+        """The same ballot with A and B swapped.
 
-        `raw` stays as the judge wrote it, in the labels it was shown.
+        `raw` keeps the judge's own labels.
         """
         return Ballot(
             order="swapped" if self.order == "original" else "original",
@@ -204,9 +200,6 @@ class Unread(Model):
     raw: str = ""
 
 
-# What all the passes of a pair come to: a verdict or a failure, never something in between.
-
-
 class Outcome(StrEnum):
     """Four outcomes that stay distinct all the way to the statistics."""
 
@@ -232,7 +225,7 @@ class Usage(Model):
 
 
 class Pass(Model):
-    """One pass as it happened: what was read from it, and what it took."""
+    """One pass: what was read from it, and what it took."""
 
     order: Order
     sample: int = 1
@@ -248,7 +241,7 @@ class Pass(Model):
 
 
 class JudgedBy(Model):
-    """Who judged, and how: all of it that a verdict's confidence hangs on."""
+    """Everything about the judge that a verdict's confidence depends on."""
 
     judge: str
     prompt_version: str | None
@@ -302,8 +295,8 @@ ArtefactKind = Literal["metrics", "reference", "analysis"]
 
 
 class Artefact(Model):
-    """What a judge, or another model, wrote for the judging: `response` says of which response;
-    null where it is of the prompt alone. Only what was `answered` is used."""
+    """A text prepared for judging: of the `response` it names, or of the prompt alone if null. Only
+    those `answered` are used."""
 
     kind: ArtefactKind
     response: Literal["A", "B"] | None = None
@@ -327,16 +320,16 @@ class Metadata(Model):
     confidence_source: ConfidenceSource = "none"
     reconcile: Reconciling | None = None
     samples: int = 1
-    # Its probability is below what a calibration guarantees; left out of the JSON where it is not.
+    # Its probability is below the calibration's guarantee; absent from the JSON if not.
     abstained: bool = Field(default=False, exclude_if=lambda value: not value)
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     criteria: tuple[CriterionOutcome, ...] = ()
-    # What each order of an invalid pair chose, where both were read; a verdict's own is its field.
+    # Each order's choice of an invalid pair, if both were read; a verdict has a field of its own.
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    # Texts prepared before judging; left out of the JSON if none were requested.
+    # Texts prepared before judging; absent from the JSON if none were requested.
     artefacts: tuple[Artefact, ...] = Field(default=(), exclude_if=lambda value: not value)
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()
@@ -352,7 +345,7 @@ class Verdict(Model):
     overall_reasoning: str
     differentiators: Differentiators
     analysis: Analysis
-    # Left out of the JSON, not null, where there was only one order.
+    # Absent from the JSON, not null, if there was only one order.
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )

@@ -1,5 +1,5 @@
-"""A model's answers: one row read in each of the layouts that benchmarks use, and the temporary
-database that holds the answers of many files while they are joined.
+"""A model's answers, in the layouts that benchmarks use, and the temporary database that holds the
+answers of many files while they are joined.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from evenhand.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a model answered to one turn; `prompt` is None where the file does not say it.
+    """A model's answer to one turn; `prompt` is None if the file lacks it.
 
-    `cluster` is what its turns have in common: the first prompt, unless the row names one.
+    `cluster` is shared by the turns of a conversation: the first prompt, unless the row names
+    another.
     """
 
     id: str | None
@@ -50,7 +51,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptTurns:
-    """What was asked, turn by turn, from a file of its own."""
+    """The prompts, turn by turn, from a separate file."""
 
     id: str
     prompts: tuple[str, ...]
@@ -65,13 +66,11 @@ class AnswerRows:
         self._chat = FieldValues(OUTPUT_FIELDS, mapped, required=())
 
     def check(self, source: str, columns: tuple[str, ...]) -> None:
-        """Refuse a table whose header has no place for an answer."""
         missing = self._plain.shape(columns).missing
         if missing and not {"choices", "messages"} & set(columns):
             raise DataError(Message("data.source_missing", source=source, missing=missing))
 
     def read(self, row: Mapping[str, Any]) -> list[ModelAnswer]:
-        """The row's answers, one for each turn."""
         if isinstance(row.get("choices"), list):
             return self._of_turns(row, *_from_choices(row["choices"]))
         if isinstance(row.get("messages"), list):
@@ -132,7 +131,7 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
 
 
 def conversation(texts: Sequence[str], title: str) -> str:
-    """The text itself where there is one, else all of them, each under its number."""
+    """The text itself if there is one, else all of them, numbered."""
     if len(texts) == 1:
         return texts[0]
     return "\n\n".join(f"[{title} {number}]\n{text}" for number, text in enumerate(texts, 1))
@@ -193,14 +192,14 @@ def _text(field: str, value: Any) -> str:
 
 _SCHEMA = Path(__file__).with_name("scratch.sql")
 _BATCH = 500
-# As they are, beside the place, the prompt's mark and the tags.
+# The columns of `answers`, besides place, prompt and tags.
 _FIELDS = ("id", "turn", "turns", "prompt", "response", "context", "reference", "cluster")
 _COLUMNS = f"file, row, mark, tags, {', '.join(_FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An answer with the place it came from."""
+    """An answer with its place in the files."""
 
     file: int
     row: int
@@ -220,12 +219,12 @@ class Scratch:
         self._waiting.append((stored.file, stored.row, mark, _packed(one.tags), *fields))
         if one.id is None:
             self.joined_by_id = False
-        # A long answer goes to the disk at once; a batch of them need not fit into the memory.
+        # Written at once: a batch of long answers may not fit into memory.
         if len(self._waiting) >= _BATCH or len(one.response) > 1 << 16:
             self._flush()
 
     def add_question(self, question: PromptTurns) -> bool:
-        """False where the id is there already."""
+        """False if the id is already there."""
         added = self._connection.execute(
             "INSERT OR IGNORE INTO questions VALUES (?, ?, ?, ?)",
             (
@@ -238,14 +237,14 @@ class Scratch:
         return added.rowcount == 1
 
     def finish(self) -> None:
-        """All is in: join by id where every answer has one, else by prompt."""
+        """Join by id if every answer has one, else by prompt."""
         self._flush()
         column = "id" if self.joined_by_id else "mark"
         self._connection.execute(f"CREATE INDEX joined ON answers ({column}, turn, seq)")
         self._connection.execute("COMMIT")
 
     def groups(self) -> Iterator[Iterator[Stored]]:
-        """The answers to one question, by file; questions in the order of the first file."""
+        """The answers to one question, by file, in the order of the first file."""
         column = "id" if self.joined_by_id else "mark"
         order = self._connection.execute(
             f"SELECT a.seq, a.{column}, a.turn FROM answers a WHERE NOT EXISTS ("  # noqa: S608 - fixed names
@@ -282,9 +281,9 @@ class Scratch:
 
 @contextmanager
 def scratch() -> Iterator[Scratch]:
-    """An empty one; its file is gone when the block ends."""
+    """An empty store in a temporary file, deleted at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="evenhand-") as folder:
-        # Whoever takes the next record may do so from another thread, one at a time.
+        # Records may be consumed in another thread, one at a time.
         connection = sqlite3.connect(
             Path(folder) / "answers.db", isolation_level=None, check_same_thread=False
         )

@@ -37,7 +37,7 @@ BATTLE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "tags": ("tags", "tag", "category", "categories"),
 }
 _PREFERENCES = {"A": 1.0, "B": 0.0, "TIE": 0.5}
-# A longer prompt is told apart by its digest, so that texts do not fill the memory.
+# Longer prompts are kept as digests, so that texts do not fill the memory.
 _PROMPT_KEPT = 24
 _LEFT_RIGHT = {"left": 1.0, "right": 0.0}
 
@@ -75,8 +75,8 @@ def read_battles(
 ) -> BattleFile:
     """Every row of a CSV, TSV, JSON, JSON lines or Parquet file, gzipped or not.
 
-    `on_bad_row` hears of each row that is no battle, and may raise to stop there; the first
-    `bad_rows_kept` of them come with the result.
+    `on_bad_row` gets each unusable row, and may raise to stop; the first `bad_rows_kept` are
+    returned.
     """
     source = source_of(path)
     mapped = columns or {}
@@ -96,7 +96,7 @@ def read_battles(
 
 
 class _Numbers(dict[Any, int]):
-    """Gives each new key the next number."""
+    """Numbers keys from 0 as they first come."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = number = len(self)
@@ -127,7 +127,7 @@ class _Rows:
             raise DataError(Message("data.source_missing", source=source, missing=missing))
 
     def read(self, table: Table, source: str) -> Iterator[BadRow]:
-        """Take in every battle, and hand out the rows that are none."""
+        """Read every battle; yield the bad rows."""
         if table.columns is not None:
             self._check(table.columns, source)
         fields = self._fields.read
@@ -142,7 +142,7 @@ class _Rows:
                 yield BadRow(source, number, error.message)
 
     def _take(self, values: Mapping[str, Any]) -> None:
-        # Everything is read before anything is put down: a bad row leaves no trace.
+        # All fields are read before any is stored, so a bad row leaves no trace.
         model_a, model_b = self._name("model_a", values), self._name("model_b", values)
         if model_a == model_b:
             raise DataError(Message("data.model_against_itself", model_a=model_a))
@@ -155,7 +155,7 @@ class _Rows:
         self._model_a.append(self._models[model_a])
         self._model_b.append(self._models[model_b])
         self._weight.append(1.0 if weight is None else weight)
-        # A row without a prompt is a prompt of its own, which no other row can name.
+        # A row without a prompt is a cluster of its own.
         self._prompt.append(self._prompts[prompt if prompt is not None else len(self.preference)])
         self._tag.append(tag)
         has = self._has

@@ -1,5 +1,5 @@
-"""Which column is which field, by its usual names and by what the caller maps; the values of a
-row's fields; the spellings of a person's preference.
+"""Maps columns to fields, by their usual names and the caller's mapping; reads fields and the
+spellings of a preference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenhand.messages import Message
 
 _STEMS = ("response", "output", "answer", "completion", "generation", "output_text", "reply")
 
-# The first name is the field's own. A name that could mean two things is not in the table.
+# The field's own name comes first. Ambiguous names are left out.
 PAIR_FIELDS: Mapping[str, tuple[str, ...]] = {
     "prompt": (
         "prompt",
@@ -58,7 +58,7 @@ PAIR_FIELDS: Mapping[str, tuple[str, ...]] = {
     "swap_positions": ("swap_positions",),
 }
 
-# One model's answers: the same, with one response and the model's own name.
+# For one model's answers: a single response and the model's name.
 OUTPUT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "prompt": PAIR_FIELDS["prompt"],
     "response": ("response", "output", "answer", "completion", "generation", "text"),
@@ -74,7 +74,7 @@ _RESPONSES = frozenset({"response_a", "response_b"})
 
 
 def plain(name: str) -> str:
-    """A name with case, hyphens, underscores, dots and spaces set aside."""
+    """A name without case, hyphens, underscores, dots and spaces."""
     return name.lower().translate(_SEPARATORS)
 
 
@@ -82,7 +82,7 @@ _SEPARATORS = str.maketrans("", "", "-_. ")
 
 
 class Columns:
-    """Finds the columns of each field among those that a file or a row has."""
+    """Finds the columns of each field."""
 
     def __init__(self, fields: Mapping[str, tuple[str, ...]], mapped: Mapping[str, str]) -> None:
         self._fields = fields
@@ -93,7 +93,7 @@ class Columns:
         return plain(column) in self._names or column in self._mapped.values()
 
     def find(self, present: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Each field's columns among those present; a field that has none is not in it."""
+        """The columns of each field that has any."""
         fields: dict[str, list[str]] = {}
         plain_names = {plain(column) for column in present}
         for column in present:
@@ -101,7 +101,7 @@ class Columns:
             field = self._names.get(name)
             if field is None or field in self._mapped:
                 continue
-            # In response_0, response_1 the second is B, not A: nothing is guessed.
+            # In response_0, response_1 the second would be B, so a 0 rules out guessing.
             if name[-1] in "12" and f"{name[:-1]}0" in plain_names:
                 continue
             fields.setdefault(field, []).append(column)
@@ -112,7 +112,7 @@ class Columns:
         return {field: tuple(columns) for field, columns in fields.items()}
 
     def missing(self, field: str, present: Sequence[str]) -> str:
-        """Why a field has no column: what was looked for, what is there, and the remedy."""
+        """Why a field has no column: the names tried, the columns present, and the remedy."""
         columns = _listed(present)
         mapped = self._mapped.get(field)
         if mapped:
@@ -126,7 +126,7 @@ class Columns:
         )
 
     def _one_response(self, present: Sequence[str]) -> str | None:
-        """The column of a model's output, in a row that has no pair of responses."""
+        """The column of a model's output, for rows without a pair of responses."""
         if self.find(present).keys() & _RESPONSES:
             return None
         single = {plain(name) for name in OUTPUT_FIELDS["response"]}
@@ -159,7 +159,7 @@ def _named(wanted: str, present: Sequence[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-# Rows of one file share a handful of shapes; a file where each row has its own must not grow this.
+# A file has a handful of row shapes; the bound is for those where each row has its own.
 _SHAPES_MAX = 256
 _SHAPE_COLUMNS_MAX = 1000  # of one that is kept
 _TAGS_MAX = 10_000
@@ -167,7 +167,7 @@ _TAGS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """Where the fields are in rows that have the same columns.
+    """Where the fields are, for rows with the same columns.
 
     `numbered` responses are 1 and 2; `preferred` ones are named for which was chosen.
     """
@@ -228,7 +228,7 @@ class FieldValues:
         return shape
 
     def _agreed(self, field: str, candidates: tuple[str, ...], row: Mapping[str, Any]) -> Any:
-        """What several columns say together; they may not contradict each other."""
+        """The value that several columns agree on; a conflict is an error."""
         given = [column for column in candidates if row[column] not in (None, "")]
         if field == "tags":  # several columns may serve it together
             return [Tag(tag, column) for column in given for tag in read_tags(row[column])]
@@ -243,7 +243,7 @@ class FieldValues:
 
 
 def text_of_id(value: Any, *, field: str = "id") -> str | None:
-    """An id as text: files may have numbers, and an empty one is none."""
+    """An id as text; an empty one is None."""
     if isinstance(value, str):
         return sendable(field, value) or None
     if value is None:
@@ -254,7 +254,7 @@ def text_of_id(value: Any, *, field: str = "id") -> str | None:
 
 
 def text_of_cluster(value: Any) -> str | None:
-    """A table with gaps in a column of whole numbers holds 3.0, and no number in the gaps."""
+    """In a table with gaps, whole numbers read as 3.0, and gaps as NaN."""
     if isinstance(value, float):
         if value != value:  # not a number
             return None
@@ -272,8 +272,7 @@ def optional_text(field: str, value: Any) -> str | None:
 
 
 def reference_text(value: Any) -> Any:
-    """A reference that is a number as its text; a gap in a column of numbers is none. Anything
-    else stays as it is."""
+    """A numeric reference as text; NaN is no reference."""
     gap = isinstance(value, float) and math.isnan(value)
     return None if gap else number_as_text(value)
 
@@ -289,7 +288,7 @@ def sendable(field: str, text: str) -> str:
 
 
 def read_tags(value: Any) -> tuple[str, ...]:
-    """Tags from a list, or from a text that separates them with `;`, or else with `,`."""
+    """Tags from a list, or from a text separated by `;`, else by `,`."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -331,8 +330,8 @@ _SPELLED: dict[str, Winner] = {
         "TIE",
     ),
 }
-# A bare number is a side only where the responses are numbered too (output_1, output_2); 0 never,
-# since it is a tie in some data sets and the first response in others.
+# A bare number is a side only if the responses are numbered too (output_1, output_2); never 0,
+# which is a tie in some data sets and the first response in others.
 _NUMBERED: dict[float, Winner] = {1: "A", 2: "B", 1.5: "TIE"}
 
 
@@ -343,8 +342,8 @@ Meanings = Mapping[str, Winner | None]
 
 
 def spelling_of(value: object) -> str:
-    """What is looked up in what spellings mean: of a number its value, so that 1, "1" and 1.0 are
-    spelled alike; of a text its plain form."""
+    """The key of a spelling: a number's value, so that 1, "1" and 1.0 match, or a text's plain
+    form."""
     number = number_of(value)
     if number is not None:
         return f"{number:g}"
@@ -352,12 +351,12 @@ def spelling_of(value: object) -> str:
 
 
 def shown_spelling(value: object) -> str:
-    """As a person would give it to say what it means."""
+    """As a person would type it."""
     return shortened(value if isinstance(value, str) else spelling_of(value), to=20) or "SPELLING"
 
 
 def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
-    """What spellings mean, as a caller gives it: `{"0": "TIE"}`."""
+    """The caller's meanings of spellings: `{"0": "TIE"}`."""
     meanings: dict[str, Winner | None] = {}
     for spelled, verdict in given.items():
         read = None
@@ -381,7 +380,7 @@ def read_label(
     model_b: str | None,
     meanings: Meanings | None = None,
 ) -> Winner | None:
-    """The label in the pair's own letters; None where the row has none."""
+    """The label as A, B or TIE; None if the row has none."""
     if value is None:
         return None
     if meanings and spelling_of(value) in meanings:
@@ -403,7 +402,7 @@ def read_label(
 
 
 def number_of(value: object) -> float | None:
-    """Of a number, or of a text that spells one."""
+    """A number, or a text that spells one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):

@@ -76,15 +76,15 @@ def _wrong_width(count: int, width: int) -> Message:
 
 
 def _records(source: Source, delimiter: str) -> Any:
-    """Each record as (the line it begins at, its cells or the reason why it has none)."""
-    # Of the whole process, and other code may count on more; rows are bounded by their bytes.
+    """Each record with its first line: its cells, or the reason why it has none."""
+    # A limit of the whole process, which other code may have raised; rows are bounded by bytes.
     csv.field_size_limit(max(csv.field_size_limit(), source.limits.table_row_bytes))
     seen = [0]
     blank = 0
     with opened(source) as file, reading_faults(source, after=seen):
         bounded: Any = _BoundedRows(file, delimiter.encode(), source.limits)
-        # Bytes that are not UTF-8 become lone surrogates, which no pair takes: a bad row, where
-        # strict decoding would end the reading.
+        # Invalid UTF-8 becomes lone surrogates, which no pair accepts: one bad row, where strict
+        # decoding would end the file.
         text = io.TextIOWrapper(bounded, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
@@ -109,12 +109,12 @@ def _records(source: Source, delimiter: str) -> Any:
 
 
 class _TooLong(Exception):
-    """The row is more than may be in memory."""
+    """The row exceeds the memory limit."""
 
 
 class _BoundedRows(io.BufferedIOBase):
-    """A file's bytes, counted by the row: a quote that is never closed takes in all that follows,
-    and a line of commas alone is all cells."""
+    """Counts a file's bytes by row: an unclosed quote takes in all that follows, and a line of
+    commas is all cells."""
 
     def __init__(self, file: BinaryIO, delimiter: bytes, limits: ReadLimits) -> None:
         self._file: Any = file

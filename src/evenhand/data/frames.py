@@ -1,6 +1,6 @@
-"""DataFrames as rows: pandas, polars, and whatever gives Arrow by its PyCapsule interface.
+"""DataFrames as rows: pandas, polars, and anything with Arrow's PyCapsule interface.
 
-No library of frames is imported for it: a frame is known by its methods.
+No data-frame library is imported: frames are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = 1000
 
 
 class ArrowStream(Protocol):
-    """What gives Arrow by its PyCapsule interface: a DataFrame of pandas or polars, and others."""
+    """Anything with Arrow's PyCapsule interface, such as a polars or pandas DataFrame."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -34,8 +34,8 @@ def _is_polars(value: object) -> bool:
 
 
 def frame_rows(frame: Any, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
-    """The columns, and the rows; `name` is what messages call the frame by."""
-    # By their own methods first: pandas gives no Arrow for a column of mixed types.
+    """Columns and rows; `name` is for messages."""
+    # Their own methods first: pandas cannot export a column of mixed types to Arrow.
     if _is_pandas(frame):
         return _columns(list(frame.columns), name), _pandas_rows(frame)
     if _is_polars(frame):
@@ -62,7 +62,7 @@ def _columns(given: Sequence[object], name: str) -> tuple[str, ...]:
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:
     for start in range(0, len(frame), _ROWS_AT_ONCE):
         part = frame.iloc[start : start + _ROWS_AT_ONCE]
-        # NaN, NaT and NA are how pandas says that there is none.
+        # pandas has NaN, NaT and NA for a missing value.
         for row in part.astype(object).where(part.notna(), None).to_dict("records"):
             yield {str(column): _listed(value) for column, value in row.items()}
 

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line; a line that is none is one bad row."""
+"""JSON lines: one object a line; any other line is a bad row."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _rows(source: Source) -> RawRows:
                     continue
                 row = _read_line(line, file, limits)
             else:
-                # Most lines, for which this loop is the whole work.
+                # The fast path, which most lines take.
                 try:
                     row = loads(line)
                 except orjson.JSONDecodeError as error:
@@ -78,7 +78,7 @@ def _pass_over_line(file: BinaryIO) -> None:
 
 
 def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any] | str:
-    """An object's members, or the reason why the text is no object."""
+    """The object's members, or the reason why the text is not an object."""
     try:
         refuse_many_values(text, limits.values)
         row = orjson.loads(text)
@@ -97,7 +97,7 @@ _NOT_JSON = {"line": "data.line_not_json", "element": "data.element_not_json"}
 
 
 def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
-    """Python's own parser also takes the NaN that Python's own writer leaves in files."""
+    """Python's parser also accepts NaN, which Python's writer leaves in files."""
     try:
         row = json.loads(text.decode())
     except UnicodeDecodeError as error:

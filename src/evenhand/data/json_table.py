@@ -31,9 +31,9 @@ from evenhand.messages import Message
 
 _BLOCK = 1 << 18
 
-# A parser would end at the first value it does not take, and the streaming ones look at a long
-# string anew with each block. Here a value is found by its brackets and quotes alone, in time
-# linear in its length, so that what cannot be parsed is one row and the next is read.
+# A parser stops at the first invalid value, and streaming ones rescan a long string with each
+# block. Values are delimited by their brackets and quotes alone, in linear time, so that an invalid
+# one is a bad row and reading goes on.
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
@@ -43,15 +43,15 @@ _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 
 class Cut(Exception):
-    """The stream ended where a value, or more of it, had to come."""
+    """The stream ended inside a value."""
 
 
 class Malformed(Exception):
-    """Something else stands there; what, and what had to come."""
+    """An unexpected character; the message says which."""
 
 
 class ValueTooLong(Exception):
-    """A value is longer than may be; a quote that is never closed takes in all that follows."""
+    """A value exceeds the limit, for instance because a quote is never closed."""
 
 
 class JsonScan:
@@ -62,7 +62,7 @@ class JsonScan:
         self._at = 3 if self._text.startswith(b"\xef\xbb\xbf") else 0
 
     def peek(self) -> bytes:
-        """The next byte that is no space; empty at the end."""
+        """The next byte that is not white space; empty at the end."""
         while True:
             match = _SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at
@@ -78,7 +78,7 @@ class JsonScan:
         self._at += 1
 
     def key(self) -> bytes:
-        """The text of a member's name, with the colon after it taken."""
+        """A member's name; the colon after it is consumed."""
         if self.peek() != b'"':
             raise _unexpected(self.peek(), b'"')
         while True:
@@ -92,7 +92,7 @@ class JsonScan:
         return match[0]
 
     def value(self) -> bytes:
-        """The text of the next value, up to the comma or the bracket that ends it."""
+        """The next value, up to the comma or bracket that ends it."""
         depth, at = 0, self._at
         while True:
             match = (_TO_BRACKET if depth else _TO_COMMA).match(self._text, at)
@@ -117,7 +117,7 @@ class JsonScan:
             at += 1
 
     def elements(self) -> Iterator[bytes]:
-        """The texts of a list's elements; its opening bracket has been taken."""
+        """A list's elements; its opening bracket has been consumed."""
         if self.peek() == b"]":
             self.take(b"]")
             return
@@ -131,7 +131,7 @@ class JsonScan:
                 return
 
     def _more(self) -> bool:
-        """Read on; twice as far each time within one value, so that the work stays linear."""
+        """Read more, twice as much each time within one value, so that the work stays linear."""
         left = self._text[self._at :]
         room = self._longest - len(left)
         if room < 0:
@@ -156,7 +156,7 @@ _FIRST_LINE_MAX = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Which member holds the rows; None for a document that is a list or a single object."""
+    """Which member holds the rows; None for a list or a single object."""
 
     key: str | None = None
     models: tuple[str, str] | None = None
@@ -172,7 +172,7 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 
 
 def _document(source: Source) -> Table | None:
-    """None where it is no single document: then it is JSON lines under another name."""
+    """None if the file is JSON lines under another name."""
     with _faults(source, [0]), opened(source) as file:
         scan = JsonScan(file, longest=source.limits.row_bytes)
         if scan.peek() == b"[":
@@ -199,7 +199,7 @@ def _document(source: Source) -> Table | None:
 
 
 def _survey(scan: JsonScan) -> _Layout | None:
-    """Go through the members of the first object up to the list; None where more follows it."""
+    """Walk the first object's members up to the list; None if more follows the object."""
     models = None
     for key in _members(scan):
         if key == "models":
@@ -215,7 +215,7 @@ def _survey(scan: JsonScan) -> _Layout | None:
 
 
 def _models_after(source: Source) -> tuple[str, str] | None:
-    """The models' names where they come after the rows; none where the file is broken."""
+    """The models' names if they come after the rows; None if the file is broken."""
     try:
         with opened(source) as file:
             scan = JsonScan(file, longest=source.limits.row_bytes)
@@ -281,7 +281,7 @@ def _elements(source: Source, scan: JsonScan, seen: list[int]) -> RawRows:
 
 
 def _members(scan: JsonScan) -> Iterator[str]:
-    """The names of an object's members; the caller takes each value before the next."""
+    """The names of an object's members; the caller consumes each value."""
     scan.take(b"{")
     if scan.peek() == b"}":
         scan.take(b"}")
@@ -309,7 +309,7 @@ def _pass_over(elements: Iterator[bytes]) -> None:
 
 
 def _looks_like_lines(source: Source) -> bool:
-    """Whether the first line, whole or broken, could not be the beginning of a longer document."""
+    """Whether the first line cannot be the start of a longer document."""
     line, end, _ = beginning(source, size=_FIRST_LINE_MAX).partition(b"\n")
     return bool(end) and not line.rstrip().endswith((b"{", b"[", b",", b":"))
 

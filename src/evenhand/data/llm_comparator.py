@@ -1,7 +1,7 @@
-"""LLM Comparator's JSON: its examples as rows, and judged pairs as a file that it opens.
+"""LLM Comparator's JSON: examples as rows, and judged pairs as a file that it opens.
 
-A score above 0 says that A is better, below 0 that B is, and 0 that they tie; its charts expect
--1.5 to 1.5. A score is a judge's and no person's, so that it is no label unless it is mapped.
+A score above 0 favours A, below 0 B; its charts expect -1.5 to 1.5. Scores are a judge's, so they
+are labels only if mapped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TEXTS = ("input_text", "output_text_a", "output_text_b")
 
 @dataclass(frozen=True, slots=True)
 class ComparatorRating:
-    """One pass. `score` is in the pair's labels also where the order was `flipped`."""
+    """One pass. `score` is in the pair's labels, even if `flipped`."""
 
     score: float | None
     flipped: bool = False
@@ -49,8 +49,7 @@ def llm_comparator_blocks(
     custom_field_types: Mapping[str, str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[bytes]:
-    """The document, one example at a time; `more` stands in its metadata, which the app leaves
-    alone."""
+    """The document, one example at a time; the app ignores `more`, kept in its metadata."""
     schema = [{"name": name, "type": kind} for name, kind in (custom_field_types or {}).items()]
     metadata = {"source_path": source_path, "custom_fields_schema": schema, **(more or {})}
     models = [{"name": name} for name in names]
@@ -80,7 +79,7 @@ def _written(example: ComparatorExample) -> dict[str, Any]:
             }
             for rating in example.ratings
         ],
-        # The app assigns a rationale to its clusters by these similarities; we make no clusters.
+        # The app assigns rationales to clusters by these similarities; we make no clusters.
         "rationale_list": [
             {"rationale": rationale, "similarities": []} for rationale in example.rationales
         ],
@@ -92,7 +91,7 @@ _MODELS_MAX = 1 << 16  # bytes: two names
 
 
 def model_names(text: bytes) -> tuple[str, str] | None:
-    """The two names in the `models` member; none where it is something else."""
+    """The two names in `models`; None if it is anything else."""
     if len(text) > _MODELS_MAX:
         return None
     try:
@@ -104,7 +103,7 @@ def model_names(text: bytes) -> tuple[str, str] | None:
 
 
 def plain_example(row: dict[str, Any], models: tuple[str, str] | None) -> dict[str, Any]:
-    """An example as a plain row; a row that is none comes back as it is."""
+    """An example as a plain row; other rows unchanged."""
     if not all(name in row for name in _TEXTS):
         return row
     plain = {**row, **{name: _text(row[name]) for name in _TEXTS}}
@@ -122,14 +121,14 @@ def plain_example(row: dict[str, Any], models: tuple[str, str] | None) -> dict[s
 
 
 def _winner(score: Any) -> Any:
-    """The side that a score names, so that `--map label=score` reads as a label."""
+    """The side that a score favours, so that `--map label=score` reads as a label."""
     if isinstance(score, (int, float)) and not isinstance(score, bool):
         return "A" if score > 0 else "B" if score < 0 else "TIE"
     return score
 
 
 def _text(value: Any) -> Any:
-    """Chunks of text as one text; with a picture among them it stays what it is: no text."""
+    """Chunks of text joined; unchanged if one is an image."""
     if not isinstance(value, list) or not value:
         return value
     chunks = [

@@ -1,5 +1,6 @@
-"""How rows become pairs: which column is which field, what holds where a row is silent, and how
-much a file from outside may make of the memory."""
+"""How rows become pairs: the columns of each field, defaults for rows, and memory limits for
+untrusted files.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ _UNITS["gib"] = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What is in memory at once of a file: one row of any format, and of Parquet the pages of the
-    columns that are read. `keys_every`: of so many rows of JSON one is searched for a key that
-    stands twice, after the first thousand, since that takes longer than to parse it."""
+    """Limits on what a file may hold in memory at once: one row, or the pages of the Parquet
+    columns read. After the first thousand JSON rows, one in `keys_every` is checked for repeated
+    keys, which takes longer than parsing."""
 
     row_bytes: int = 128 * MIB
     page_bytes: int = 512 * MIB
@@ -36,28 +37,28 @@ class ReadLimits:
     delta_encoded: bool = True  # pages of Parquet whose headers do not tell how much they become
     keys_every: int = 16
     rows: int | None = None  # of a file
-    # What a packed file may become: a kilobyte of gzip or Parquet can mean a gigabyte.
+    # A packed kilobyte of gzip or Parquet can unpack to a gigabyte.
     unpacked_bytes: int | None = None
     unpacked_spare: int = 1024 * MIB
     raisable: bool = True  # by whoever reads of them
 
     @property
     def values(self) -> int:
-        """Of a row: a list of empty lists takes twenty times the memory of its text."""
+        """For a row: a list of empty lists takes twenty times the memory of its text."""
         return self.row_bytes // 16
 
     @property
     def table_row_bytes(self) -> int:
-        """Of CSV and TSV, whose parser keeps each character in four bytes."""
+        """For CSV and TSV, whose parser keeps four bytes a character."""
         return self.row_bytes // 2
 
     @property
     def footer_bytes(self) -> int:
-        """Of a Parquet file: it becomes up to fifty times as much in memory."""
+        """For a Parquet file, whose footer takes up to fifty times its size in memory."""
         return max(1 << 16, self.page_bytes // 16)
 
     def unpacked_most(self, packed_bytes: int) -> int:
-        """Honest data packs to a tenth; texts that repeat, to a hundredth."""
+        """Honest data packs to a tenth, repetitive text to a hundredth."""
         most = self.unpacked_spare + _PACKED_AT_MOST * packed_bytes
         return most if self.unpacked_bytes is None else min(most, self.unpacked_bytes)
 
@@ -73,7 +74,7 @@ class ReadLimits:
 
 
 def default_limits() -> ReadLimits:
-    """Those of files that somebody names on this machine; the environment may raise them."""
+    """The limits for local files; the environment may raise them."""
     given = os.environ.get(VARIABLE, "").strip()
     if not given:
         return _DEFAULT
@@ -89,12 +90,11 @@ _DEFAULT = ReadLimits()
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """`columns` maps our field to their column; an empty column name turns the field off.
+    """`columns` maps our field to their column; an empty name turns the field off.
 
-    `criteria` serve rows that have none of their own. `allow_tie` and `swap_positions`, where
-    they are set, hold for every row; None leaves it to the row, and to True where it is silent.
-    `orders` draws the order of every row, whatever the row says of it. `values` says what a
-    spelling of a label means: `{"0": "TIE"}`.
+    `criteria` apply to rows without their own. `allow_tie` and `swap_positions` override every row
+    unless None; rows default to True. `orders` draws the order of every row. `values` says what a
+    label's spelling means: `{"0": "TIE"}`.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

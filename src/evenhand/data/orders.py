@@ -1,5 +1,6 @@
-"""Which pairs are asked in one order alone, and in which: drawn from a seed and the unordered pair,
-so that swapping A and B asks the same question and mirrors the verdict."""
+"""Which pairs are asked in one order only, and in which: drawn from a seed and the unordered pair,
+so that swapping A and B asks the same question and mirrors the verdict.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ class OrderDraw:
         return {"random": asdict(self)}
 
     def order_of(self, pair: Pair) -> Order | None:
-        """None for both: of identical responses no order is the mirror image of the other."""
+        """None for both: with identical responses, no order mirrors the other."""
         if pair.response_a == pair.response_b:
             return None
         first, second = sorted((pair.response_a, pair.response_b))
-        # With the prompt: many prompts may be answered by the same "yes" and "no".
+        # With the prompt, since many prompts share answers such as "yes".
         digest = blake2b(b"order 1;%d;" % self.seed, digest_size=9)
         for text in (pair.prompt, pair.context or "", first, second):
             encoded = text.encode()

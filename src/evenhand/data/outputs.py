@@ -31,7 +31,7 @@ from evenhand.messages import Message
 
 
 class RowPlaces:
-    """Rows count on from file to file, so that a number tells a row from all others."""
+    """Numbers rows on from file to file, so that each number is unique."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -44,12 +44,10 @@ class RowPlaces:
             yield file, table
 
     def number(self, row: int) -> int:
-        """What a row of the file that is being read is called among all."""
         self._last = self._begins[-1] + row
         return self._last
 
     def place(self, number: int) -> tuple[str, int]:
-        """The file's name, and the row in it."""
         file = bisect_left(self._begins, number) - 1
         return self._source.files[file].name, number - self._begins[file]
 
@@ -59,7 +57,7 @@ _CHAT_COLUMNS = ("choices", "messages", "turns")
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A model's answers. Without `model` the rows name it, or else the file does."""
+    """A model's answers. Without `model` the rows name it, else the file."""
 
     path: Source | Path | str
     model: str | None = None
@@ -72,9 +70,9 @@ def read_outputs(
     baseline: str | None = None,
     questions: Source | Path | str | None = None,
 ) -> Iterator[Record | BadRow]:
-    """Pairs of the answers to the same prompt, in the order of the first file.
+    """Pairs of answers to the same prompt, in the order of the first file.
 
-    Two files: A is the first. With a `baseline` (a model's or a file's name) A is that one.
+    With two files, A is the first; with a `baseline` (a model or file name), A is the baseline.
     """
     if len(files) < 2:
         raise DataError(Message("data.one_file_of_outputs", n=len(files)))
@@ -155,7 +153,7 @@ def _wanted(reading: ReadOptions) -> Wanted:
 
 
 def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> list[str]:
-    """The models' names; the files' where two models are called the same."""
+    """The models' names, or the files' if two models share a name."""
     models = [name or source.stem for source, name in zip(sources, named, strict=True)]
     for fallback in ([source.stem for source in sources], [source.name for source in sources]):
         if len(set(models)) == len(models):
@@ -190,7 +188,7 @@ class _Join:
     baseline: int | None
 
     def pairs(self, group: Iterator[Stored]) -> Iterator[Record | BadRow]:
-        """The records of the answers to one question, and what stands in the way of others."""
+        """The records for one question, and what is missing for others."""
         first = next(group)
         by_file: dict[int, Stored] = {}
         refused: set[int] = set()
@@ -217,8 +215,8 @@ class _Join:
                 yield self._record(prompt, question, left, right)
 
     def _missing(self, by_file: dict[int, Stored], refused: set[int]) -> Iterator[BadRow]:
-        """One row for a prompt, with all the pairs that it lacks. Where both of two models have no
-        answer, it is none of their prompts."""
+        """One row a prompt, with the pairs that it lacks; a prompt that neither of two models
+        answered is not theirs."""
         missing = [file for file in range(len(self.models)) if file not in {*by_file, *refused}]
         lost = [match for match in product(by_file, missing) if self._is_match(*match)]
         if lost:
@@ -320,7 +318,7 @@ class _Join:
         return self.places[stored.file].place(stored.row)
 
     def _beside(self, stored: Stored, other: Stored) -> str:
-        """Where it is, for a message that names the other's file already."""
+        """The place, for a message that already names the other file."""
         file, row = self._place(stored)
         if file == self._place(other)[0]:
             return Message("data.row", row=row)

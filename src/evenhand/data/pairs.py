@@ -43,7 +43,7 @@ _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 
 
 class PairRows:
-    """Makes records of rows; `prefix` tells apart the keys of several sources."""
+    """Makes records of rows; `prefix` keeps the keys of several sources apart."""
 
     def __init__(
         self, source: str, reading: ReadOptions, *, prefix: str = "", tabular: bool = False
@@ -57,7 +57,6 @@ class PairRows:
         self._criteria: dict[bytes, tuple[Criterion, ...]] = {}
 
     def check(self, columns: Sequence[str]) -> None:
-        """Refuse a table whose header lacks a field: no row of it can be a pair."""
         missing = self._fields.shape(tuple(columns)).missing
         if missing:
             raise DataError(Message("data.source_missing", source=self._source, missing=missing))
@@ -113,7 +112,7 @@ class PairRows:
             "context": values.get("context"),
             "reference": reference_text(values.get("reference")),
         }
-        # An empty text is no context: a table has no other way to say "none".
+        # An empty text is no context: a table cannot say None otherwise.
         fields |= {name: value for name, value in given.items() if value not in (None, "")}
         for name in ("allow_tie", "swap_positions"):
             if values.get(name) not in (None, ""):
@@ -152,7 +151,6 @@ class PairRows:
 def make_pair(
     fields: dict[str, Any], criteria: tuple[Criterion, ...], reading: ReadOptions
 ) -> Pair:
-    """A validated pair, or an InputError that names the field."""
     pair = _validated(fields, criteria, reading)
     return pair if reading.orders is None else reading.orders.draw(pair)
 
@@ -176,7 +174,7 @@ def _validated(
 
 
 def _with_column(message: str, columns: Mapping[str, str]) -> str:
-    """Name the column beside the field, where the file calls it something else."""
+    """Add the column's name if the file calls the field something else."""
     field = field_of(message)
     column = None if field is None else columns.get(field)
     if field is None or column is None or plain(column) == plain(field):
@@ -203,7 +201,7 @@ def _preferred(label: Winner | None) -> Winner:
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far files have been read: the number of the file, from 0, and the last row of it."""
+    """How far the files have been read: the file's number, from 0, and its last row."""
 
     file: int = 0
     row: int = 0
@@ -212,7 +210,7 @@ class ReadPosition:
 def read_pairs(
     paths: Sequence[Source | Path | str], reading: ReadOptions
 ) -> Iterator[Record | BadRow]:
-    """Every row of every file, in order, as a record or as the reason why it is none."""
+    """Every row of every file in order, as a record or a bad row."""
     for _, records in read_files(paths, reading):
         yield from records
 
@@ -220,7 +218,7 @@ def read_pairs(
 def read_files(
     paths: Sequence[Source | Path | str], reading: ReadOptions, *, after: ReadPosition | None = None
 ) -> Iterator[tuple[int, Iterator[Record | BadRow]]]:
-    """The same file by file, with the file's number; those before a place are not opened."""
+    """The same with each file's number; files before `after` are not opened."""
     sources = [source_of(path) for path in paths]
     files = [file for source in sources for file in source.files]
     prefixes = _prefixes(files)
@@ -243,8 +241,7 @@ def read_files(
 def read_rows(
     given: ArrowStream | Iterable[Pair | Mapping[str, Any]], reading: ReadOptions
 ) -> Iterator[Record | BadRow | Pair]:
-    """Rows that a Python caller holds: a DataFrame, or an iterable of mappings and of pairs, which
-    stay as they are."""
+    """Rows from Python: a DataFrame, or an iterable of mappings and pairs."""
     rows = PairRows(GIVEN, reading, tabular=is_frame(given))
     values: Iterable[object]
     if is_frame(given):
@@ -263,7 +260,6 @@ def read_rows(
 
 
 def plain_rows(given: object, name: str) -> Iterable[object]:
-    """What is no frame is an iterable, unless an untyped caller gave something else."""
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise DataError(Message("data.rows_no_rows", name=name, kind=type(given).__name__))
     return given
@@ -284,7 +280,7 @@ def _of_file(
 
 
 def _prefixes(sources: Sequence[Source]) -> list[str]:
-    """What tells rows without an id apart: nothing, the files' stems, or their whole names."""
+    """What distinguishes rows without ids: nothing, the files' stems, or their full names."""
     if len(sources) == 1:
         return [""]
     stems = [source.stem for source in sources]

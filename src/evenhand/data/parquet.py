@@ -1,5 +1,5 @@
-"""Parquet, a batch of rows at a time and only the columns of interest; what a file would make its
-reader allocate is checked from its headers first.
+"""Parquet, a batch of rows at a time, only the columns needed; what a file would make its reader
+allocate is first checked from its headers.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from evenhand.data.source import (
 from evenhand.errors import DataError, MissingExtra
 from evenhand.messages import Message
 
-# pyarrow allocates by each page's own header, which it shows nobody (its metadata is what the
-# footer claims), and knows no limit of memory: a page of a kilobyte may unpack to two gigabytes,
-# and a schema may be nested until the stack ends. So both are read here first (Thrift's compact
-# protocol, parquet-format's parquet.thrift).
+# pyarrow allocates by each page's own header, which it does not expose (its metadata is the
+# footer's claim), without a memory limit: a kilobyte page may unpack to two gigabytes, and a schema
+# may nest until the stack overflows. So both are read here first (Thrift's compact protocol,
+# parquet-format's parquet.thrift).
 
 MAGIC = b"PAR1"
 _DEEPEST = 32  # levels of a schema; a list of structs has four
@@ -36,11 +36,11 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 
 
 class Excess(ValueError):
-    """The file keeps to its format and not to the limits; what, and what to do."""
+    """A well-formed file that exceeds a limit."""
 
 
 class Broken(ValueError):
-    """The headers are none."""
+    """The headers are malformed."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class ColumnPages:
 
 
 def refuse_footer(file: BinaryIO, limits: ReadLimits) -> None:
-    """A footer that is too large, or whose schema has too many or too deep columns."""
+    """Refuse a footer that is too large, or a schema too wide or too deep."""
     size = file.seek(0, 2)
     file.seek(max(0, size - 8))
     end = file.read(8)
@@ -105,7 +105,7 @@ def _refuse_schema(thrift: _Thrift, limits: ReadLimits) -> None:
 
 
 def measure_pages(file: BinaryIO, chunk: Any, limits: ReadLimits) -> ColumnPages:
-    """Go from page to page as the reader will, by what the headers say."""
+    """Walk the pages by their headers, as the reader will."""
     at = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset
     if dictionary is not None and 0 < dictionary < at:
@@ -127,7 +127,7 @@ def measure_pages(file: BinaryIO, chunk: Any, limits: ReadLimits) -> ColumnPages
 
 
 def _page_header(file: BinaryIO, at: int) -> tuple[int, int, int, int, int]:
-    """The page's bytes unpacked and packed, its values and encoding, and the header's bytes."""
+    """The page's size unpacked and packed, its values, encoding, and header size."""
     for size in _HEADER_SIZES:
         file.seek(at)
         data = file.read(size)
@@ -164,12 +164,12 @@ def _read_page_header(thrift: _Thrift) -> tuple[int, int, int, int]:
                     thrift.skip(inner_kind)
         else:
             thrift.skip(kind)
-    # A dictionary is kept in memory three times: its page, its texts, and those of the rows.
+    # A dictionary is in memory three times: as a page, as texts, and in the rows.
     return unpacked * (3 if is_dictionary else 1), packed, values, encoding
 
 
 class _Thrift:
-    """Thrift's compact protocol; whoever gets a field reads its value, or skips it."""
+    """Thrift's compact protocol; the caller reads or skips each field's value."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -241,7 +241,7 @@ class _Thrift:
                 raise Broken("its headers have a number longer than 64 bits")
 
 
-# Rows are texts of unknown length: few enough of them that a batch of long ones still fits.
+# Texts have any length: few rows, so that a batch of long ones fits.
 _BATCH_ROWS = 64
 _READ_AHEAD = 1 << 16
 _SMALL_BATCH = 1 << 20  # bytes, that become Python's values all at once
@@ -252,7 +252,7 @@ def fits(start: bytes, *, named: bool | None) -> bool:
 
 
 def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
-    """`after`: rows that are passed over, whole row groups without reading them."""
+    """`after`: rows to skip, whole row groups without reading them."""
     if is_gzipped(source):
         raise DataError(Message("data.parquet_in_gzip", name=source.name))
     try:
@@ -283,7 +283,7 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 
 def _opened(source: Source, **options: Any) -> Any:
     parquet = import_module("pyarrow.parquet")
-    # pre_buffer would hold whole row groups, which are often the whole file.
+    # pre_buffer would hold whole row groups, often the whole file.
     if source.content is None:
         return parquet.ParquetFile(
             source.path, pre_buffer=False, buffer_size=_READ_AHEAD, **options
@@ -299,8 +299,8 @@ def _refuse_columns(source: Source, columns: tuple[str, ...]) -> None:
 
 
 def _leaves_of_lists(file: Any, used: list[str]) -> list[str]:
-    """Texts inside lists: they stay references to a dictionary, where the file has one, since a
-    short list of references may mean gigabytes."""
+    """Texts inside lists are kept as dictionary references, since a short list of them may expand
+    to gigabytes."""
     leaves = (file.schema.column(place) for place in range(len(file.schema.names)))
     return [
         leaf.path
@@ -312,7 +312,7 @@ def _leaves_of_lists(file: Any, used: list[str]) -> list[str]:
 
 
 def _top(path: str, used: list[str]) -> str | None:
-    """The column that a leaf belongs to; names may hold dots."""
+    """The column that a leaf belongs to; names may contain dots."""
     return next((name for name in used if path == name or path.startswith(f"{name}.")), None)
 
 
@@ -356,8 +356,8 @@ def _batches(source: Source, file: Any, group: int, used: list[str]) -> Iterator
 
 
 def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int:
-    """So many that their texts fit the limit, if each were as long as a whole page: a dictionary,
-    or what is told as the same as before, makes many long texts of one."""
+    """As many as fit the limit if each row were as long as a whole page: a dictionary or delta
+    encoding can make many long texts of one."""
     limits, group_metadata = source.limits, file.metadata.row_group(group)
     in_a_row = 0
     with source.path.open("rb", buffering=0) as headers:
@@ -367,7 +367,7 @@ def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int
                 continue
             pages = measure_pages(headers, group_metadata.column(place), limits)
             if leaf.max_repetition_level:
-                # One row's list may be all of it.
+                # One row's list may be the whole page.
                 if pages.total > limits.page_bytes or pages.values > limits.values:
                     raise Excess(
                         Message(
@@ -389,7 +389,7 @@ def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int
 
 
 def _groups_after(metadata: Any, after: int) -> tuple[int, list[int]]:
-    """How many rows stand before the row group that holds the next one, and the groups from it."""
+    """How many rows precede the group of the next row, and the groups from there."""
     passed, first, count = 0, 0, metadata.num_row_groups
     while first < count and passed + metadata.row_group(first).num_rows <= after:
         passed += metadata.row_group(first).num_rows
@@ -419,7 +419,7 @@ def _of_row(batch: Any, limits: ReadLimits) -> dict[str, Any] | str:
 
 
 def _decoded_bytes(batch: Any) -> int:
-    """What the rows take when references to a dictionary are written out."""
+    """The rows' size with dictionary references expanded."""
     return sum(_bytes_of(column) for column in batch.columns)
 
 

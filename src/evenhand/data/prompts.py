@@ -1,4 +1,4 @@
-"""Files of prompts that are still to be answered: one a row, a text or a conversation."""
+"""Files of prompts to be answered: one a row, a text or a conversation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Turns = tuple[tuple[Role, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """`turns` is what a model is sent, `text` the same as its judge reads it."""
+    """`turns` is what a model is sent, `text` what its judge reads."""
 
     key: str
     turns: Turns
@@ -47,7 +47,7 @@ class PromptRow:
 
 
 def read_prompts(source: Source, columns: Mapping[str, str]) -> Iterator[PromptRow | BadRow]:
-    """Every row, as a prompt or as the reason why it is none."""
+    """Every row, as a prompt or a bad row."""
     wanted = Columns(PROMPT_FIELDS, columns).wanted
     fields = FieldValues(PROMPT_FIELDS, columns, required=())
     seen: dict[str, int] = {}
@@ -72,7 +72,7 @@ def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: in
     if isinstance(row.get("messages"), list):
         turns = tuple(_message(each) for each in row["messages"])
     elif isinstance(row.get("turns"), list):
-        # What a user says turn by turn needs the answers between, which nobody has yet.
+        # Several user turns would need the answers in between, which do not exist yet.
         if len(row["turns"]) != 1:
             raise DataError(Message("data.prompt_of_turns", n=len(row["turns"])))
         turns = (("user", _text("turns", row["turns"][0])),)
@@ -96,7 +96,7 @@ def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: in
 
 
 def shown_turns(turns: Turns) -> str:
-    """The prompt itself where there is nothing else, else every message under its role."""
+    """The prompt if it is the only message, else every message with its role."""
     if len(turns) == 1:
         return turns[0][1]
     return "\n\n".join(f"[{_TITLES[role]}]\n{text}" for role, text in turns)

@@ -1,6 +1,4 @@
-"""What reading yields: a file's raw rows as every format module hands them over, then records (a
-pair with what is known about it) or the reason why a row is none.
-"""
+"""What reading yields: raw rows from the format modules, then records or bad rows."""
 
 from __future__ import annotations
 
@@ -11,17 +9,17 @@ from typing import Any, Literal, TypeAlias
 from evenhand.contract import Pair, Winner
 from evenhand.messages import Message
 
-# A row's number with its columns, or with the reason why it could not be read.
+# A row's number with its columns, or the reason why it is unreadable.
 RawRow: TypeAlias = tuple[int, "dict[str, Any] | str"]
 RawRows: TypeAlias = Iterator[RawRow]
 
-# Whether a column is of interest, so that a columnar format need not read the others.
+# Whether a column is needed; columnar formats skip the others.
 Wanted: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`columns` is None where each row names its own; `tabular` cells may spell lists as text."""
+    """`columns` is None if each row names its own; `tabular` cells may spell lists as text."""
 
     rows: RawRows
     columns: tuple[str, ...] | None = None
@@ -29,7 +27,7 @@ class Table:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in the words of JSON, short enough for a message."""
+    """The JSON type of a value, short enough for a message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -55,7 +53,7 @@ Side: TypeAlias = Literal["A", "B"]
 
 
 class Tag(str):
-    """A tag that knows which column it was read from."""
+    """A tag that knows its column."""
 
     __slots__ = ("column",)
     column: str
@@ -68,10 +66,10 @@ class Tag(str):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One pair of a data set. `label` is what a person chose, in the pair's own labels.
+    """One pair of a data set. `label` is a person's choice, in the pair's labels.
 
-    `cluster` is what rows of different prompts have in common, such as the turns of a
-    conversation: they count together, as rows of one prompt do.
+    `cluster` groups rows of different prompts, such as the turns of a conversation: they count
+    together, as rows of one prompt do.
     """
 
     key: str
@@ -87,8 +85,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that is no pair: its number in the source, and the reason on one line. `turn` tells
-    apart several pairs that one row would have made."""
+    """An unusable row: its number in the source and the reason. `turn` distinguishes several pairs
+    of one row."""
 
     source: str
     row: int
@@ -102,9 +100,9 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Unpaired(BadRow):
-    """An answer to a prompt that other models have none to.
+    """An answer to a prompt that other models did not answer.
 
-    `lost` are the pairs that it would have been in: their A, their B, and which side it is.
+    `lost` are the pairs it would have been in: their A, their B, and its side.
     """
 
     lost: tuple[tuple[str, str, Side], ...] = ()

@@ -1,5 +1,5 @@
-"""Data in object stores, by URL: what a URL means, objects read in place through cut connections,
-and the stores' errors in one line with the remedy.
+"""Data in object stores: URLs, reads that survive lost connections, and errors in one line with the
+remedy.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _fact(error: Exception) -> str:
     return text[:_LONGEST].rstrip(" .") or type(error).__name__
 
 
-# The store's own client has tried several times before each of these.
+# The store's own client has retried before each of these.
 _WAITS_S = (0.25, 1.0, 4.0)
 
 
@@ -154,13 +154,13 @@ _FILE_SYSTEMS = {"s3": ("s3fs", "s3fs", "S3FileSystem"), "gs": _GCS, "gcs": _GCS
 _SCHEMES = (*_FILE_SYSTEMS, "file")
 _KNOWN = "s3://, gs:// and file://"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-# A pathlib.Path makes one slash of two.
+# pathlib.Path collapses the two slashes.
 _AS_PATH = re.compile(rf"({'|'.join(_SCHEMES)}):/(?=[^/])")
 
 
 @dataclass(frozen=True, slots=True)
 class _Url:
-    """`place` is the bucket; `key` is taken as it is written, without escapes."""
+    """`place` is the bucket; `key` is unescaped."""
 
     scheme: str
     place: str
@@ -173,7 +173,7 @@ class _Url:
 
 
 def url_in(given: Path | str) -> str | None:
-    """The URL that is meant, or None where a file of this machine is."""
+    """The URL, or None for a local file."""
     text = str(given)
     if _URL.match(text):
         return text
@@ -185,7 +185,7 @@ def url_in(given: Path | str) -> str | None:
 
 
 def open_url(given: str) -> Source:
-    """One object, or all that a folder or a pattern means, in the order of their names."""
+    """One object, or everything in a folder or matching a pattern, sorted by name."""
     url = _read(given)
     return _of_files(url) if url.scheme == "file" else _of_objects(url)
 
@@ -210,7 +210,7 @@ def _read(given: str) -> _Url:
 
 
 def _of_files(url: _Url) -> Source:
-    """Files of this machine: their content is their identity, as it is without a URL."""
+    """Local files, identified by their content as without a URL."""
     if url.place not in ("", "localhost"):
         raise DataError(Message("data.file_on_another_machine", name=url.name))
     path = Path("/", url.key)
@@ -270,8 +270,8 @@ def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
 
 
 def _chosen(url: _Url, keys: list[str]) -> list[str]:
-    """A pattern takes what it says; a folder what is data. Names that begin with _ or . are the
-    marks of whoever wrote the folder."""
+    """The objects that match a pattern, or the data files of a folder, except names that start with
+    _ or ., which mark a writer's own files."""
     if "*" in url.key:
         fits = _pattern(url.key)
         return sorted(key for key in keys if fits(key))
@@ -285,8 +285,8 @@ def _chosen(url: _Url, keys: list[str]) -> list[str]:
 
 
 def _pattern(wanted: str) -> Callable[[str], bool]:
-    """`*` is anything within a name, `**` any folders in between, also none. Neither takes a name
-    that begins with _ or . where the pattern does not say so."""
+    """`*` matches within a name, `**` any number of folders; neither matches a name that starts
+    with _ or . unless written out."""
     steps = []
     for step in wanted.split("/"):
         if step == "**":

@@ -24,30 +24,29 @@ from evenhand.formats import endings
 from evenhand.messages import Message
 
 GZIP_MAGIC = b"\x1f\x8b"
-# Every read of a remote file is a request of some 30 ms: few large ones are faster than many small.
+# Every remote read is a request of some 30 ms: few large ones beat many small ones.
 REMOTE_READ_AHEAD = 1 << 22
 _EMPTY, _EMPTY_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
 _BLOCK = 1 << 18
 
 
 class Content(Protocol):
-    """What stands in for a file of this machine."""
+    """A file's content, if it is not local."""
 
     def open(self) -> BinaryIO: ...
 
     def open_anywhere(self) -> io.RawIOBase:
-        """For a reader that jumps, and has buffers of its own."""
+        """Unbuffered, for readers with random access."""
 
     def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, and the name that messages call it by. Close it where it came from `spool`.
+    """A file, and the name that messages call it by. Close it if it came from `spool`.
 
-    `content` is where it is no file of this machine. `parts` are the files of a data set that is
-    in several: rows come from one after another. `limits` hold for each reader of it. `tabular`:
-    its cells may spell lists as text, which its format does not tell.
+    `content` is set if it is not a local file; `parts` are the files of a data set in several;
+    `limits` hold for each reader; `tabular`: cells may spell lists as text.
     """
 
     path: Path
@@ -60,8 +59,8 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """The name without folders and endings: `out/gpt.jsonl.gz` is `gpt`, and so are
-        `out/gpt/*.jsonl` and `out/gpt-*.jsonl`."""
+        """The name without folders and endings: `gpt` for `out/gpt.jsonl.gz`, `out/gpt/*.jsonl` and
+        `out/gpt-*.jsonl`."""
         if not self.parts:
             return Path(self.name.removesuffix(".gz")).stem or self.name
         steps = self.name.partition("://")[2].split("/")
@@ -72,7 +71,6 @@ class Source:
 
     @property
     def files(self) -> tuple[Source, ...]:
-        """The files that it is read from, in their order."""
         return self.parts or (self,)
 
     def close(self) -> None:
@@ -103,7 +101,7 @@ def source_of(given: Source | Path | str) -> Source:
 
 
 def open_source(given: Path | str) -> Source:
-    """What a command line names: a file, a URL, `-`, or a pipe, which is spooled. Close it."""
+    """A file, a URL, `-`, or a pipe, which is spooled. Close it."""
     if str(given) == "-":
         return spool(sys.stdin)
     source = source_of(given)
@@ -118,7 +116,7 @@ def open_source(given: Path | str) -> Source:
 
 
 def spool(stream: IO[Any], name: str = "standard input") -> Source:
-    """Copy a stream into a temporary file, since rows are read more than once; never whole."""
+    """Copy a stream to a temporary file, since rows are read more than once."""
     binary: IO[bytes] = getattr(stream, "buffer", stream)
     held = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".data")  # noqa: SIM115 - closed by the source
     try:
@@ -131,8 +129,7 @@ def spool(stream: IO[Any], name: str = "standard input") -> Source:
 
 
 def file_digest(path: Source | Path | str) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal; of what is in a store, of what names it and
-    its version. It changes with the data, and downloads nothing."""
+    """The SHA-256 of a file's bytes, or of an object's name and version, in hexadecimal."""
     source = source_of(path)
     if source.parts:
         described = "".join(f"{part.name}\n{file_digest(part)}\n" for part in source.parts)
@@ -144,7 +141,7 @@ def file_digest(path: Source | Path | str) -> str:
 
 
 def beginning(source: Source, *, size: int) -> bytes:
-    """The first bytes of the content, unpacked where it is gzipped; fewer where it is cut."""
+    """The first bytes of the unpacked content; fewer if it is truncated."""
     with opened(source) as file:
         try:
             return file.read(size)
@@ -153,7 +150,7 @@ def beginning(source: Source, *, size: int) -> bytes:
 
 
 def first_byte(start: bytes) -> bytes:
-    """The first that is no space; empty where there is none."""
+    """The first byte that is not white space."""
     return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
@@ -164,7 +161,7 @@ def is_gzipped(source: Source) -> bool:
 
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """The content as bytes, unpacked where it is gzipped, whatever the file is called."""
+    """The content as bytes, unpacked if gzipped, whatever its name."""
     with _readable(source):
         file = _open(source)
     with file:
@@ -179,7 +176,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
 
 @contextmanager
 def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
-    """Turn what goes wrong inside a file into a DataError that says after which row."""
+    """Turn read errors into a DataError that names the last good row."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -198,7 +195,7 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
 
 
 class UnpackedBudget:
-    """How much a packed file may still become, in whichever format."""
+    """How much more a packed file may unpack to."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
@@ -219,8 +216,8 @@ def unpacked_too_long(name: str, most: int, packed: int) -> TooLarge:
 
 
 def count_empty(empty: int, number: int, source: Source, code: str = "data.blank_lines") -> int:
-    """One more line that is blank, or row that is no object; a gigabyte of them is a megabyte of
-    gzip, and would take an hour."""
+    """Count a blank line or a row that is not an object; a gigabyte of them packs to a megabyte and
+    would take an hour."""
     if empty > _EMPTY + _EMPTY_EACH * (number - empty):
         raise DataError(Message(code, name=source.name, number=number))
     return empty + 1
@@ -237,8 +234,8 @@ def after_row(number: int) -> str:
 
 
 class _Unpacked(io.RawIOBase):
-    # GzipFile.read(n) throws away what it has unpacked when the file turns out to be cut;
-    # read1 hands it over first, so that the rows before the cut are not lost.
+    # GzipFile.read(n) discards what it unpacked from a truncated file; read1 returns it first, so
+    # that the rows before the cut are not lost.
     def __init__(self, packed: gzip.GzipFile, budget: UnpackedBudget) -> None:
         self._packed = packed
         self._budget = budget

@@ -1,4 +1,4 @@
-"""A file as a table of rows: by its content first, and by its ending where that leaves it open."""
+"""Opens a file as a table of rows, by its content first and its ending second."""
 
 from __future__ import annotations
 
@@ -20,16 +20,13 @@ _LOOKED_AT = 1 << 12
 
 
 def open_tables(source: Source, *, wanted: Wanted) -> Iterator[tuple[Source, Table]]:
-    """Each file of a data set with its rows, one after another."""
     for file in source.files:
         yield file, open_table(file, wanted=wanted)
 
 
 def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
-    """The rows of a file, whatever it is called; `wanted` says which columns are looked at.
-
-    They begin after the row of that number, where one is given.
-    """
+    """The rows of a file, in whichever format, after row number `after`; `wanted` says which
+    columns are needed."""
     table: Table = _format_of(source).open_table(source, wanted=wanted, after=after)
     if source.limits.rows is not None:
         table = replace(table, rows=_bounded(table.rows, source, source.limits.rows))
@@ -39,7 +36,7 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 
 
 def _bounded(rows: RawRows, source: Source, most: int) -> RawRows:
-    """Before they are joined or kept: what comes of them may be bounded too late."""
+    """Bounded before the rows are joined or kept."""
     for count, row in enumerate(rows, start=1):
         if count > most:
             raise TooLarge(Message("data.too_many_rows", title=source.stem, most=most))
@@ -47,7 +44,6 @@ def _bounded(rows: RawRows, source: Source, most: int) -> RawRows:
 
 
 def _format_of(source: Source) -> Any:
-    """The module that reads it."""
     start = beginning(source, size=_LOOKED_AT)
     if start.startswith(GZIP_MAGIC):
         raise DataError(Message("data.gzip_twice", name=source.name))

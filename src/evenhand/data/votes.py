@@ -1,5 +1,5 @@
-"""Files of people's votes (a row a vote, or a row a pair with a list of votes), and files that say
-which pairs people are to label.
+"""Files of votes (one a row, or a list of them a pair), and files of the pairs that people are to
+label.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evenhand.messages import Message
 
 VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pair": ("pair", "pair_id", "item_id", "example_id", "question_id"),
-    # A row's own id is the pair's only where no other column names one.
+    # A row's own id is the pair's only if no other column is.
     "id": ("id", "uid", "uuid"),
     "who": (
         *("who", "annotator", "annotator_id", "rater", "rater_id", "worker", "worker_id", "voter"),
@@ -50,7 +50,7 @@ VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "chance": ("chance", "sampling_probability", "inclusion_probability"),
     "draw": ("draw",),
     "shown_order": ("shown_order",),
-    # Not `source`, which in data sets names the set.
+    # Not `source`, which names the set in data sets.
     "origin": ("origin",),
 }
 VoteOrigin = Literal["import", "terminal", "page", "escalation"]
@@ -63,9 +63,9 @@ Models = Callable[[str], "tuple[str | None, str | None]"]
 
 @dataclass(frozen=True, slots=True)
 class VoteReading:
-    """`columns` maps our field to their column. `who` names the person where rows do not, and is
-    the first word of the names of people who are told by their place in a list. `values` says what
-    a spelling means; `unescape` undoes what was done to texts for spreadsheets."""
+    """`columns` maps our field to their column. `who` names the person if rows do not, and prefixes
+    the numbers of people in a list. `values` says what a spelling means; `unescape` undoes the
+    escaping for spreadsheets."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     who: str | None = None
@@ -75,7 +75,7 @@ class VoteReading:
 
 @dataclass(frozen=True, slots=True)
 class VoteRow:
-    """One vote as a file tells it; `verdict` is None where the person skipped the pair."""
+    """One vote; `verdict` is None if the person skipped the pair."""
 
     pair: str
     who: str
@@ -97,7 +97,7 @@ def read_votes(
     *,
     models: Models = lambda pair: (None, None),
 ) -> Iterator[VoteRow | BadRow]:
-    """Every vote of a file; `models` tells a pair's two, whose names may stand for A and B."""
+    """Every vote of a file; `models` gives a pair's two names, which may stand for A and B."""
     source = source_of(path)
     reading = reading or VoteReading()
     empty = True
@@ -111,7 +111,7 @@ def read_votes(
                 yield BadRow(file.name, number, row)
                 continue
             try:
-                # A row counts whole or not at all.
+                # A row counts as a whole or not at all.
                 read = list(rows.read(number, row))
             except InputError as error:
                 yield BadRow(file.name, number, error.message)
@@ -133,7 +133,6 @@ class _Rows:
         self._unescape = reading.unescape if tabular else str
 
     def check(self, columns: tuple[str, ...]) -> None:
-        """Refuse a table whose header lacks a field: no row of it can be a vote."""
         fields = self._columns.find(columns)
         missing = None
         if "pair" not in fields and "id" not in fields:
@@ -174,7 +173,7 @@ class _Rows:
     def _given(
         self, values: Mapping[str, Any], columns: tuple[str, ...]
     ) -> Iterator[tuple[str, Any]]:
-        """Who gave which verdict; a list goes before the row's own verdict, which sums it up."""
+        """Who gave which verdict; a list takes precedence over the row's verdict, its summary."""
         listed = values.get("votes")
         if self._tabular and isinstance(listed, str):
             listed = _listed(listed)
@@ -253,7 +252,7 @@ def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
 
 
 def _listed(cell: str) -> Any:
-    """A cell of a table: a JSON list or object, or verdicts between semicolons or commas."""
+    """A cell: a JSON list or object, or verdicts separated by semicolons or commas."""
     if len(cell) > _LISTED_MAX:
         raise DataError(Message("data.votes_too_long", n=len(cell), listed_max=_LISTED_MAX))
     text = cell.strip()
@@ -300,14 +299,12 @@ def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     return str(given)
 
 
-# Files that say which pairs people are to label, in their order: a pair, and its chance.
-
 _FIELDS = {name: VOTE_FIELDS[name] for name in ("pair", "id", "draw", "chance", "origin")}
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """`draw`, `chance` and `origin` are None where the file does not tell them."""
+    """`draw`, `chance` and `origin` are None if the file lacks them."""
 
     pair: str
     row: int
@@ -322,7 +319,7 @@ def read_drawn(
     columns: Mapping[str, str] | None = None,
     unescape: Callable[[str], str] = str,
 ) -> Iterator[DrawnRow]:
-    """Every row in its order; one that names no pair stops it, since the order is what counts."""
+    """Every row in order; one that names no pair is an error, since the order matters."""
     source = source_of(path)
     fields = FieldValues(_FIELDS, columns or {}, required=())
     number = 0

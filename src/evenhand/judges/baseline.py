@@ -1,4 +1,4 @@
-"""Judges that read nothing: baselines that any real judge must beat."""
+"""Judges that do not read: baselines that any real judge must beat."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ class _Baseline(ClosedOnExit):
 
 
 class LongerWins(_Baseline):
-    """The response with more characters wins."""
-
     name = "baseline:longer"
     identity: Mapping[str, object] = {}
 
@@ -62,9 +60,9 @@ class LongerWins(_Baseline):
 
 
 class SeededCoin(_Baseline):
-    """A coin for each pair, the same whichever response comes first.
+    """A coin flip for each pair.
 
-    It lands on one of the two texts, not on a place, so both orders of a pair agree.
+    It picks one of the two texts, not a position, so both orders agree.
     """
 
     identity: Mapping[str, object] = {}  # the seed is in the name
@@ -87,7 +85,6 @@ class SeededCoin(_Baseline):
 
 
 def shown(call: JudgeCall) -> tuple[str, str]:
-    """The two responses in the order that this pass shows them."""
     pair = call.pair
     if call.order == "original":
         return pair.response_a, pair.response_b
@@ -95,7 +92,7 @@ def shown(call: JudgeCall) -> tuple[str, str]:
 
 
 def _answer(pair: Pair, lead_of_first: int, *, draw: str) -> Completion:
-    """The verdict; `draw` says what the responses are where nothing separates them."""
+    """The verdict; `draw` says how the responses compare if nothing separates them."""
     verdict: Winner = "TIE"
     if lead_of_first:
         verdict = "A" if lead_of_first > 0 else "B"

@@ -1,4 +1,4 @@
-"""The HTTP client that providers' SDKs get from us: it counts a reply before they parse it."""
+"""The HTTP client given to providers' SDKs: it checks a reply's size before they parse it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from evenhand.judges.reply_limits import (
 )
 from evenhand.messages import Message
 
-# Brotli and zstd make any size of a few bytes before anybody can count; deflate at most 1,032 of 1.
+# Brotli and zstd can expand a few bytes to any size before we can count; deflate at most
+# 1,032-fold.
 _ENCODINGS = ("gzip", "deflate", "identity")
 _CONNECT_S = 5.0  # SDKs send one time for all phases of a request
 

@@ -1,5 +1,5 @@
-"""A model that is a command of the user's: the prompt on its standard input, the answer on its
-standard output. No shell reads it.
+"""A model that is a user's command: prompt on standard input, answer on standard output. No shell
+is involved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLOSED_WITHIN_S = 1.0
 
 
 class CommandModel:
-    """One process an answer, in a group of its own, so that nothing of it outlives its time."""
+    """One process per answer in its own process group, so that none of it outlives its timeout."""
 
     def __init__(self, command: str, *, timeout_s: float | None = None) -> None:
         try:
@@ -48,7 +48,7 @@ class CommandModel:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """By its digest: its words may hold what is nobody's business."""
+        """A digest, since the arguments may be private."""
         words = "\0".join(self._words).encode("utf-8", "surrogateescape")
         return {"command": sha256(words).hexdigest()[:32]}
 
@@ -102,7 +102,7 @@ class CommandModel:
 
 
 async def _talk(process: asyncio.subprocess.Process, prompt: bytes) -> tuple[bytes, bytes]:
-    """What it wrote: no more than a little beyond the limits is ever read."""
+    """The output, read only slightly beyond the limit."""
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:  # all three are pipes
         return b"", b""
@@ -129,8 +129,8 @@ async def _talk(process: asyncio.subprocess.Process, prompt: bytes) -> tuple[byt
 
 
 async def _read(stream: asyncio.StreamReader, most: int, *, go_on: bool = False) -> bytes:
-    """Up to one byte more than `most`; with `go_on` the rest is read and dropped, since a process
-    whose pipe is full would stand still."""
+    """At most `most` + 1 bytes; with `go_on` the rest is drained, since a full pipe would block the
+    process."""
     parts = bytearray()
     while part := await stream.read(1 << 16):
         parts += part[: most + 1 - len(parts)]
@@ -140,7 +140,7 @@ async def _read(stream: asyncio.StreamReader, most: int, *, go_on: bool = False)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """The process and whatever it started; its pipes are read to their ends, which closes them."""
+    """End the process group; draining its pipes closes them."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

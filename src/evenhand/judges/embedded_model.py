@@ -1,6 +1,6 @@
 """The embedded judge's pinned model: where it is, and how it is downloaded and verified.
 
-`pull` is the only thing in evenhand that downloads anything, and it runs only when asked for.
+`pull` is evenhand's only download, made only on request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DOWNLOAD_TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class PinnedModel:
-    """One GGUF file inside one wheel, each named by its SHA-256."""
+    """One GGUF file in one wheel, both pinned by SHA-256."""
 
     package: str
     version: str
@@ -58,7 +58,7 @@ def default_cache_dir() -> Path:
 
 
 def locate(cache: Path | None = None, *, model: PinnedModel = EMBEDDED) -> Path | None:
-    """The model's path, or None. Only its size is checked; `pull` checks its hash."""
+    """The model's path, or None. Checks its size only; `pull` checks the hash."""
     path = _place(cache, model)
     try:
         return path if path.is_file() and path.stat().st_size == model.size else None
@@ -72,10 +72,10 @@ def pull(
     progress: Callable[[str], None] | None = None,
     model: PinnedModel = EMBEDDED,
 ) -> Path:
-    """Fetch the model into the cache with pip, or verify and reuse the one that is there.
+    """Fetch the model into the cache with pip, or verify the one that is there.
 
-    Safe to run twice at a time: each run works in a directory of its own, and the file appears
-    under its name only when it is whole and verified.
+    Safe to run concurrently: each run works in its own directory, and the file appears only when
+    verified.
     """
     report = progress or (lambda _: None)
     target = _place(cache, model)
@@ -162,7 +162,7 @@ _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+")
 
 
 def last_error_line(output: str) -> str:
-    """What pip complained of, in one line, without addresses: they may carry credentials."""
+    """Pip's complaint in one line, without URLs, which may hold credentials."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     line = (errors or lines or ["no output"])[-1].removeprefix("ERROR:").strip()
@@ -170,7 +170,7 @@ def last_error_line(output: str) -> str:
 
 
 def _extract(wheel: Path, target: Path, *, model: PinnedModel) -> None:
-    """Stream the one member to a path that we name: no path inside the archive is ever used."""
+    """Stream the one member to our own path: no path inside the archive is used."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source:
             _copy_and_sync(source, target)

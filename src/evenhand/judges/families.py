@@ -1,8 +1,7 @@
-"""Families of models: which names are of one lineage, so that a judge may favour its own kind.
+"""Families of models: a judge may favour its own.
 
-`families.toml` holds what names look like. A name that it does not know has no family: nothing is
-guessed, neither from who serves a model (`openai:` is any server of that protocol) nor from a file
-of recorded answers, whose name says as much of the data as of the judge.
+`families.toml` has the patterns. An unknown name has no family: neither the server (`openai:` is
+any server of that protocol) nor the name of a recording is evidence.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from functools import cache
 from evenhand.judge_kinds import file_of, kind_of
 from evenhand.messages import Message
 
-# A name, or a part of one, and its families: `[families]` of a config file.
+# A name, or part of one, and its families: `[families]` of a config file.
 OwnFamilies = tuple[tuple[str, tuple[str, ...]], ...]
 
 _BEFORE, _AFTER = r"(?<![a-z0-9])", r"(?![a-z])"
-# Beside the kinds of `judge_kinds`: what stands after the colon names no model.
+# Besides the `judge_kinds`: the text after the colon names no model.
 _NO_MODEL = ("command:", "function:")
 _MODEL_FILE = re.compile(r"\.(?:gguf|safetensors|bin)$")
 _NAMED_AT_MOST = 3
@@ -26,8 +25,8 @@ _LONGEST_NAME = 500  # names come from data, and patterns look at each place of 
 
 
 class Families:
-    """What each name is of, with the caller's own entries before the known ones: a name that one of
-    them matches is of the families that it says, and of no others."""
+    """The families of each name; a caller's entry that matches takes precedence over the built-in
+    ones."""
 
     def __init__(self, own: OwnFamilies = ()) -> None:
         self._own = tuple(
@@ -37,7 +36,6 @@ class Families:
         self._known: dict[str, frozenset[str]] = {}
 
     def of(self, name: str | None) -> frozenset[str]:
-        """The families of a model or a judge; empty where none is known."""
         if name is None:
             return frozenset()
         if name not in self._known:
@@ -54,12 +52,12 @@ class Families:
         if takes in ("recording", "rule") or plain.startswith(_NO_MODEL):
             return frozenset()
         if takes == "model file" or _MODEL_FILE.search(plain):
-            # Of a path the folders say nothing of the model.
+            # The folders of a path do not name the model.
             plain = re.split(r"[/\\]", file_of(plain) or plain)[-1]
         return frozenset(family for family, pattern in _patterns().items() if pattern.search(plain))
 
     def of_judge(self, name: str, served: Iterable[str] = ()) -> frozenset[str]:
-        """By its name, or else by the models that its answers name."""
+        """By its name, else by the models that its answers name."""
         return self.of(name) or frozenset().union(*map(self.of, served))
 
 
@@ -73,9 +71,6 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
         family: re.compile(f"{_BEFORE}(?:{'|'.join(patterns)}){_AFTER}")
         for family, patterns in table.items()
     }
-
-
-# What people are told of it.
 
 
 def shared_message(
@@ -98,7 +93,7 @@ def shared_notes(
     *,
     code: str = "report.same_family",
 ) -> Iterator[Message]:
-    """For several judges and models at once: which judge is of whose family."""
+    """For several judges and models: which judge is of whose family."""
     named = [name for name in dict.fromkeys(models) if name is not None]
     for judge, own in dict.fromkeys(judges):
         of_its = [name for name in named if own & families.of(name)]
@@ -108,7 +103,7 @@ def shared_notes(
 
 
 def few(names: Sequence[str]) -> list[str]:
-    """The first of them, and how many more there are."""
+    """The first few, and how many more."""
     more = len(names) - _NAMED_AT_MOST
     shown = list(names[:_NAMED_AT_MOST])
     return [*shown, Message("ranking.more_models", n=more)] if more > 0 else shown

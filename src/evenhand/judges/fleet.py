@@ -1,5 +1,5 @@
 """Several servers of one model as one judge: each call goes to the least busy healthy server, and
-on to the next where that one fails.
+to the next if that fails.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from evenhand.judges.protocol import (
 )
 from evenhand.messages import Message
 
-# Failures in a row after which a server is skipped. One that cannot be reached is skipped at once.
+# Consecutive failures after which a server is skipped; an unreachable one is skipped at once.
 _FAILURES = 3
 _BACKOFF_FIRST_S, _BACKOFF_MOST_S = 1.0, 30.0
-# Servers that accept a call and fail it: a text that brings servers down must not reach them all.
+# Servers that may fail the same call: a text that crashes servers must not reach them all.
 _MOST_TRIES = 3
-# What a server says about our account or our request. If another server answers the same call, the
-# fault was its own.
+# Errors about our account or request. If another server answers the same call, the server was at
+# fault.
 _OF_ACCOUNT = (JudgeAuthentication, JudgeQuotaExceeded)
 _NEWS_KEPT = 200
 
@@ -50,7 +50,7 @@ class FleetServer(Judge, Protocol):
 
 @dataclass(slots=True, eq=False)
 class ServerState:
-    """A server that is down is tried again by one call at a time once its back-off is over."""
+    """A server that is down gets one trial call after its back-off."""
 
     judge: FleetServer
     in_flight: int = 0
@@ -68,7 +68,7 @@ class ServerState:
         return now >= self.free_at and not (self.is_down and self.in_flight)
 
     def back_off(self, now: float, wait_s: float | None = None) -> None:
-        """For as long as the server says; if it does not say, longer each time."""
+        """As long as the server asks, else longer each time."""
         if wait_s is None:
             wait_s = min(_BACKOFF_MOST_S, _BACKOFF_FIRST_S * 2.0 ** min(self.backoffs, 10))
             self.backoffs += 1
@@ -76,7 +76,7 @@ class ServerState:
 
 
 class FleetJudge(ClosedOnExit):
-    """The first server names the fleet: its identity, its price. The others may come and go."""
+    """The first server gives the fleet its identity and price. The others may come and go."""
 
     def __init__(
         self, servers: Sequence[FleetServer], *, clock: Callable[[], float] = time.monotonic
@@ -108,7 +108,7 @@ class FleetJudge(ClosedOnExit):
 
     @property
     def base_urls(self) -> tuple[str, ...]:
-        """Where the servers are, without credentials and query."""
+        """The servers' addresses, without credentials and query."""
         return tuple(server.address for server in self._servers)
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class FleetJudge(ClosedOnExit):
         if ready:
             return min(ready, key=lambda server: (server.in_flight, server.answers))
         if not tried and all(server.is_down for server in untried):
-            # With no server left a fleet is used like a single server: by trying.
+            # With no server left, try one, as a single server would be.
             return min(untried, key=lambda server: server.free_at)
         return None
 
@@ -183,7 +183,7 @@ class FleetJudge(ClosedOnExit):
             self._add_news(ServerNews(self.name, server.address, error.kind, error.message))
 
     def _failure(self, errors: Mapping[ServerState, JudgeError]) -> JudgeError:
-        """Of several errors, one that may pass."""
+        """A retryable error, if there is one."""
         count, wait_s = len(self._servers), self._wait_s()
         failures = list(errors.values())
         if not failures:

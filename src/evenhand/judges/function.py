@@ -1,4 +1,4 @@
-"""A judge from a plain function: the text of the prompt in, the text of the answer out."""
+"""A judge from a plain function: prompt in, answer out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenhand.messages import Message
 
 Answering: TypeAlias = Callable[[str], "str | Awaitable[str]"]
 
-# Calls of a function that is not async wait in threads; asyncio's own pool has few on few cores.
+# Synchronous calls wait in threads; asyncio's own pool is small on few cores.
 _THREADS = 32
 
 
@@ -40,9 +40,9 @@ def judge(
     name: str | None = None,
     version: str | None = None,
 ) -> FunctionJudge | Callable[[Answering], FunctionJudge]:
-    """`@judge`, or `@judge(name="house", version="2")`: the function, async or not, is the judge.
+    """`@judge`, or `@judge(name="house", version="2")`, on a function, async or not.
 
-    `version` identifies what its source does not: the model that it asks, its settings.
+    `version` identifies what the source does not: the model it calls, its settings.
     """
     if function is None:
         return lambda decorated: FunctionJudge(decorated, name=name, version=version)
@@ -50,7 +50,7 @@ def judge(
 
 
 class FunctionJudge(ClosedOnExit):
-    """Can still be called as the function that it was."""
+    """Still callable as the original function."""
 
     traits = Traits(modes=("reasoned",))
 
@@ -78,7 +78,7 @@ class FunctionJudge(ClosedOnExit):
 
     @cached_property
     def _redact(self) -> Redactor:
-        # Not before it is asked: keys are often read from a file after the imports.
+        # On first use: keys are often loaded after the imports.
         return Redactor(others=secrets_in(os.environ))
 
     async def ask(self, call: JudgeCall) -> Completion:
@@ -116,14 +116,14 @@ class FunctionJudge(ClosedOnExit):
         return await answer if inspect.isawaitable(answer) else answer
 
     async def close(self) -> None:
-        """Its threads end; asked again, it starts new ones."""
+        """End its threads; a later call starts new ones."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _digest(function: Answering) -> str | None:
-    """Of its source, so that what another body answered is not taken for what this one would."""
+    """Of its source, so that answers of another version are not reused."""
     try:
         source = inspect.getsource(inspect.unwrap(function))
     except (OSError, TypeError):  # typed into an interpreter, or no Python function

@@ -1,6 +1,4 @@
-"""llama.cpp's own server in this process: which file it loads, how many threads it takes, how it is
-served.
-"""
+"""llama.cpp's server in this process: its model file, threads and endpoint."""
 
 from __future__ import annotations
 
@@ -18,10 +16,9 @@ from evenhand.errors import InputError, MissingExtra
 from evenhand.judges import embedded_model
 from evenhand.messages import Message
 
-# llama.cpp's threads wait for each other several hundred times per token, and they spin while they
-# do. A thread more than there are idle cores makes every step wait for the scheduler: beside a
-# busy machine's other work, two threads on two cores took 15 to 22 s of CPU time for a pair that
-# one thread judged in 7 (two trials of each).
+# llama.cpp's threads spin while they wait for each other, several hundred times per token. More
+# threads than idle cores make every step wait for the scheduler: on a busy machine, two threads on
+# two cores took 15 to 22 s of CPU time for a pair that one thread judged in 7 (two trials each).
 
 _STAT = Path("/proc/stat")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -30,8 +27,8 @@ _LOOK_S = 0.2
 
 
 def threads_for_a_model(look_s: float = _LOOK_S) -> int | None:
-    """One for each core that is idle now, and at least one; None where nothing else is going on,
-    or nobody can tell: then the model's own choice is as good."""
+    """One per idle core, at least one; None, llama.cpp's own choice, if the machine is idle or its
+    load unknown."""
     cores = allowed_cores()
     idle = idle_cores(look_s)
     if idle is not None and (free := max(1, round(idle))) < cores:
@@ -40,7 +37,7 @@ def threads_for_a_model(look_s: float = _LOOK_S) -> int | None:
 
 
 def allowed_cores(quota: Path = _QUOTA) -> int:
-    """As this process was given them: by affinity, or by a container's quota."""
+    """By affinity, or by a container's quota."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows
@@ -53,7 +50,7 @@ def allowed_cores(quota: Path = _QUOTA) -> int:
 
 
 def idle_cores(look_s: float = _LOOK_S, stat: Path = _STAT) -> float | None:
-    """On average over a moment; None where the system does not tell."""
+    """On average over `look_s`; None if the system does not say."""
     begun, first = time.monotonic(), _idle_s(stat)
     time.sleep(look_s)
     last, took = _idle_s(stat), time.monotonic() - begun
@@ -61,7 +58,7 @@ def idle_cores(look_s: float = _LOOK_S, stat: Path = _STAT) -> float | None:
 
 
 def _idle_s(stat: Path) -> float | None:
-    """Of all cores since the start of the machine, waiting for a disk among it."""
+    """Idle time of all cores since boot, including I/O wait."""
     try:
         # cpu  user nice system idle iowait …
         fields = stat.read_text(encoding="ascii").split("\n", 1)[0].split()
@@ -75,7 +72,7 @@ DEFAULT_CONTEXT = 8192
 
 @dataclass(frozen=True, slots=True)
 class LocalEndpoint:
-    """Where a served model listens: an OpenAI-compatible address and the key that it asks for."""
+    """The address and key of a served model, compatible with OpenAI's."""
 
     base_url: str
     api_key: str
@@ -83,7 +80,7 @@ class LocalEndpoint:
 
 
 def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
-    """The model's file, checked as far as that is possible without loading it."""
+    """The model's file, checked as far as possible without loading it."""
     if importlib.util.find_spec("xllamacpp") is None:
         raise MissingExtra("xllamacpp", "local")
     if path is None:
@@ -114,7 +111,7 @@ async def serve_local(
     port: int = 0,
     api_key: str | None = None,
 ) -> AsyncIterator[LocalEndpoint]:
-    """Keep a model up as a loopback server that speaks OpenAI's chat completions."""
+    """Serve a model on the loopback as OpenAI's chat completions."""
     file = model_file(path, cache=cache)
     name = "local" if path is None else file.stem
     key = api_key or secrets.token_urlsafe(32)
@@ -135,7 +132,7 @@ async def serve_local(
 
 
 class LlamaServer:
-    """llama.cpp's server in this process. Loading and freeing block: do both in a thread."""
+    """llama.cpp's server in this process. Loading and freeing block: use a thread."""
 
     def __init__(self, file: Path, *, n_ctx: int, name: str, api_key: str, port: int = 0) -> None:
         import xllamacpp
@@ -146,8 +143,8 @@ class LlamaServer:
         params.n_ctx = n_ctx
         params.n_parallel = 1
         params.n_threads_http = 4
-        # Threads that spin while they wait cost a busy machine nearly everything (a demo pair took
-        # 45 s instead of 10 s beside one busy core) and gain an idle one next to nothing.
+        # Spinning threads cost a busy machine dearly (a demo pair took 45 s instead of 10 s beside
+        # one busy core) and gain an idle one almost nothing.
         params.cpuparams.poll = 0
         params.cpuparams_batch.poll = 0
         threads = threads_for_a_model()
@@ -159,11 +156,11 @@ class LlamaServer:
         params.warmup = False
         params.ui = False
         params.endpoint_slots = False
-        # The slot holds the one prefix that matters; a second cache of old prompts only takes RAM.
+        # The slot holds the one prefix that matters; a second prompt cache only takes RAM.
         params.cache_ram_mib = 0
-        # With flash attention or 16-bit keys and values, what a prompt is answered depends on how
-        # much of it was cached (measured: up to 0.37 in a log-probability). Without, it is exact,
-        # at the same speed, and so compare(A, B) mirrors compare(B, A).
+        # With flash attention or 16-bit keys and values, an answer depends on how much of the
+        # prompt was cached (measured: up to 0.37 in a log-probability). Without, it is exact at the
+        # same speed, so that compare(A, B) mirrors compare(B, A).
         params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
         params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32

@@ -54,11 +54,11 @@ _OWN_MODEL = Traits(modes=("reasoned", "letter"), parallel=False, continues=True
 MAX_TOKENS = 2048
 TIMEOUT_S = 600.0
 
-# Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6% of the mass. A letter that is not
-# among them has less than a thousandth, and counts as nothing.
+# Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6% of the mass. A letter outside them
+# has less than a thousandth and counts as nothing.
 _LIKELIEST = 1000
 _KEPT = 200
-# Enough to make a token the sampled one, whatever its own probability.
+# Enough to force a token, whatever its own probability.
 _FORCED = 1000.0
 _TEXT_TOP = 20
 
@@ -66,7 +66,7 @@ _TEXT_TOP = 20
 def open_named(
     name: JudgeName, options: JudgeOptions, *, n_ctx: int = DEFAULT_CONTEXT
 ) -> LocalJudge:
-    """The embedded judge, or one on a GGUF file. It loads when it is first asked."""
+    """The embedded judge, or a GGUF file. It loads on first use."""
     path = Path(name.model).expanduser() if name.model else None
     return LocalJudge(
         model_file(path, cache=options.cache_dir),
@@ -83,7 +83,7 @@ def traits_of(name: JudgeName) -> Traits:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A model that is up, and the session that talks to it."""
+    """A loaded model and its HTTP session."""
 
     native: LlamaServer
     session: aiohttp.ClientSession
@@ -148,7 +148,7 @@ class LocalJudge(ClosedOnExit):
             raise JudgeRejected(Message("judges.closed", name=self.name))
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
-        # Shielded: the load serves every later question, whatever becomes of this one.
+        # Shielded: the load serves later questions even if this one is cancelled.
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> _Loaded:
@@ -168,11 +168,9 @@ class LocalJudge(ClosedOnExit):
         )
         return _Loaded(native, session)
 
-    # --- the prompt, as tokens
-
     async def _tokens(self, loaded: _Loaded, messages: Sequence[ChatMessage]) -> list[int]:
         if messages[-1].role == "assistant":
-            # An answer that was begun: the model goes on from it, inside its own turn.
+            # The model continues an answer begun for it, inside its own turn.
             begun = await self._tokenize(loaded, messages[-1].text, special=False)
             return await self._tokens(loaded, messages[:-1]) + begun
         frame, contents = await self._framed(loaded, messages)
@@ -185,14 +183,14 @@ class LocalJudge(ClosedOnExit):
     async def _framed(
         self, loaded: _Loaded, messages: Sequence[ChatMessage]
     ) -> tuple[_Frame, list[str]]:
-        """The chat template's own tokens around the contents, and the contents themselves."""
+        """The chat template's tokens around the contents, and the contents."""
         turns = [(message.role, message.text) for message in messages]
         try:
             frame = await self._frame(loaded, tuple(role for role, _ in turns))
         except JudgeRejected:
             if len(turns) < 2 or turns[0][0] != "system" or turns[1][0] != "user":
                 raise
-            # Some templates know no system role: its text then opens the user's turn.
+            # Some templates have no system role: its text then opens the user's turn.
             turns[:2] = [("user", f"{turns[0][1]}\n\n{turns[1][1]}")]
             frame = await self._frame(loaded, tuple(role for role, _ in turns))
         return frame, [text for _, text in turns]
@@ -225,13 +223,11 @@ class LocalJudge(ClosedOnExit):
         reply = await self._post(loaded, "/tokenize", body)
         return [int(token) for token in reply["tokens"]]
 
-    # --- the answer
-
     async def _ask_letter(
         self, loaded: _Loaded, tokens: list[int], letters: tuple[str, ...]
     ) -> Completion:
-        # The server lists probabilities only beside a token that it can show, and the likeliest
-        # may be half a character or the end; the listed ones are those before the bias.
+        # The server lists probabilities only beside a token that it can show, and the likeliest may
+        # be half a character or the end; those listed are from before the bias.
         shown = (await self._tokenize(loaded, letters[0], special=False))[-1]
         options = {
             "n_predict": 1,
@@ -277,8 +273,6 @@ class LocalJudge(ClosedOnExit):
         body = {"prompt": tokens, "cache_prompt": True, **options}
         reply: Mapping[str, Any] = await self._post(loaded, "/completion", body)
         return reply
-
-    # --- the wire
 
     async def _post(self, loaded: _Loaded, path: str, body: Mapping[str, Any]) -> Any:
         if loaded.session.closed:
@@ -341,8 +335,8 @@ class LocalJudge(ClosedOnExit):
         )
 
 
-# A model file may have many gigabytes. Its head holds the settings and the chat template, its tail
-# the last weights; models trained further from one base have the same size.
+# A model file may have gigabytes. Its head holds the settings and chat template, its tail the last
+# weights; fine-tunes of one base have the same size.
 _END_BYTES = 1024 * 1024
 
 
@@ -357,7 +351,7 @@ def _file_identity(path: Path) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A chat template's tokens before, between and after the contents of its messages."""
+    """A chat template's tokens around the contents of its messages."""
 
     parts: tuple[tuple[int, ...], ...]
 
@@ -366,7 +360,7 @@ _FINISH: dict[str, Literal["stop", "length"]] = {"eos": "stop", "word": "stop", 
 
 
 def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
-    """The pieces around the marks, or None unless each mark stands there once and in turn."""
+    """The pieces around the marks, or None unless each occurs once, in order."""
     pieces: list[str] = []
     rest = text
     for mark in marks:
@@ -379,7 +373,7 @@ def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
 
 
 def _first_token(reply: Mapping[str, Any], letters: tuple[str, ...]) -> TokenLogprob | None:
-    """What the model would have said, and the likeliest tokens at that place."""
+    """The likeliest next token, and the alternatives."""
     places = reply.get("completion_probabilities")
     if not places:
         return None

@@ -1,6 +1,6 @@
 """The judge `openai:MODEL`: any server that speaks `/v1/chat/completions`.
 
-Servers differ in what they take. What one refuses is left out from then on (see `Dialect`).
+Servers accept different parameters; a refused one is left out from then on (see `Dialect`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
-    """At several servers it is a fleet of them."""
+    """Several servers make a fleet."""
     if len(options.base_urls) < 2:
         return OpenAIJudge(name.model, options)
     from evenhand.judges.fleet import FleetJudge
@@ -100,7 +100,7 @@ _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicy", re.
 
 
 class OpenAIJudge(ClosedOnExit):
-    """Asks one model on one server. Open it, ask it, and close it in the same event loop."""
+    """One model on one server. Open, ask and close it in one event loop."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class OpenAIJudge(ClosedOnExit):
         try:
             while True:
                 request = self._request(call, dialect)
-                # The first request has all the time that there is, which is the endpoint's own.
+                # The first request has the endpoint's whole timeout.
                 remaining_s = deadline - now() if requests else None
                 if remaining_s is not None and remaining_s <= 0:
                     raise self._endpoint.too_late()
@@ -208,7 +208,7 @@ class OpenAIJudge(ClosedOnExit):
 
     @property
     def dialect(self) -> Dialect:
-        """What its server has been found to take so far."""
+        """What the server is known to accept."""
         return self._learned.dialect
 
     def written(self, call: JudgeCall, dialect: Dialect) -> bytes:
@@ -217,7 +217,7 @@ class OpenAIJudge(ClosedOnExit):
     def read(
         self, call: JudgeCall, reply: Reply, *, sent: Dialect, refusals: dict[str, JudgeError]
     ) -> Completion | Dialect:
-        """The answer to a request in this dialect, or the one to ask again in; raises what `ask`
+        """The reply to a request in this dialect, or the dialect to retry in; raises what `ask`
         would. `refusals` are those of the same call so far."""
         answer = self._read(reply, requests=1)
         if isinstance(answer, Completion):
@@ -232,7 +232,7 @@ class OpenAIJudge(ClosedOnExit):
         sent: Dialect,
         first_refusals: dict[str, JudgeError],
     ) -> Dialect:
-        """What to try after a refusal; raises where there is nothing left to leave out."""
+        """What to leave out after a refusal; raises if nothing is left."""
         error = self._error(fault)
         if is_too_long(fault):
             raise error
@@ -246,8 +246,8 @@ class OpenAIJudge(ClosedOnExit):
         if not uses(request, feature):
             raise first
         stepped = sent.stepped(feature)
-        # A server error that names a parameter may be an accident, and an error without a name
-        # may be about anything: those steps are kept only once a request with them succeeds.
+        # A server error that names a parameter may be an accident, and one that names none may be
+        # about anything: such steps are kept only once a request with them succeeds.
         if named is not None and fault.status != 500:
             rung: int = getattr(stepped, feature)
             self._learned.join(Dialect()._replace(**{feature: rung}))
@@ -265,7 +265,7 @@ class OpenAIJudge(ClosedOnExit):
         if self._temperature is not None and not dialect.temperature:
             request["temperature"] = self._temperature
         if self._seed is not None and not dialect.seed:
-            # Samples of one pass are the same request but for this.
+            # Otherwise the samples of a pass are identical requests.
             request["seed"] = self._seed + call.sample - 1
         top = TOP_LOGPROBS[dialect.logprobs]
         if top is not None and (call.letters or call.logprobs):
@@ -293,7 +293,7 @@ class OpenAIJudge(ClosedOnExit):
             body = self._decoded(reply.body)
             fault = fault_inside(body)
             if fault is None:
-                # Some servers echo what they were sent, its key included.
+                # Some servers echo the request, including its key.
                 return self.redact.clean(self._completion(body, reply, requests=requests))
         elif reply.status >= 400:
             fault = fault_of(reply)
@@ -306,7 +306,7 @@ class OpenAIJudge(ClosedOnExit):
                 )
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
-            # The filter objects to this pair's text, so it is this pass's answer.
+            # A content filter's objection is this pass's answer.
             return self.redact.clean(
                 Completion(
                     text="",
@@ -411,7 +411,7 @@ def _check_key(api_key: str | None) -> None:
 
 
 def _authorization(api_key: str | None, base_url: URL) -> tuple[str | None, list[str]]:
-    """The Authorization header, and every secret that no text may show."""
+    """The Authorization header, and all secrets to redact."""
     secrets = [value for value in base_url.query.values() if len(value) >= 8]
     login = None
     if base_url.user is not None or base_url.password is not None:
@@ -433,7 +433,7 @@ def _encoded(request: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: object) -> dict[str, Any]:
-    """A schema may be any mapping; orjson only knows dict."""
+    """A plain dict, the only mapping that orjson takes."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError

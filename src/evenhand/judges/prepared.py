@@ -1,5 +1,5 @@
-"""A judge that has another model write beside its verdicts (`--prepare-with`). Apart from the
-registry, which every command loads, and which needs no prices.
+"""A judge whose texts another model prepares (`--prepare-with`). Separate from the registry, which
+every command loads without prices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PreparedJudge(ClosedOnExit):
         self._writer = writer
         self.name = judge.name
         self.traits = judge.traits
-        # Its settings by their digest: they may hold an address, and clients see these.
+        # The settings as a digest: they may hold an address, and clients see these.
         settings = json.dumps(dict(identity_of(writer)), sort_keys=True, default=str)
         written_by = f"{writer.name}@{sha256(settings.encode()).hexdigest()[:12]}"
         self.identity = {**identity_of(judge), "prepare_with": written_by}
@@ -41,7 +41,7 @@ class PreparedJudge(ClosedOnExit):
         if call.artefact is None:
             return await self._judge.ask(call)
         completion = await self._writer.ask(call)
-        # At the writer's own price, where a list has it.
+        # At the writer's own price, if listed.
         cost = cost_usd(completion.usage, model=completion.model, traits=self._writer.traits)
         usage = completion.usage.model_copy(update={"cost_usd": cost})
         return completion if cost is None else replace(completion, usage=usage)
@@ -52,7 +52,7 @@ class PreparedJudge(ClosedOnExit):
 
 
 def writer_of(judge: Judge) -> Judge:
-    """Who writes what is written beside the judge's verdicts; whoever wraps a judge says so too."""
+    """The model that prepares texts for the judge, through any wrapper."""
     writer: Judge = getattr(judge, "artefact_writer", judge)
     return writer
 

@@ -1,4 +1,4 @@
-"""What a request costs: by the caller's own price, or by the lists that genai-prices keeps."""
+"""What a request costs, by the caller's price or genai-prices."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 _MILLION = Decimal(1_000_000)
-# The price of so few tokens is every list's first step.
+# So few tokens cost the first tier's price.
 _A_FEW = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens, as the caller pays them; cached input counts as input."""
+    """Dollars per million tokens; cached input counts as input."""
 
     input_per_million: float
     output_per_million: float
@@ -40,7 +40,7 @@ class Price:
 
 
 def read_price(given: str, *, where: str) -> Price:
-    """A price as people write it, 0.15/0.60; `where` is what they gave it as."""
+    """A price such as 0.15/0.60; `where` is its option or setting."""
     first, slash, second = given.partition("/")
     try:
         if not slash:
@@ -53,7 +53,7 @@ def read_price(given: str, *, where: str) -> Price:
 def cost_usd(
     usage: Usage, *, model: str | None, traits: Traits, price: Price | None = None
 ) -> float | None:
-    """The cost in dollars; None where the tokens or the price are not known, never a guess."""
+    """In dollars; None if tokens or price are unknown."""
     if traits.free:
         return 0.0
     if usage.input_tokens is None or usage.output_tokens is None:
@@ -81,16 +81,16 @@ def cost_usd(
 
 
 def price_known(model: str | None, traits: Traits, price: Price | None = None) -> bool:
-    """Whether `cost_usd` will know a cost wherever the judge tells its tokens."""
+    """Whether `cost_usd` has a price for this judge."""
     if traits.free or price is not None:
         return True
     return _listed(model, traits.provider, traits.api_url) is not None
 
 
 def list_price_by_model(model: str) -> Price | None:
-    """The public price by the model's name alone, whatever the provider: only an estimate.
+    """The list price by the model's name alone: only an estimate.
 
-    A gateway writes the maker before the name (openai/gpt-4.1-mini), which no list does.
+    Gateways prefix the maker (openai/gpt-4.1-mini), which no list does.
     """
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
         try:
@@ -106,10 +106,9 @@ def list_price_by_model(model: str) -> Price | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """Dollars for a million tokens that hold at any size and any hour.
+    """Flat dollars per million tokens.
 
-    genai-prices resolves and checks a model's whole list for each request, which takes 100 µs;
-    this is the same sum.
+    genai-prices takes 100 µs per request to resolve a model's list; this is the same sum.
     """
 
     input: Decimal
@@ -127,12 +126,12 @@ class _Rates:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A model on a price list; without rates where its price steps with size, or with the hour."""
+    """A listed model; `rates` is None if its price has tiers or varies by hour."""
 
     rates: _Rates | None
 
 
-# Not finding a model searches every list, on each request.
+# An unknown model would search every list on each request.
 @lru_cache(maxsize=256)
 def _listed(model: str | None, provider: str | None, api_url: str | None) -> _Listed | None:
     if model is None or (provider is None and (api_url is None or _is_numbered(api_url))):
@@ -145,7 +144,7 @@ def _listed(model: str | None, provider: str | None, api_url: str | None) -> _Li
 
 
 def _is_numbered(api_url: str) -> bool:
-    """localhost and plain IP addresses are on no price list; the lists take a while to load."""
+    """localhost and plain IP addresses are on no price list, and the lists are slow to load."""
     host = urlsplit(api_url).hostname or ""
     try:
         ip_address(host)
@@ -154,7 +153,7 @@ def _is_numbered(api_url: str) -> bool:
     return True
 
 
-# What the rates are held against: nothing, a little, and more than any step.
+# Usages at which the rates must match: none, little, and more than any tier.
 _PROBES = ((0, 0, 0), (7, 5, 3), (30_000_000, 9_000_000, 4_000_000))
 
 
@@ -196,7 +195,7 @@ def _calculated(model: str, provider: str | None, api_url: str | None, *, tokens
 def _calculation(
     model: str, provider: str | None, api_url: str | None, *, tokens: _Tokens
 ) -> PriceCalculation:
-    # Imported here: it takes a fifth of a second, and only paid judges need it.
+    # Slow to import (0.2 s), and only paid judges need it.
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 

@@ -1,4 +1,4 @@
-"""What a judge is: something that answers one call. Everything else is the program's work."""
+"""What a judge is: something that answers one call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
-    """One request to a judge: which pass it belongs to, and what to send."""
+    """One request to a judge, and the pass it belongs to."""
 
     pair: Pair
     order: Order
@@ -39,14 +39,14 @@ class JudgeCall:
     answer_schema: Mapping[str, Any] | None = None  # the JSON Schema that the answer should fit
     letters: tuple[str, ...] = ()  # letter mode: the tokens whose probabilities are wanted
     logprobs: bool = False  # reasoned mode: token log-probabilities are wanted with the text
-    # What is to be written instead of a verdict, and of which response where it is of one.
+    # What to write instead of a verdict, and of which response, if of one.
     artefact: ArtefactKind | None = None
     artefact_of: Literal["A", "B"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """A generated token, and the likeliest tokens in its place with their log-probabilities."""
+    """A generated token with the likeliest alternatives and their log-probabilities."""
 
     token: str
     logprob: float
@@ -62,8 +62,7 @@ class Completion:
 
     text: str
     finish: Finish = "stop"
-    # What a tool was called with: the answer, where a schema was asked for and the server gives it
-    # in this field of its own.
+    # A tool call's arguments: the answer, if a schema was requested and the server returns it here.
     tool_arguments: str | None = None
     refusal: str | None = None  # the judge's words when it declined
     thought: bool = False  # the model produced hidden thinking before (or instead of) text
@@ -80,7 +79,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the rest of the program must know about a judge before asking it."""
+    """What is known about a judge before asking it."""
 
     modes: tuple[Mode, ...] = ("reasoned", "letter")  # the first is its default
     parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
@@ -95,9 +94,9 @@ class Traits:
 
 
 class Judge(Protocol):
-    """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`.
+    """Opened by `open_judge`, closed by `close`. `ask` raises only JudgeError.
 
-    It may also have an `identity`, an account and news; the functions below read them.
+    It may also have an `identity`, an account and news; see the functions below.
     """
 
     @property
@@ -112,7 +111,7 @@ class Judge(Protocol):
 
 
 class OpenJudge(Judge, Protocol):
-    """What `open_judge` returns: a judge that `async with` closes at the end."""
+    """What `open_judge` returns: a judge that `async with` closes."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -129,21 +128,19 @@ class ClosedOnExit:
         await self.close()
 
     async def close(self) -> None:
-        """Nothing is held open, unless a judge says otherwise."""
+        """Nothing is held open by default."""
 
 
 def identity_of(judge: Judge) -> Mapping[str, object]:
-    """What a judge's answers depend on besides its name, as JSON and without secrets.
-
-    No part of the protocol: a judge of the caller's own need not have it.
-    """
+    """What a judge's answers depend on besides its name, as JSON without secrets; optional for
+    custom judges."""
     identity: Mapping[str, object] = getattr(judge, "identity", {})
     return identity
 
 
 @dataclass(frozen=True, slots=True)
 class ServerNews:
-    """One of a judge's servers is skipped, or answers again (no kind). `why` may quote it."""
+    """A server is skipped, or answers again (no kind). `why` may quote it."""
 
     judge: str
     address: str
@@ -160,13 +157,13 @@ News = Callable[[], tuple[ServerNews, ...]]  # each time, what is new
 
 
 def news_of(judge: Judge) -> News:
-    """What has happened to the judge since it was last asked here, e.g. a server that is gone."""
+    """What has happened to the judge since it was last asked, e.g. a lost server."""
     opened: Callable[[], News] | None = getattr(judge, "open_news", None)
     return _nothing if opened is None else opened()
 
 
 def news_lines(news: Iterable[News]) -> tuple[str, ...]:
-    """Each line once, however often a server went and came back: for the summary of a run."""
+    """Each line once, however often it happened: for the summary of a run."""
     return tuple(dict.fromkeys(str(each) for one in news for each in one()))
 
 

@@ -1,6 +1,5 @@
-"""Judges behind a provider's own API (Anthropic, Gemini, …), reached through pydantic-ai.
-
-pydantic-ai is heavy, so it is imported when the first such judge is opened.
+"""Judges behind a provider's own API (Anthropic, Gemini, …), through pydantic-ai, which is imported
+only when one is opened.
 """
 
 from __future__ import annotations
@@ -55,10 +54,8 @@ def traits_of(name: JudgeName) -> Traits:
 
 
 class ProviderJudge(ClosedOnExit):
-    """`provider:model`, as pydantic-ai names them. Token probabilities are not reached this way.
-
-    Without a temperature it is 0 where the model takes one at all.
-    """
+    """`provider:model`, as in pydantic-ai. Without token probabilities; the temperature defaults to
+    0 if the model accepts one."""
 
     traits = Traits(modes=("reasoned",))
 
@@ -133,10 +130,10 @@ class ProviderJudge(ClosedOnExit):
             ) from None
         return self._redact.clean(_completion(response))
 
-    # By the batch: the same requests and answers, while another way carries them.
+    # For batches: the same requests and answers over another channel.
 
     async def opened_model(self) -> Model[Any]:
-        """pydantic-ai's model, whose client `close` closes."""
+        """pydantic-ai's model; `close` closes its client."""
         await self._enter()
         return self._model
 
@@ -155,7 +152,7 @@ class ProviderJudge(ClosedOnExit):
         )
 
     def batch_completion(self, call: JudgeCall, result: BatchResult) -> Completion:
-        """What came back for a batch's request; raises what `ask` would."""
+        """A batch's reply; raises what `ask` would."""
         from pydantic_ai.exceptions import ModelAPIError
 
         try:
@@ -179,7 +176,7 @@ class ProviderJudge(ClosedOnExit):
                 await self._http.aclose()
 
     async def _enter(self) -> None:
-        """Take over the HTTP client that a provider made itself, so that `close` can close it."""
+        """Take over an HTTP client that a provider made itself, to close it."""
         if self._closed:
             raise JudgeRejected(Message("judges.closed", name=self.name))
         if not self._entered:
@@ -189,7 +186,7 @@ class ProviderJudge(ClosedOnExit):
     def _settings(self) -> ModelSettings:
         from pydantic_ai.settings import ModelSettings
 
-        # Retries are evenhand's own work: it counts and paces them.
+        # evenhand counts and paces retries itself.
         settings = ModelSettings(
             request_timeout=self._timeout_s,
             timeout=self._timeout_s,
@@ -275,14 +272,14 @@ class ProviderJudge(ClosedOnExit):
         return redacted(text, *self._secrets, redact=self._redact)
 
 
-# What the SDKs and pydantic-ai trip over when a reply lacks the shape they count on.
+# What the SDKs and pydantic-ai raise on malformed replies.
 _UNREADABLE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
-# What pydantic-ai knows of models that refuse a temperature.
+# Models that refuse a temperature, according to pydantic-ai.
 _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_reasoning")
 
 
-# Whose SDKs take this HTTP client; others read replies without its limits.
+# Providers whose SDK takes our HTTP client; others read replies without its limits.
 _BOUNDED = ("anthropic", "google")
 
 
@@ -353,7 +350,7 @@ def _provider(name: str, given: Mapping[str, Any]) -> Provider[Any]:
 
 
 def own_error(error: BaseException | None) -> JudgeError | None:
-    """What our HTTP client raised, where an SDK took it for a broken connection."""
+    """The error of our HTTP client, which an SDK may have wrapped as a lost connection."""
     while error is not None and not isinstance(error, JudgeError):
         error = error.__cause__ or error.__context__
     return error
@@ -381,7 +378,7 @@ _KEY_LIKE = re.compile(r"\b(?:sk-[\w-]{8,}|AIza[\w-]{8,}|Bearer\s+\S+)")
 
 
 def redacted(text: str, *secrets: str, redact: Redactor | None = None) -> str:
-    """One line without keys: neither ours nor anything that looks like one."""
+    """One line without keys, neither ours nor anything that looks like one."""
     for secret in secrets:
         text = text.replace(secret, "(key)")
     text = text if redact is None else redact.cut(text)
@@ -389,7 +386,7 @@ def redacted(text: str, *secrets: str, redact: Redactor | None = None) -> str:
 
 
 def _reason(error: ModelAPIError) -> str:
-    """The provider's own words where it sent any; pydantic-ai's otherwise."""
+    """The provider's own words, else pydantic-ai's."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else None
@@ -397,7 +394,7 @@ def _reason(error: ModelAPIError) -> str:
 
 
 def _history(messages: tuple[ChatMessage, ...]) -> list[ModelMessage]:
-    """The messages as pydantic-ai's turns: requests (system and user), and the judge's answers."""
+    """The messages as pydantic-ai's requests and responses."""
     from pydantic_ai.messages import (
         ModelRequest,
         ModelResponse,
@@ -427,7 +424,7 @@ def _parameters(model: Model[Any], schema: Mapping[str, Any] | None) -> ModelReq
     from pydantic_ai.output import OutputObjectDefinition
 
     if schema is None or not model.profile.get("supports_json_schema_output", False):
-        # The prompt itself asks for JSON, so plain text mode is enough.
+        # Plain text mode: the prompt itself asks for JSON.
         return ModelRequestParameters()
     return ModelRequestParameters(
         output_mode="native",

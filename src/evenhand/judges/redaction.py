@@ -1,4 +1,4 @@
-"""Foreign text without our secrets: quoted in a message, or as the answer of a judge."""
+"""Redacts our secrets from foreign text, in messages and answers."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 _CUT = "***"
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)(?:_\d+)?$", re.IGNORECASE)
-# A variable that ends in KEY may hold a plain word; only what could be a secret is cut out.
+# A variable named …KEY may hold a plain word; only possible secrets are redacted.
 _LEAST_SECRET = 8
-# Stand-ins for servers that want no key ("none", "not-needed", "12345678") are words, which answers
-# have too; what is shorter than this is cut out only where it stands by itself.
+# Placeholder keys ("none", "not-needed", "12345678") are words that answers use too; shorter ones
+# are redacted only as whole words.
 _LEAST_WORD = 16
 _WORDS = re.compile(r"(?!sk-|gsk_|xai-|hf_)[A-Za-z]+(?:[-_ ][A-Za-z]+)*|\d+")
-# A variable may name the file that holds the secret (GOOGLE_APPLICATION_CREDENTIALS).
+# A variable may name the file with the secret (GOOGLE_APPLICATION_CREDENTIALS).
 _PATH = re.compile(r"[/~]|\.{1,2}[/\\]|[A-Za-z]:[/\\]")
-# Of a secret that is echoed in part, this much is cut out; its public beginning ("sk-ant-api03-")
-# is shorter. Any part of that length holds one of the secret's blocks whole.
+# Parts of a secret this long are redacted; its public prefix ("sk-ant-api03-") is shorter. Any such
+# part contains a whole block.
 _LEAST_PART = 24
 _BLOCK = 12
-# Characters that a JSON writer or a URL may have escaped without need; quotes and backslashes
-# stay, for an answer is often JSON itself.
+# Characters that a JSON writer or URL may escape needlessly; quotes and backslashes stay, since
+# answers are often JSON.
 _HEX = "(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abd-fABD-F]|7[0-9a-eA-E])"
-# Once or, as JSON inside JSON is, several times.
+# Escaped once, or repeatedly, as JSON inside JSON is.
 _ESCAPED = (
     ("\\u00", re.compile(r"(?<!\\)\\++u00" + _HEX)),
     ("\\x", re.compile(r"(?<!\\)\\++x" + _HEX)),
@@ -40,7 +40,7 @@ _ESCAPED = (
 
 
 def secrets_in(environment: Mapping[str, str]) -> Iterator[str]:
-    """What variables hold whose names say that it is a secret."""
+    """The values of variables whose names suggest a secret."""
     for name, value in environment.items():
         secret = value.strip()
         if len(secret) < _LEAST_SECRET or _PATH.match(secret):
@@ -50,7 +50,7 @@ def secrets_in(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 class Redactor:
-    """Takes known secrets out of foreign text, however they are written there."""
+    """Redacts known secrets, in any encoding."""
 
     _LOOKS_SECRET = re.compile(
         r"(?i:\bbearer)\s+[^\s\"',;]+"
@@ -64,19 +64,19 @@ class Redactor:
     _LOOKED_AT = 4096
 
     def __init__(self, secrets: Iterable[str] = (), *, others: Iterable[str] = ()) -> None:
-        """`others`: secrets that whoever writes the texts was never sent, looked for as they are
-        and whole, so that each costs an answer one search."""
+        """`others`: secrets that the text's author was never sent; looked for only verbatim and
+        whole, one search each."""
         known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
         unsent = {secret for secret in others if _is_no_word(secret)}.difference(known)
         self._unsent = sorted(unsent, key=len, reverse=True)
-        # A stand-in key such as "none" or "test" is a word of most messages, and no secret.
+        # A placeholder key such as "none" is a word of most messages.
         forms = [
             form for secret in known if len(secret) >= _LEAST_SECRET for form in _forms(secret)
         ]
         self._longest = max(map(len, forms), default=0)
         self._known = sorted(forms, key=len, reverse=True)
         self._secrets = [secret for secret in known if _is_no_word(secret)]
-        # What one of them cannot stand in a text without; looked for in every answer.
+        # Substrings without which none of the secrets can occur; searched in every answer.
         self._needles = tuple(
             dict.fromkeys(
                 (*(n for secret in self._secrets for n in _needles(secret)), *self._unsent)
@@ -84,7 +84,7 @@ class Redactor:
         )
 
     def __call__(self, text: str, *, limit: int = 200) -> str:
-        """Fit for a message: one short line, without whatever looks like a secret."""
+        """Shortened to one line for a message, without anything that looks like a secret."""
         whole = self._redacted(text[: self._LOOKED_AT])
         if len(text) > self._LOOKED_AT and self._longest:
             whole = whole[: -self._longest]  # the cut may have left the front of a secret
@@ -97,7 +97,7 @@ class Redactor:
         return self._LOOKS_SECRET.sub(_CUT, self.cut(text))
 
     def cut(self, text: str) -> str:
-        """The whole text without the secrets that are known; mostly the text itself."""
+        """The text without known secrets; usually unchanged."""
         has = text.__contains__
         if any(map(has, self._needles)):
             text = self._without(text)
@@ -112,7 +112,7 @@ class Redactor:
         return text
 
     def clean(self, completion: Completion) -> Completion:
-        """The completion without secrets, wherever a server can have put one."""
+        """The completion without secrets, wherever a server may have put them."""
         changes: dict[str, object] = {}
         for name in ("text", "tool_arguments", "refusal", "model", "request_id"):
             text: str | None = getattr(completion, name)
@@ -122,7 +122,7 @@ class Redactor:
             first = self._clean_place(completion.logprobs[0])
             if first != completion.logprobs[0]:
                 changes["logprobs"] = (first, *completion.logprobs[1:])
-        # Its own fields by name, which no type says.
+        # By field name, which the type checker cannot follow.
         return replace(completion, **changes) if changes else completion  # type: ignore[arg-type]
 
     def _clean_place(self, place: TokenLogprob) -> TokenLogprob:
@@ -152,13 +152,13 @@ def _without_whole(text: str, secret: str) -> str:
 
 
 def _forms(secret: str) -> list[str]:
-    """The secret as it is, and as JSON, a URL, a page, a header or a log may write it; the longer
-    first, for one may be a part of another."""
+    """The secret as such, and as JSON, URLs, HTML, headers or logs write it, longest first, since
+    one may contain another."""
     as_json = [json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]]
     forms = {secret, *as_json, *(each.replace("/", "\\/") for each in as_json)}
     forms |= {json.dumps(each)[1:-1] for each in as_json} | {repr(each)[1:-1] for each in as_json}
     forms |= {repr(secret)[1:-1], quote(secret, safe=""), quote(secret), quote_plus(secret)}
-    # Where a text has both quotes, Python escapes the single ones.
+    # With both kinds of quotes in a text, Python escapes the single ones.
     forms |= {repr(each)[1:-1].replace("'", "\\'") for each in (secret, *as_json)}
     forms |= {html.escape(secret), html.escape(secret, quote=False)}
     forms |= set(_in_base64(secret))
@@ -166,7 +166,7 @@ def _forms(secret: str) -> list[str]:
 
 
 def _in_base64(secret: str) -> Iterator[str]:
-    """What is always the same of it, at whichever of three places it begins ("user:secret")."""
+    """The parts that do not depend on its offset in base64 ("user:secret")."""
     raw = secret.encode("utf-8", "surrogatepass")
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + raw).decode()
@@ -178,7 +178,7 @@ def _in_base64(secret: str) -> Iterator[str]:
 
 
 def _needles(secret: str) -> Iterator[str]:
-    """A text without any of these has neither the secret, nor a part of it that would be cut."""
+    """Without one of these a text contains neither the secret nor a redactable part."""
     if len(secret) < _LEAST_PART:
         yield secret
     else:
@@ -223,5 +223,5 @@ def _character(escaped: re.Match[str]) -> str:
 
 
 def shown_url(text: str) -> str:
-    """An address as it was typed, well formed or not, without credentials and query."""
+    """A URL as typed, valid or not, without credentials and query."""
     return re.sub(r"^(.*//)?.*@", r"\1", Redactor()(text).partition("?")[0])

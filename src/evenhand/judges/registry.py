@@ -1,7 +1,6 @@
-"""Judges by name: which module opens `openai:MODEL`, `local`, `replay:FILE` and the others, and
-with what. A provider is a module with the two functions of `Provider`. One of another package
-says so by an entry point of the group `evenhand.judges`, named for what stands before the colon;
-whatever is known to neither is a provider of pydantic-ai's.
+"""Judges by name: which module opens `openai:MODEL`, `local`, `replay:FILE` and so on. A provider
+is a module with the functions of `Provider`; other packages register one as an entry point of the
+group `evenhand.judges`, named by the prefix. Any other prefix is a pydantic-ai provider.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JudgeOptions(JudgingOptions):
-    """The options, and what only a program can set. No repr shows a secret."""
+    """The options, and what only code can set. The repr hides secrets."""
 
     api_key: str | None = field(default=None, repr=False)
     seed: int | None = None  # of the first sample; the next ones count up from it
@@ -56,7 +55,7 @@ class JudgeOptions(JudgingOptions):
         return (self.base_url,) if isinstance(self.base_url, str) else self.base_url
 
     def one_base_url(self, spec: str) -> str | None:
-        """For a judge that is not a fleet."""
+        """For judges that are not a fleet."""
         if isinstance(self.base_url, tuple):
             raise InputError(Message("judges.one_base_url_only", spec=spec, n=len(self.base_url)))
         return self.base_url
@@ -81,7 +80,7 @@ _ALL_OTHERS = "evenhand.judges.providers"
 
 
 class JudgeName(NamedTuple):
-    """`openai:gpt-4o` in two parts; `model` is empty for the embedded judge, `local`."""
+    """`openai:gpt-4o` in two parts; `model` is empty for `local`."""
 
     kind: str
     model: str
@@ -113,7 +112,7 @@ _BY_BEGINNING = {"claude": "anthropic", "gemini": "google"}
 
 
 def suggested_model(text: str) -> str | None:
-    """`openai:gpt-4o` for `gpt-4o`; None where no model can be meant."""
+    """`openai:gpt-4o` for `gpt-4o`; None if no model can be meant."""
     bare = text.strip()
     if not _BARE_MODEL.fullmatch(bare) or kind_of(bare) is not None:
         return None
@@ -122,17 +121,17 @@ def suggested_model(text: str) -> str | None:
 
 
 class Provider(Protocol):
-    """What a provider's module has."""
+    """The functions of a provider's module."""
 
     def open_named(self, name: JudgeName, options: JudgeOptions) -> Judge:
-        """The judge; nothing is sent or loaded before its first question."""
+        """The judge; nothing is sent or loaded yet."""
 
     def traits_of(self, name: JudgeName) -> Traits:
-        """What is known of the judge before it is opened: above all, its modes."""
+        """What is known of the judge before it is opened, such as its modes."""
 
 
 def open_judge(spec: str, options: JudgeOptions | None = None) -> OpenJudge:
-    """The judge that `spec` names. Nothing is sent or loaded before its first question."""
+    """The judge that `spec` names; nothing is sent or loaded before its first question."""
     name = JudgeName.read(spec)
     options = options or JudgeOptions()
     if not takes_address(spec):  # the others are no fleets
@@ -160,7 +159,7 @@ class _Foreign(ClosedOnExit):
 
 
 def traits_of(spec: str | None) -> Traits:
-    """Those of the judge that `spec` names; without one, those of any model."""
+    """The traits of the judge that `spec` names, or of any model."""
     if spec is None:
         return Traits()
     name = JudgeName.read(spec)

@@ -1,4 +1,4 @@
-"""A judge that answers from a file of recorded completions, and never makes one up."""
+"""A judge that answers from a file of recorded completions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FINISH: dict[str | None, Finish] = {
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """One pass as it was recorded; `line` says where."""
+    """One recorded pass; `line` is its place in the file."""
 
     raw: str | None
     verdict_as_shown: Winner | None
@@ -68,7 +68,7 @@ _ArtefactKey = tuple[str, str | None, str | None]  # pair, kind, response
 
 
 class Recording(NamedTuple):
-    """One recorded pass, as its file has it; the verdict is in the labels that it was shown."""
+    """One recorded pass; the verdict is in the labels that it was shown."""
 
     id: str
     order: Order
@@ -87,14 +87,14 @@ def traits_of(name: JudgeName) -> Traits:
 
 
 class ReplayJudge(ClosedOnExit):
-    """Recorded completions, found by the pair's id, the order and the number of the sample."""
+    """Recorded completions, found by pair id, order and sample number."""
 
     traits = Traits(modes=("reasoned",), needs_prompt=False, free=True, by_id=True)
 
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path.name}"
         self._passes, self._artefacts = _read(path)
-        # What was recorded may hold a key that its server echoed.
+        # A recorded answer may hold a key that its server echoed.
         self._redact = Redactor(others=secrets_in(os.environ))
         self.identity: Mapping[str, object] = {"sha256": _sha256_of(path)}
 
@@ -118,8 +118,8 @@ class ReplayJudge(ClosedOnExit):
         )
 
     def _artefact(self, pair_id: str, call: JudgeCall) -> Completion:
-        """What the judge wrote beside its verdicts then: it is shown and stored, and the recorded
-        verdicts are what they are."""
+        """What the judge prepared at the time; shown and stored, without effect on recorded
+        verdicts."""
         written = self._artefacts.get((pair_id, call.artefact, call.artefact_of))
         if written is None:
             values = {"name": self.name, "kind": call.artefact, "pair": pair_id}
@@ -127,7 +127,7 @@ class ReplayJudge(ClosedOnExit):
         return written
 
     def recordings(self) -> Iterator[Recording]:
-        """All of them, by pair and order as they first come in the file."""
+        """All of them, by pair and order of first appearance."""
         for (pair_id, order), samples in self._passes.items():
             for each in samples:
                 yield Recording(
@@ -136,7 +136,6 @@ class ReplayJudge(ClosedOnExit):
 
     @property
     def repetitions(self) -> int:
-        """The most recordings that a pass has."""
         return max(map(len, self._passes.values()), default=0)
 
     def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
@@ -168,8 +167,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[dict[_Key, list[_Recorded]], dict[_ArtefactKey, Completion]]:
-    """The samples of each pass, in the order of their repetition, whatever that counts from; and
-    what was written beside them."""
+    """Each pass's samples in order of repetition, and the prepared texts."""
     passes: dict[_Key, dict[int, _Recorded]] = {}
     artefacts: dict[_ArtefactKey, Completion] = {}
     for line, text in _lines(path):
@@ -221,7 +219,7 @@ def _artefacts_of(
 
 
 def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | None:
-    """Only where there is no text: of a completion, what it says itself counts."""
+    """Only if there is no text: a completion speaks for itself."""
     given = record.get("scores")
     if given is None or record.get("raw") is not None:
         return None
@@ -242,7 +240,7 @@ def _sample_number(record: dict[str, Any]) -> int:
 
 
 def _later(earlier: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _Recorded:
-    """Of the rounds of one pass the last is its answer; anything else said twice is an error."""
+    """Of the rounds of one pass the last is its answer; any other repetition is an error."""
     if earlier.round != recorded.round:
         return max(earlier, recorded, key=lambda each: each.round)
     if earlier.has_same_answer(recorded):

@@ -1,6 +1,4 @@
-"""How long a server asks to wait, by any of its headers, and asking a judge again with backoff
-where that is worth it.
-"""
+"""How long a server asks to wait, and retries with backoff."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ from evenhand.messages import Message
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-# A reset given as a number this large is a point in time, not a duration.
+# A reset this large is a point in time, not a duration.
 _EPOCH_S = 1e9
 _EPOCH_MS = 1e12
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """How long the server asks to wait: its own figure first, then its rate limits' resets."""
+    """How long the server asks to wait: its own figure, else its rate limits' resets."""
     now = time.time() if now is None else now
     milliseconds = number_in(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -50,7 +48,7 @@ def _until_date(text: str, now: float) -> float | None:
 
 
 def _until_reset(headers: Mapping[str, str], now: float) -> float | None:
-    """The longest reset of those limits that are used up; where none says so, the shortest."""
+    """The longest reset of the exhausted limits; the shortest if none is marked as such."""
     pause = used_up_s(headers, now=now)
     if pause is not None:
         return pause
@@ -65,7 +63,7 @@ _RATE_LIMITS = tuple(
 
 
 def used_up_s(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """How long nothing is left of a rate limit, where the headers say that nothing is."""
+    """How long an exhausted rate limit lasts, by the headers."""
     pause: float | None = None
     for remaining, reset in _RATE_LIMITS:
         left = headers.get(remaining)
@@ -77,7 +75,7 @@ def used_up_s(headers: Mapping[str, str], *, now: float | None = None) -> float 
 
 
 def _duration(text: str | None, now: float) -> float | None:
-    """Seconds in "1.5", "6m0s" or "250ms", or until a point in time in (milli)seconds."""
+    """Seconds in "1.5", "6m0s" or "250ms", or until a timestamp in (milli)seconds."""
     if text is None or len(text) > LONGEST_HEADER:
         return None
     number = number_in(text)
@@ -101,8 +99,8 @@ _JITTER = random.Random()  # noqa: S311 - spreads calls in time, protects nothin
 class RetryPolicy:
     """`attempts` in all; before attempt n + 1, wait up to base_s · 2^(n-1), at most cap_s.
 
-    A 429 says nothing about the call itself: with `limited_attempts`, those are counted separately.
-    `patience_s`: the longest wait that a server may ask for, if longer than cap_s.
+    429s, which say nothing about the call, count separately by `limited_attempts`. `patience_s` is
+    the longest wait that a server may ask for, if above cap_s.
     """
 
     attempts: int = 4
@@ -110,7 +108,7 @@ class RetryPolicy:
     cap_s: float = 30.0
     limited_attempts: int | None = None
     patience_s: float | None = None
-    # Notified why it waits, and for how long.
+    # Called with the reason and length of each wait.
     notice: Callable[[JudgeError, float], None] | None = field(
         default=None, compare=False, repr=False
     )
@@ -125,8 +123,8 @@ class RetryPolicy:
             )
 
     def wait_s(self, failed: int, rng: random.Random) -> float:
-        """Full jitter: anything from zero to the whole step, to spread calls out."""
-        # 2**1000 is still a float; beyond it the cap has long decided.
+        """Full jitter, from zero to the whole step, to spread calls out."""
+        # 2**1000 is still a float; cap_s has long decided by then.
         return rng.uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(failed - 1, 1000)))
 
 
@@ -138,7 +136,7 @@ async def ask_with_retries(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     rng: random.Random | None = None,
 ) -> Completion:
-    """The judge's answer, its usage counting the failed attempts' requests too."""
+    """The judge's answer; its usage counts failed attempts too."""
     failed = limited = 0
     failed_requests = 0
     while True:

@@ -1,5 +1,5 @@
-"""What one pass comes to: a judge's completion becomes a ballot, or an unread answer that says why:
-from its text, or from the probabilities of its letters.
+"""One pass's completion becomes a ballot, or unread with a reason: from its text, or from the
+probabilities of its letters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LETTER_WINNER: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
 def add_usage(parts: Iterable[Usage]) -> Usage:
-    """A sum is known only where every part is."""
+    """A sum is known only if every part is."""
     usages = list(parts)
     if len(usages) == 1:
         return usages[0]
@@ -68,9 +68,9 @@ def read_completion(
     from_logprobs: bool = False,
     structured: bool = False,
 ) -> Reading:
-    """What the judge answered in words; `from_logprobs` takes the confidence from its tokens.
+    """The judge's written answer; `from_logprobs` takes the confidence from its tokens.
 
-    Where a schema was asked for (`structured`), the API's own field outranks any text.
+    With a schema (`structured`), the API's own field outranks any text.
     """
     if structured and completion.tool_arguments is not None:
         completion = replace(completion, text=completion.tool_arguments)
@@ -118,7 +118,7 @@ def read_ballot(
     protocol: AnswerProtocol | None = None,
     quoted: QuotedFrom | None = None,
 ) -> Reading:
-    """The text is in the labels that the pass showed: with `order="swapped"` they are exchanged."""
+    """The text uses the labels that the pass showed: with `order="swapped"` they are exchanged."""
     text = whole_characters(text)
     parsed = parse(text, criteria, truncated=truncated, protocol=protocol, quoted=quoted)
     if isinstance(parsed, ParsedVerdict) and parsed.winner == "TIE" and not allow_tie:
@@ -147,23 +147,23 @@ def read_ballot(
     )
 
 
-# Typesetting that a judge may add or drop when it quotes.
+# Typography that a judge may change when it quotes.
 _SPACE = re.compile(r"[\s*_`>\"'“”]+")
 _WORD = re.compile(r"[^\W_]+")
 _LONG_WORD = re.compile(r"\b[^\W_]{10,}")
 
 
 def quoted_from(pair: Pair) -> QuotedFrom:
-    """Whether words stand in one of the pair's texts; spaces and typesetting aside."""
+    """Whether the words occur in one of the pair's texts, ignoring spaces and typography."""
 
     def quoted(words: str) -> bool:
         texts = (pair.response_a, pair.response_b, pair.prompt, pair.context, pair.reference)
-        # Where no brace is, no object is quoted.
+        # Without a brace no object is quoted.
         brace = "{" if words.startswith("{") else ""
         held = [text for text in texts if text and brace in text]
         if not held:
             return False
-        # One long word first: that settles it for nearly every answer, in a fraction of the time.
+        # The longest word first, which settles nearly every answer.
         long = _LONG_WORD.search(words)
         word = long[0] if long else max(_WORD.findall(words[:300]), key=len, default="")
         held = [text for text in held if word in text]
@@ -177,8 +177,7 @@ _NO_PROSE = ParsedVerdict("TIE")
 
 
 def prose_of(ballot: PassBallot, pair: Pair) -> ParsedVerdict:
-    """As it was parsed; of a stored ballot, parsed from its text by the first who asks, once for
-    all that show it."""
+    """As parsed; a stored ballot is parsed from its text once, on first use."""
     if ballot.prose is not None:
         return ballot.prose
     if ballot.protocol not in PROTOCOLS:
@@ -190,8 +189,8 @@ def prose_of(ballot: PassBallot, pair: Pair) -> ParsedVerdict:
 
 
 def unless_changed(repaired: PassBallot, first: Unread) -> Reading:
-    """What a repair says, unless it names another winner than the only one of the first answer: a
-    judge that is asked again may restate, not change its mind."""
+    """The repaired answer, unless it changes the only winner of the first: a judge asked again may
+    restate, not change its mind."""
     if first.kind in ("tie_not_allowed", "refusal", "thinking", "empty"):
         return repaired  # there was nothing to restate
     from evenhand.judging.answers.recognition import named_winners
@@ -212,7 +211,7 @@ def unless_changed(repaired: PassBallot, first: Unread) -> Reading:
 
 
 def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: int) -> Reading:
-    """A verdict that somebody else read, and that came without a text."""
+    """A verdict recorded without its text."""
     winner = cast("Winner", completion.verdict_as_shown)
     if winner == "TIE" and not pair.allow_tie:
         reason = Message("unread.named_tie_not_allowed")
@@ -237,7 +236,7 @@ def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: 
 
 
 def _unread(text: str, *, order: Order, sample: int, kind: UnreadKind, reason: str) -> Unread:
-    # A reason may quote the judge, whose labels are those of its pass.
+    # A reason may quote the judge, in the labels of its pass.
     if order == "swapped":
         reason = _changed(reason, rename)
     return Unread(
@@ -254,7 +253,7 @@ def _changed(reason: str, change: Callable[[str], str]) -> str:
 
 
 def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
-    """Why there is no answer at all, where the judge or its server says so."""
+    """Why there is no answer, if the judge or its server says so."""
     if completion.refusal is not None or completion.finish == "refusal":
         refusal = " ".join((completion.refusal or completion.text).split())[:200]
         if refusal:
@@ -280,7 +279,7 @@ def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
 def read_letters(
     completions: Sequence[Completion], *, pair: Pair, order: Order, sample: int
 ) -> Reading:
-    """The whole first, then a completion for each criterion, each a token's probabilities."""
+    """The whole first, then a completion for each criterion, each with a token's probabilities."""
     raw = whole_characters("\n".join(completion.text for completion in completions))
     withheld = _withheld(completions[0])
     if withheld is not None:
@@ -306,7 +305,7 @@ def read_letters(
         None if isinstance(each, str) else each.mirrored() if order == "swapped" else each
         for each in by_criterion
     )
-    # A tie between equal letters is backed by no probability of its own.
+    # A tie between equal letters has no probability of its own.
     backed = _of(overall, winner) >= max(overall.a, overall.b, overall.tie)
     return PassBallot(
         order=order,
@@ -353,7 +352,7 @@ def _letter_mass(place: TokenLogprob) -> dict[Winner, float]:
 
 
 def _likeliest(odds: Probabilities, *, allow_tie: bool) -> Winner | None:
-    """Where A and B weigh exactly the same it is a tie, or nothing."""
+    """If A and B weigh exactly the same: a tie, or None."""
     if odds.a == odds.b or odds.tie >= max(odds.a, odds.b):
         return "TIE" if allow_tie else None
     return "A" if odds.a > odds.b else "B"
@@ -366,7 +365,7 @@ def _of(odds: Probabilities, winner: Winner) -> float:
 def _confidence_from_logprobs(
     ballot: PassBallot, logprobs: Sequence[TokenLogprob]
 ) -> tuple[float | None, Probabilities | None]:
-    """The probabilities at the token that names the overall winner, in the caller's labels."""
+    """The probabilities at the overall winner's token, in the caller's labels."""
     place = _verdict_place(logprobs)
     shown = _verdict_probabilities(place) if place is not None else None
     if shown is None:
@@ -377,14 +376,14 @@ def _confidence_from_logprobs(
 
 
 def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:
-    """The first token of the overall winner's value, where it is beyond doubt which that is."""
+    """The first token of the overall winner's value, if unambiguous."""
     text = ""
     starts: list[int] = []
     for token in logprobs:
         starts.append(len(text))
         text += token.token
-    # The winner in the last "result", or the only winner there is. Quotes inside a string are
-    # escaped, so that a text that looks like a field is not one.
+    # The winner in the last "result", or the only winner. Quotes inside strings are escaped, so
+    # text that looks like a field does not match.
     results = [match.end() for match in _RESULT.finditer(text)]
     winners = [match.end() for match in _WINNER.finditer(text, results[-1] if results else 0)]
     if not winners or (not results and len(winners) > 1):
@@ -398,7 +397,7 @@ def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:
 def _verdict_probabilities(place: TokenLogprob) -> Probabilities | None:
     mass: dict[Winner, float] = {"A": 0.0, "B": 0.0, "TIE": 0.0}
     for token, logprob in place.top or ((place.token, place.logprob),):
-        # The token may carry the quote before the value or after it.
+        # The token may carry the quote before or after the value.
         value = token.strip().strip('":,} \u2581\u0120').upper()
         winner = "TIE" if value and "TIE".startswith(value) else value
         if winner in mass:
@@ -410,10 +409,8 @@ def _verdict_probabilities(place: TokenLogprob) -> Probabilities | None:
 
 
 def _would_rather(place: TokenLogprob, total: float) -> str | None:
-    """A token that is more probable than all verdicts on offer together: the judge's own choice.
-
-    Where there is one, the odds of the verdicts are not what the judge says.
-    """
+    """The judge's own token, if more probable than all verdicts together; the verdicts' odds are
+    then not its answer."""
     token, logprob = max(
         place.top, key=lambda entry: entry[1], default=(place.token, place.logprob)
     )

@@ -23,7 +23,7 @@ from evenhand.messages import Message
 
 
 class Failed(NamedTuple):
-    """No verdict: as the contract says it, and as it is raised."""
+    """No verdict: the failure in the contract's terms, and the exception."""
 
     failure: Failure
     error: EvenhandError
@@ -36,8 +36,8 @@ async def compare(
     *,
     artefacts: Artefacts | None = None,
 ) -> Verdict:
-    """The verdict on a pair. What went wrong is raised, with what is known in its metadata.
-    `artefacts` are shared by comparisons."""
+    """The verdict on a pair, or an error with what is known as metadata. `artefacts` are shared by
+    comparisons."""
     settled = await settle(read_pair(pair), judge, config or JudgeConfig(), artefacts=artefacts)
     if isinstance(settled, Failed):
         raise settled.error
@@ -68,9 +68,9 @@ async def judge_pair(
     keeper: PassCache | None = None,
     artefacts: Artefacts | None = None,
 ) -> Judged | Failed:
-    """The same without the prose: what a run of many pairs keeps, and `explain` can explain.
+    """The same without prose: what a run keeps; `explain` adds the rest.
 
-    Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
+    On any other exception (such as cancellation), completed passes stay in the keeper.
     """
     case = _case(pair, judge, config)
     return case if isinstance(case, Failed) else await _judge(case, keeper, artefacts)
@@ -117,7 +117,7 @@ async def _judge(
 def _calibrated(
     calibration: Calibrator, decision: Decision, signals: SignalValues | None
 ) -> Decision:
-    """An inconsistent verdict keeps its confidence: its outcome says enough."""
+    """An inconsistent verdict keeps its confidence, fixed by rule."""
     if signals is None:
         return decision
     probability = calibration.probability(signals)
@@ -130,7 +130,7 @@ def _calibrated(
 
 
 def _tie_by_rule(case: Case) -> Judged | Failed:
-    """Identical responses are equal on every criterion; no judge is needed to say so."""
+    """Identical responses tie on every criterion without a judge."""
     if not case.pair.allow_tie:
         message = Message("unread.identical_no_tie")
         return _failed(case, NoVerdict(message), ())

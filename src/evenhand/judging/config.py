@@ -1,5 +1,5 @@
-"""Which judge is asked and how it judges a pair, as one frozen value; and that value out of what a
-caller chose, what the settings say and what the judge can do.
+"""Which judge is asked and how it judges a pair, as one frozen value, resolved from the caller's
+choices, the settings and the judge's traits.
 """
 
 from __future__ import annotations
@@ -29,38 +29,37 @@ from evenhand.settings import Settings, split_addresses
 class Calibrator(Protocol):
     """Makes a confidence the probability that the verdict is right.
 
-    It lives in `evenhand.trust`, which knows of stores and statistics; a comparison needs neither.
+    Implemented in `evenhand.trust`, with stores and statistics; a comparison needs neither.
     """
 
     def identity(self) -> Mapping[str, Any]:
-        """What verdicts depend on, as plain JSON: part of what names a run."""
+        """What verdicts depend on, as plain JSON: part of a run's fingerprint."""
 
     def origin(self) -> Mapping[str, Any]:
-        """What it was learned on, as plain JSON: kept with a run, and no part of its name."""
+        """What it was learned on, as plain JSON; not part of the fingerprint."""
 
     def check(self, asked: JudgedBy) -> None:
         """Refuse a judge that it was not learned on."""
 
     def probability(self, signals: Mapping[str, float | None]) -> float | None:
-        """That a verdict with these signals is right; None where it has none that tell."""
+        """That a verdict with these signals is right; None if it has none."""
 
     def abstains(self, probability: float | None) -> bool:
-        """Whether a verdict is less sure than promised; one without a probability cannot be
-        vouched for."""
+        """Whether a verdict is less sure than promised; one without a probability always is."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JudgeConfig(JudgeOptions):
     """Which judge to ask, where it is, and how it judges a pair.
 
-    None: not chosen. `resolve` fills it in from the settings; otherwise it is the default that the
-    properties below give, or the judge's own.
+    None: not chosen; `resolve` fills it in from the settings, else the properties below give the
+    default.
     """
 
     # Opened by `resolve`.
     template: Template | Path | None = None  # type: ignore[assignment]
     retry: RetryPolicy | None = None  # in place of `retries`
-    # The writer's own, as `resolve` finds its server and key.
+    # The writer's config, with its own server and key, set by `resolve`.
     writer: JudgeConfig | None = field(default=None, repr=False, compare=False)
     calibration: Calibrator | None = None  # what trust.calibration.open_calibration gives
 
@@ -81,9 +80,9 @@ class JudgeConfig(JudgeOptions):
     def resolve(
         cls, settings: Settings, overrides: JudgeConfig | None = None, *, own: Judge | None = None
     ) -> JudgeConfig:
-        """What was chosen, else what the settings say, else the default: for every caller alike.
+        """Choices, else settings, else defaults, the same for every caller.
 
-        `own` is a judge that the caller has opened; nothing is opened in its place.
+        `own` is a judge that the caller has opened.
         """
         chosen = cls() if overrides is None else overrides
         if not isinstance(chosen, JudgeConfig):  # callers may be untyped
@@ -116,7 +115,7 @@ class JudgeConfig(JudgeOptions):
         )
 
     def open_judge(self) -> OpenJudge:
-        """Open the judge; nothing is sent or loaded before its first call."""
+        """The judge; nothing is sent or loaded before its first call."""
         if self.judge is None:
             raise InputError(Message("judging.no_judge"))
         judge = open_judge(self.judge, self)
@@ -128,21 +127,20 @@ class JudgeConfig(JudgeOptions):
         return PreparedJudge(judge, replace(writer, prepare_with=None).open_judge())
 
     def asks_identical(self, traits: Traits) -> bool:
-        """Whether to ask the judge about identical responses. A replay keeps what was recorded."""
+        """Whether to ask about identical responses. A replay keeps what was recorded."""
         return bool(self.ask_identical) or traits.by_id
 
     def ties_by_rule(self, pair: Pair, traits: Traits) -> bool:
-        """Whether the responses are identical and the judge need not be asked."""
+        """Whether the pair is a tie by rule, without asking."""
         return pair.response_a == pair.response_b and not self.asks_identical(traits)
 
     def prepares(self, traits: Traits) -> tuple[ArtefactKind, ...]:
-        """A judge that follows a rule reads nothing and has nothing written; one that replays has
-        what was recorded."""
+        """Baselines read nothing, and replays have what was recorded."""
         return (self.prepare or ()) if traits.needs_prompt or traits.by_id else ()
 
     @property
     def needs_prompt(self) -> bool:
-        """Whether the judge of this name reads a prompt: one that replays does not."""
+        """Whether this judge reads a prompt: a replay does not."""
         return traits_of(self.judge).needs_prompt
 
     @property
@@ -177,7 +175,7 @@ class JudgeConfig(JudgeOptions):
         return mode
 
     def reconciling(self, mode: Mode) -> Reconciling:
-        """Letter mode uses the mean probability; everything else, agreement."""
+        """Letter mode averages probabilities; everything else takes agreement."""
         how = self.reconcile or ("average" if mode == "letter" else "agreement")
         has_weights = (
             mode == "letter" or self.confidence == "logprobs" or self.samples_per_order > 1
@@ -223,12 +221,12 @@ class JudgeConfig(JudgeOptions):
         return template
 
 
-# Samples taken at temperature 0 are one sample over again.
+# At temperature 0 all samples are the same.
 _SAMPLING_TEMPERATURE = 1.0
 
 
 def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> dict[str, Any]:
-    """Where the judge is, and its key."""
+    """The judge's address and key."""
     addressed = takes_address(judge)
     settled = settings.base_url if addressed else None
     return {
@@ -240,7 +238,7 @@ def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> di
 def _writer_of(
     resolved: JudgeConfig, settings: Settings, chosen: JudgeConfig
 ) -> JudgeConfig | None:
-    """The judge's own address and key are the writer's too where both are of one kind."""
+    """The writer shares the judge's address and key if both are of one kind."""
     if resolved.prepare_with is None:
         return None
     kinds = [JudgeName.read(name).kind for name in (resolved.prepare_with, resolved.judge or "-:-")]
@@ -257,6 +255,6 @@ def _refuse_useless_writer(resolved: JudgeConfig) -> None:
 
 
 def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """An empty one is how shells say that there is none."""
+    """Shells pass an empty one for none."""
     texts = (given,) if isinstance(given, str) else given or ()
     return tuple(each for text in texts if text.strip() for each in split_addresses(text))

@@ -1,6 +1,4 @@
-"""Criteria for a data set, suggested by a judge that is shown a sample of its prompts: what it is
-asked, and how its answer is read.
-"""
+"""Criteria for a data set, suggested by a judge from a sample of its prompts."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ from evenhand.messages import Message
 from evenhand.prompts import marker_of
 from evenhand.prompts.template import words_for
 
-# Of a prompt that long the rest rarely says what an answer needs, and a sample has many.
+# Longer prompts rarely say more, and a sample has many.
 _LONGEST_PROMPT = 2000
 _MOST_CRITERIA = 8
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 60, 400
-# An answer is read only so far; eight criteria take a few thousand characters.
+# Eight criteria take a few thousand characters.
 _LONGEST_ANSWER = 100_000
 _LONGEST_SHOWN = 10_000  # of an answer that the judge is shown again
 _NO_PAIR = {"response_a": "", "response_b": ""}
@@ -50,8 +48,8 @@ SCHEMA: Mapping[str, Any] = {
 async def ask_for_criteria(
     judge: Judge, prompts: Sequence[str], config: JudgeConfig
 ) -> tuple[tuple[Criterion, ...], Usage]:
-    """What the judge suggests, and what that took; one answer that cannot be read is asked for
-    again, as often as the config allows."""
+    """The judge's suggestion and its usage; an unreadable answer is retried as often as the config
+    allows."""
     if not judge.traits.needs_prompt:
         raise InputError(Message("judging.suggests_no_criteria", judge=judge.name))
     shown = tuple(map(_shortened, prompts))
@@ -70,7 +68,7 @@ async def ask_for_criteria(
 
 
 def suggestion_messages(prompts: Sequence[str], locale: Locale) -> tuple[ChatMessage, ...]:
-    """Every prompt behind a fence, whose code is in none of them."""
+    """Every prompt is fenced by a code that occurs in none."""
     source = files("evenhand.prompts").joinpath(locale, "criteria.txt").read_text("utf-8")
     system, _, user = source.removeprefix("=== system ===\n").partition("=== user ===\n")
     before, _, after = user.strip("\n").partition("{prompts}\n")
@@ -105,11 +103,10 @@ def _shortened(prompt: str) -> str:
 
 
 def read_suggestion(text: str) -> tuple[Criterion, ...]:
-    """The criteria that an answer names, the first of each name, as many as are useful; none where
-    it names none."""
+    """The first few useful criteria of an answer, without duplicates; empty if there are none."""
     values = [each.value for each in (find_objects(text[:_LONGEST_ANSWER]) or []) if each.value]
     listed = [value["criteria"] for value in values if isinstance(value.get("criteria"), list)]
-    # The last one counts, as with verdicts; a list alone is found as its objects.
+    # The last list counts, as with verdicts; a bare list is found as its objects.
     entries = listed[-1] if listed else values
     criteria: dict[str, Criterion] = {}
     for name, description in _entries(entries):
@@ -134,7 +131,7 @@ def _entries(entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _line(value: Any) -> str:
-    """One line without control characters and halves of surrogate pairs."""
+    """One line without control characters and lone surrogates."""
     if not isinstance(value, str):
         return ""
     kept = (" " if each.isspace() else each for each in value)

@@ -1,5 +1,5 @@
-"""The values of one comparison: what each pass came to, and the decision that rests on them. The
-store keeps them, so they load without what reads an answer.
+"""The values of one comparison: each pass's result, and the decision. Kept by the store, so they
+load without the answer readers.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from evenhand.options import ConfidenceFrom, JudgingOptions
 
 @dataclass(frozen=True, slots=True)
 class PassBallot:
-    """What decides of one pass, in the caller's labels; `explanation` adds the prose.
+    """The deciding part of one pass, in the caller's labels; `explanation` adds the prose.
 
-    A run makes two of these for each pair and a store keeps them; hardly anybody ever looks at the
-    prose, which takes five times as long to put into the contract's types.
+    A run makes two for each pair; prose is rarely looked at and takes five times as long to
+    convert.
     """
 
     order: Order
     sample: int
     winner: Winner
     confidence: float | None = None
-    # One for each criterion of the pair, in its order; empty where nothing was said of any.
+    # One for each criterion of the pair, in order; empty if none was judged.
     criteria: tuple[Winner | None, ...] = ()
     raw: str = ""
     confidence_source: Literal["stated", "logprobs", "none"] = "none"
@@ -52,7 +52,7 @@ class PassBallot:
     protocol: str = "evenhand"
     flags: tuple[str, ...] = ()
     read_as: AnswerProtocol | None = None  # the format that the caller named; None: recognised
-    # As it was parsed, in the labels that the pass showed; a stored ballot has it in its raw text.
+    # As parsed, in the labels that the pass showed; stored ballots have it in their raw text.
     prose: ParsedVerdict | None = field(default=None, compare=False, repr=False)
 
 
@@ -61,7 +61,7 @@ Reading = PassBallot | Unread
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """One pass as it happened: what was read from it, and what it took."""
+    """One pass: what was read from it, and what it took."""
 
     reading: Reading
     usage: Usage = field(default_factory=Usage)
@@ -85,7 +85,7 @@ class PassResult:
 
 @dataclass(frozen=True, slots=True)
 class CriterionDecision:
-    """One criterion over all ballots; `winner` is None where an order is silent on it."""
+    """One criterion over all ballots; `winner` is None if an order does not judge it."""
 
     name: str
     outcome: Outcome
@@ -104,8 +104,7 @@ class CriterionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Who won, and how sure that is: what a run stores of a pair and statistics count, without a
-    word of prose. `explanation` has the words."""
+    """Who won, and how surely: what a run stores and statistics count, without prose."""
 
     outcome: Outcome
     winner: Winner
@@ -121,7 +120,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A decision and the passes that it rests on: none where nobody was asked."""
+    """A decision and its passes; none if nobody was asked."""
 
     decision: Decision
     passes: tuple[PassResult, ...]
@@ -132,7 +131,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class VerdictContext:
-    """Who judged and how, as a verdict's metadata says it: from the judge, or from a store."""
+    """Who judged and how, for a verdict's metadata."""
 
     judge: str
     caveat: str | None

@@ -1,5 +1,5 @@
-"""A decision explained: the contract's verdict or failure, with the judge's prose, the notes and
-the metadata. One text is made from what several ballots said, without preferring the first pass.
+"""Explains a decision: the contract's verdict or failure, with prose, notes and metadata. Texts
+from several ballots are merged without preferring the first pass.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from evenhand.prompts import response_digests
 
 
 def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
-    """The verdict on a pair, with its reasons. What was decided is taken as it is."""
+    """The verdict on a pair with its reasons; the decision itself is final."""
     decision = judged.decision
     passes = in_contract(pair, judged.passes)
     prose = _prose(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
@@ -102,7 +102,7 @@ def _of_artefacts(judged: Judged, passes: Sequence[Pass]) -> dict[str, Any]:
 
 
 def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
-    """What was prepared in vain."""
+    """Texts whose preparation failed."""
     unused = defaultdict[str, set[str]](set)
     for each in judged.artefacts:
         if each.outcome != "answered":
@@ -112,7 +112,7 @@ def _notes_on_writing(judged: Judged, locale: Locale) -> Iterable[str]:
 
 
 def failure_of(error: EvenhandError) -> Failure:
-    """The contract's JSON for an error, wherever it was raised."""
+    """The contract's JSON for any error."""
     metadata = error.metadata if isinstance(error.metadata, Metadata) else Metadata()
     return Failure(
         error=ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable),
@@ -131,8 +131,8 @@ def failed_metadata(
     why: Unreconciled | None = None,
     artefacts: tuple[Artefact, ...] = (),
 ) -> Metadata:
-    """What is known of a pair without a verdict. `requests` were made in vain, beside those of the
-    passes that came and of the artefacts that were written."""
+    """What is known of a pair without a verdict. `requests` were wasted, besides those of the
+    passes and artefacts."""
     usage = add_usage([*(each.usage for each in results), *(each.usage for each in artefacts)])
     return _metadata(
         pair,
@@ -168,8 +168,8 @@ def pass_in_contract(pair: Pair, made: PassResult) -> Pass:
 
 
 def ballot_in_contract(pair: Pair, ballot: PassBallot) -> Ballot:
-    """With its prose. What was decided stays decided, also where a later version would read the
-    same text in another way."""
+    """With its prose. The stored decision stands, even if a later version would read the text
+    otherwise."""
     prose = prose_of(ballot, pair)
     own: Callable[[str], str] = str if ballot.order == "original" else rename
     sides = (prose.response_a, prose.response_b)
@@ -206,8 +206,8 @@ def ballot_in_contract(pair: Pair, ballot: PassBallot) -> Ballot:
         shown["b_assessment"] = own(entry.b_assessment)
     for shown, shares in zip(fields["criteria"], ballot.criterion_probabilities, strict=False):
         shown["probabilities"] = shares
-    # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
-    # The backslash first: one character is found many times faster than three.
+    # JSON can spell lone surrogates, and a model cut inside an emoji does. The backslash is checked
+    # first: one character is found many times faster than three.
     spelt = "\\" in ballot.raw and ("\\ud" in ballot.raw or "\\uD" in ballot.raw)
     return Ballot.model_validate(_whole_strings(fields) if spelt else fields)
 
@@ -220,7 +220,7 @@ def _side(analysis: ParsedAnalysis, own: Callable[[str], str]) -> dict[str, list
 
 
 def _own_names(reasoning: str, protocol: AnswerProtocol) -> str:
-    """Other protocols have other names for the responses, which are exchanged too."""
+    """Other protocols have other names for the responses, exchanged too."""
     if protocol == "evenhand":
         return reasoning
     return exchanged(reasoning, protocol)
@@ -259,7 +259,7 @@ def _metadata(
 
 
 def _unasked(pair: Pair, locale: Locale) -> dict[str, Any]:
-    """Identical responses: a tie by rule, on every criterion."""
+    """A tie by rule on every criterion."""
     identical = say(locale, "identical")
     return {
         "comparison": tuple(
@@ -279,15 +279,13 @@ def _unasked(pair: Pair, locale: Locale) -> dict[str, Any]:
     }
 
 
-# What several passes said, merged into one text.
-
 _AnyBallot = TypeVar("_AnyBallot", Ballot, CriterionBallot)
 _QuotedBallots = Sequence[tuple[Order, _AnyBallot]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Orders:
-    """The ballots by order, and how texts are taken from them."""
+    """The ballots by order, and how their texts are merged."""
 
     ballots: Mapping[Order, Sequence[Ballot]]
     locale: Locale
@@ -295,7 +293,7 @@ class _Orders:
     keep_both: bool  # identical responses: neither order comes first
 
     def on_criterion(self, place: int) -> dict[Order, list[CriterionBallot]]:
-        """By order; an entry without a winner says nothing."""
+        """By order, without entries that name no winner."""
         return {
             order: [
                 entry
@@ -355,7 +353,7 @@ def _prose(
 def _choices(pair: Pair, decision: Decision) -> Choices:
     if pair.swap_positions:
         return {"original": decision.first_pass_winner, "swapped": decision.second_pass_winner}
-    # A single order is inconsistent only where its samples split.
+    # A single order is inconsistent only if its samples split.
     split = decision.outcome is Outcome.INCONSISTENT
     return {pair.orders[0]: None if split else decision.winner}
 
@@ -371,7 +369,7 @@ def _note_on_orders(sources: _Orders, decision: Decision, choices: Choices) -> S
     return (_note_on(which, sources.locale, tuple([(o, choices[o]) for o in sources.canonical])),)
 
 
-# There are few ways to differ, and a note takes longer to write than all else about them.
+# Cached: there are few variants, and rendering one takes longer than all else here.
 @cache
 def _note_on(which: str, locale: Locale, choices: tuple[tuple[Order, Winner | None], ...]) -> str:
     return say(locale, which, choices=list_choices(locale, choices))
@@ -427,7 +425,7 @@ def _criterion(
 def _gap(
     sources: _Orders, entries: Mapping[Order, Sequence[CriterionBallot]], reasoning: str
 ) -> str:
-    """Where an order is silent on a criterion: that it is, and what the other one said."""
+    """If an order does not judge a criterion: that fact, and what the other one says."""
     silent = [order for order in sources.canonical if not entries[order]]
     if len(silent) == len(sources.canonical):
         return say(sources.locale, "not_judged")
@@ -438,7 +436,7 @@ def _gap(
 def _criteria_won(
     criteria: Sequence[CriterionDecision], comparison: Sequence[CriterionVerdict]
 ) -> dict[Winner, list[str]]:
-    """By side: the criteria that it won, each with its reason."""
+    """By side: the criteria it won, each with its reason."""
     won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
     for criterion, entry in zip(criteria, comparison, strict=True):
         if criterion.winner is not None and criterion.outcome is Outcome.WIN:
@@ -452,7 +450,7 @@ def _add_claims(
     criteria: Sequence[CriterionDecision],
     quoted: _QuotedBallots[Ballot],
 ) -> None:
-    """Where the passes differ: what each of them said, marked with its pass."""
+    """If the passes differ: each one's claims, marked with its pass."""
     for order, ballot in quoted:
         which = marks(sources.locale)[order]
         for criterion, entry in zip(criteria, ballot.criteria, strict=False):
@@ -473,11 +471,11 @@ def _quoted_ballots(
     choices: Mapping[Order, Winner | None],
     decided: bool,
 ) -> tuple[list[tuple[Order, _AnyBallot]], bool]:
-    """Whose words are used, and whether all of them are kept, each marked with its pass.
+    """Whose words are used, and whether all are kept, each marked with its pass.
 
-    A decision speaks in the words of those who named it, from the order that comes first whatever
-    the caller calls A. Where nobody named it, and where nothing was decided, all are quoted:
-    of an order, the first who says what it chose; of one that could not choose, one of each side.
+    A decision uses a ballot that named it, from the canonical first order. If nobody named it or
+    nothing was decided, all orders are quoted: the first ballot that states the order's choice, or
+    one for each side if the order split.
     """
     if decided:
         agreeing = [
@@ -496,7 +494,7 @@ def _quoted_ballots(
 def _first(
     entries: Mapping[Order, Sequence[_AnyBallot]], order: Order, side: Winner | None
 ) -> list[tuple[Order, _AnyBallot]]:
-    """The first of this order who names this side, if anybody does."""
+    """The order's first ballot for this side, if any."""
     for entry in entries[order]:
         if entry.winner == side:
             return [(order, entry)]
@@ -508,7 +506,6 @@ def _sides(entries: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
 
 
 def _merged(sources: _Orders, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
-    """One text from what the passes said, without preferring the first pass."""
     stripped = [text.strip() for text in texts]
     if both or (sources.keep_both and len({text for text in stripped if text}) > 1):
         which = marks(sources.locale)
@@ -521,7 +518,7 @@ def _merged(sources: _Orders, orders: Sequence[Order], texts: Sequence[str], *, 
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Without blanks and repeats; case, spacing and a closing full stop aside."""
+    """Without blanks and repeats, ignoring case, spacing and a final full stop."""
     seen: dict[str, str] = {}
     for text in texts:
         stripped = text.strip()
@@ -531,8 +528,8 @@ def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _single_spaced(text: str) -> str:
-    # Of all white space only the plain space counts as printable, so most texts need no splitting,
-    # which takes five times as long.
+    # The plain space is the only printable white space, so most texts skip splitting, which takes
+    # five times as long.
     if text.isprintable() and "  " not in text:
         return text
     return " ".join(text.split())
@@ -565,15 +562,15 @@ def _has_points(analysis: Analysis) -> bool:
     return bool(a.strengths or a.weaknesses or b.strengths or b.weaknesses)
 
 
-# Notes on the pair itself, made by rule and not by a judge.
+# Notes on the pair itself, by rule.
 
 # Twice as long, and by more than a phrase.
 LONGER_RATIO = 2.0
 LONGER_BY = 100
 
-# What a response says to whoever judges it, in the forms that attacks on judges take. A sign to
-# look, never a reason for a verdict. A form is looked for only where one of its words stands, and
-# every repetition is bounded, so that no text is slow.
+# Ways in which responses address the judge, as known attacks do. A hint to look, never a reason for
+# a verdict. Each pattern is tried only if one of its words occurs, and every repetition is bounded,
+# so that no text is slow.
 _FORMS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("ignore", "disregard", "forget", "override"),
@@ -621,13 +618,13 @@ _FORMS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("获胜者",), r"获胜者\s{0,3}[:：]\s{0,3}(?:响应\s{0,3})?[ab]"),
 )
-# Roughly from the rarest in prose to the commonest; Chinese characters count as rare.
+# Letters from the rarest in prose to the commonest, roughly; Chinese characters count as rare.
 _BY_RARITY = "[|]<>_jqxzkvwygpbfcmdluhrsinoate "
 
 
 def _by_rarest_letter() -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
-    """The words, and the number of their form, under their rarest letter: finding a letter takes
-    a twentieth of finding a word, and where it is not, no word with it is."""
+    """The words by their rarest letter, with the number of their form: a letter is found in a
+    twentieth of a word's time, and its absence rules its words out."""
     by_letter: dict[str, list[tuple[str, int]]] = {}
     for number, (words, _) in enumerate(_FORMS):
         for word in words:
@@ -640,7 +637,7 @@ _PATTERNS = tuple(re.compile(form, re.MULTILINE) for _, form in _FORMS)
 
 
 def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
-    """Notes on length, sameness and texts that talk to the judge; mirrored with the pair."""
+    """Notes on length, identical texts and texts that address the judge; mirrored with the pair."""
     notes = [_on_length(pair, locale), _on_addressing(pair, locale)]
     if pair.response_a == pair.response_b:
         notes.insert(0, say(locale, "identical"))
@@ -648,7 +645,6 @@ def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
 
 
 def is_noted(pair: Pair) -> bool:
-    """Whether there is any note on it."""
     return bool(notes_on(pair, "en"))
 
 

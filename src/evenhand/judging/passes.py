@@ -1,6 +1,4 @@
-"""The passes of a pair: each order asked, read, and if need be asked once more; with everything
-decided first that can be before asking.
-"""
+"""The passes of a pair: each order asked, read, and repaired if need be."""
 
 from __future__ import annotations
 
@@ -75,12 +73,12 @@ def milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-# A longer completion takes more than a few milliseconds to read.
+# Longer completions take more than a few milliseconds to read.
 _LONGEST_READ_AT_ONCE = 20_000
 
 
 class PassesFailed(Exception):
-    """A judge failed in a pass; the passes that did come are kept."""
+    """A judge failed in a pass; completed passes are kept."""
 
     def __init__(
         self,
@@ -98,7 +96,7 @@ class PassesFailed(Exception):
 
 
 class PassCache(Protocol):
-    """Where passes are kept beyond one comparison: a pass that is there is not asked for again."""
+    """Where passes are kept beyond one comparison; a kept pass is not asked again."""
 
     def recall(self, order: Order, sample: int) -> PassResult | None: ...
 
@@ -110,8 +108,8 @@ class PassCache(Protocol):
 async def make_passes(
     case: Case, keeper: PassCache | None = None, artefacts: Artefacts | None = None
 ) -> tuple[tuple[PassResult, ...], tuple[Artefact, ...]]:
-    """Both orders at once, unless the judge answers one at a time anyway; and what was written
-    before them, where a pass had to be asked for."""
+    """Both orders concurrently, unless the judge answers one at a time; and the texts prepared for
+    them."""
     wanted = [(o, s) for o in case.pair.orders for s in range(1, case.config.samples_per_order + 1)]
     kept = (
         [keeper.recall(order, sample) for order, sample in wanted]
@@ -135,7 +133,7 @@ async def make_passes(
             failed.append((order, problem))
         elif isinstance(problem, BaseException):
             raise problem
-    # Told from the side that does not depend on what the caller calls A.
+    # Reported in an order that does not depend on the caller's labels.
     first = case.first_order or "original"
     failed.sort(key=lambda entry: entry[0] != first)
     raise PassesFailed([error for _, error in failed], passes, prepared=prepared)
@@ -273,7 +271,7 @@ def _pass(
 
 
 def _priced(case: Case, completion: Completion) -> Usage:
-    """Each request by itself: prices step with a request's size, not with a pass's sum."""
+    """Priced by request: tiers depend on a request's size, not on a pass's sum."""
     usage = completion.usage
     if usage.cost_usd is not None:  # whoever passed the call on has counted it already
         return usage
@@ -282,7 +280,7 @@ def _priced(case: Case, completion: Completion) -> Usage:
 
 
 def _answered(settled: list[Completion | BaseException]) -> list[Completion]:
-    """All of them, or the first error, in which every request is counted."""
+    """All of them, or the first error, with every request counted."""
     errors = [outcome for outcome in settled if isinstance(outcome, BaseException)]
     completions = [outcome for outcome in settled if isinstance(outcome, Completion)]
     if errors:

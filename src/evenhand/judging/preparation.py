@@ -1,6 +1,5 @@
-"""What a judge writes beside its verdicts: metrics and a reference for a prompt alone, an analysis
-of a response alone. Each is an artefact: written once before the judging, and shared by every pair
-that needs it.
+"""Texts that a judge prepares before verdicts: metrics and a reference for a prompt, an analysis of
+a response. Each is an artefact, written once and shared by all pairs that need it.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ Side = Literal["A", "B"]
 AnswerOutcome = Literal["answered", "truncated", "refused", "empty", "failed"]
 
 _T = TypeVar("_T")
-# So many are remembered; more than the pairs in flight need, and those behind are in the store.
+# More than the pairs in flight need; older ones are in the store.
 _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedAnswer:
-    """What a model wrote to a prompt. `error` says why there is none. Of a failed call nobody
-    knows the tokens."""
+    """A model's answer to a prompt. `error` says why there is none; a failed call's tokens are
+    unknown."""
 
     key: str
     outcome: AnswerOutcome
@@ -98,8 +97,8 @@ class ArtefactRequest:
         return None if self.side is None else response_of(self.pair, self.side)
 
     def key(self, writer: str) -> str:
-        """By all that the text depends on; `writer` stands for the model, its settings, and the
-        language and version of its prompts."""
+        """A digest of all that the text depends on; `writer` stands for the model, its settings,
+        and its prompts' language and version."""
         if writer.startswith(BY_ID):
             known: list[Any] = [writer, self.kind, self.pair.id, self.side]
         else:
@@ -123,7 +122,7 @@ class ArtefactRequest:
         )
 
     def to_contract(self, made: GeneratedAnswer, *, written_here: bool) -> Artefact:
-        """What it took stands with the pair for which it was written, and is counted once."""
+        """Its usage is counted once, with the pair for which it was written."""
         return Artefact(
             kind=self.kind,
             response=self.side,
@@ -144,7 +143,7 @@ def response_of(pair: Pair, side: Side) -> str:
 def wanted_before(
     pair: Pair, config: JudgeConfig, kinds: Sequence[ArtefactKind]
 ) -> list[ArtefactRequest]:
-    """What is written before this pair is judged. A caller's reference needs none beside it."""
+    """What to prepare for this pair. A caller's reference replaces a written one."""
     wanted: list[ArtefactRequest] = []
     for kind in kinds:
         if kind == "analysis":
@@ -164,7 +163,7 @@ class AnswerKeeper(Protocol):
 
 
 class Artefacts:
-    """Every artefact once: whoever needs one that is being written waits for it."""
+    """Every artefact once: concurrent callers wait for the same one."""
 
     def __init__(self, writer: str = "", keeper: AnswerKeeper | None = None) -> None:
         self.writer = writer
@@ -177,14 +176,14 @@ class Artefacts:
         """The text, and whether it was written just now."""
         key = request.key(self.writer)
         while (known := self._known.get(key)) is not None:
-            # Whoever was writing it may be stopped, which is no reason to stop here.
+            # If another caller's writing was cancelled, this one starts over.
             with contextlib.suppress(_Cancelled):
                 return await _shared(known), False
         future = self._known[key] = asyncio.get_running_loop().create_future()
         try:
             made, written = await self._made(key, request, judge, retry)
         except BaseException as error:
-            # What may pass is asked again by the next pair; what will not is the same for all.
+            # A retryable failure is left to the next pair; any other is the same for all.
             if not isinstance(error, JudgeError) or error.retryable:
                 del self._known[key]
             future.set_exception(error if isinstance(error, Exception) else _Cancelled())
@@ -207,7 +206,7 @@ class Artefacts:
         return made, True
 
     async def _keep(self, made: GeneratedAnswer, judge: Judge) -> None:
-        """Before anybody goes on with it: a kill loses no more than is in flight."""
+        """Stored before use: a kill loses only what is in flight."""
         if self._keeper is not None:
             await self._keeper.add(made)
 
@@ -217,14 +216,14 @@ class Artefacts:
 
 
 class _Cancelled(Exception):
-    """Whoever was writing it was stopped."""
+    """The caller that was writing it was cancelled."""
 
 
 async def _shared(known: asyncio.Future[GeneratedAnswer]) -> GeneratedAnswer:
     try:
         return await asyncio.shield(known)
     except JudgeError as error:
-        # Each pair tells of itself in its error; the requests were another's.
+        # Each pair gets its own error, without another pair's requests.
         own = copy.copy(error)
         own.requests = 0
         raise own from None
@@ -240,7 +239,7 @@ async def write(
     else:
         completion = await ask_with_retries(judge, call, retry)
     made = GeneratedAnswer.of(key, completion, started)
-    # To decline may be the right answer to a prompt, and is no metric or analysis.
+    # Declining may be the right answer to a prompt, but is not a metric or analysis.
     if made.outcome == "answered" and request.kind != "reference" and is_refusal(made.text):
         made = replace(made, outcome="refused")
     if made.cost_usd is None:
@@ -253,9 +252,8 @@ async def write(
 async def gather_each(
     asked: Sequence[Coroutine[Any, Any, _T]], *, at_once: bool = True
 ) -> list[_T | BaseException]:
-    """All of them at once, or in turn up to the first failure; a failure is a value, and none is
-    left running. The first runs here and only the others are tasks: that is half the tasks of a
-    pair, and the first goes first."""
+    """All concurrently, or in turn up to the first failure, with failures as values. The first runs
+    here and only the others are tasks, which halves the tasks of a pair."""
     settled: list[_T | BaseException] = []
     if not at_once:
         for place, each in enumerate(asked):
@@ -295,7 +293,7 @@ def in_contract(
 
 
 class ArtefactsFailed(Exception):
-    """What was to be written could not be; the requests of all that failed are counted."""
+    """A text could not be prepared; the requests of all failures are counted."""
 
     def __init__(self, error: JudgeError, requests: int) -> None:
         super().__init__(str(error))
@@ -306,7 +304,7 @@ class ArtefactsFailed(Exception):
 async def obtain(
     wanted: Sequence[ArtefactRequest], judge: Judge, config: JudgeConfig, artefacts: Artefacts
 ) -> list[tuple[GeneratedAnswer, bool]]:
-    """All of them, or the first failure, told from the side that shows nothing of A and B."""
+    """All of them, or the first failure in an order that does not depend on the labels A and B."""
     if not wanted:
         return []
     asked = [artefacts.get(each, judge, config.retry_policy) for each in wanted]
@@ -323,7 +321,7 @@ async def obtain(
 
 
 def used(prepared: Sequence[Artefact]) -> list[Artefact]:
-    """What of it the judge is shown: an analysis only beside the other response's."""
+    """What the judge is shown of it: an analysis only together with the other response's."""
     lacking = {each.kind for each in prepared if each.outcome != "answered"}
     return [each for each in prepared if each.kind not in lacking]
 
@@ -340,7 +338,7 @@ def notes_of(prepared: Sequence[Artefact]) -> Notes:
 
 
 def places_of(kinds: Sequence[ArtefactKind]) -> Notes:
-    """Where what is prepared will stand, for whoever looks at a prompt before it is written."""
+    """Placeholders for prepared texts, to preview a prompt."""
     written = dict.fromkeys(kinds, "…")
     analysis = written.get("analysis")
     return Notes(written.get("metrics"), written.get("reference"), analysis, analysis)

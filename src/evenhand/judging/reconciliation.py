@@ -1,6 +1,6 @@
-"""Ballots become a decision: by agreement of the two orders, or by their mean probability. Pure:
-the same ballots give the same decision, and mirrored ballots the mirrored one. Nothing here may
-prefer the first pass.
+"""Ballots become a decision, by agreement of the two orders or by their mean probability. Pure: the
+same ballots give the same decision, and mirrored ballots the mirrored one. Nothing here may prefer
+the first pass.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def decide(
     how: Reconciling = "agreement",
     shows_first: Order | None = None,
 ) -> Decision | Unreconciled:
-    """What the passes come to. `shows_first` (see `shown_first`) orders the reasons for none."""
+    """The decision. `shows_first` (see `shown_first`) orders the reasons if there is none."""
     ballots = by_order(pair, [each for each in readings if isinstance(each, PassBallot)])
     silent = [order for order in canonical(pair, shows_first) if not ballots[order]]
     if silent:
@@ -78,16 +78,16 @@ def by_order(pair: Pair, ballots: Iterable[_AnyBallot]) -> dict[Order, list[_Any
 
 
 def shown_first(digests: tuple[bytes, bytes]) -> Order | None:
-    """The order whose first-shown response has the smaller hash; None where they are the same.
+    """The order whose first-shown response has the smaller hash; None if they are equal.
 
-    The one property of an order that does not depend on what the caller calls A.
+    The one property of an order that does not depend on the caller's labels.
     """
     a, b = digests
     return None if a == b else "original" if a < b else "swapped"
 
 
 def canonical(pair: Pair, shows_first: Order | None) -> tuple[Order, ...]:
-    """The orders in a sequence that does not depend on what the caller calls A."""
+    """The orders in a sequence that does not depend on the caller's labels."""
     return tuple(reversed(pair.orders)) if shows_first == "swapped" else pair.orders
 
 
@@ -183,7 +183,7 @@ def _both(pair: Pair, choices: Choices) -> tuple[Winner | None, Winner | None]:
 
 
 def _plurality(votes: Sequence[Winner]) -> Winner | None:
-    """The winner with the most votes; None where that is shared, or where there are none."""
+    """The winner with the most votes; None if tied or empty."""
     if len(votes) == 1:  # an order that was asked once, which is the usual one
         return votes[0]
     counts = {winner: votes.count(winner) for winner in set(votes)}
@@ -195,7 +195,7 @@ def _plurality(votes: Sequence[Winner]) -> Winner | None:
 _Won = tuple[Winner | None, ...]  # each criterion's winner in one ballot
 
 
-# A run's criteria are few, and so are the ways in which they can come out.
+# A run has few criteria, with few ways to come out.
 @lru_cache(maxsize=1024)
 def _agree_on_criteria(
     names: tuple[str, ...], won: tuple[tuple[_Won, ...], ...], orders: tuple[Order, ...]
@@ -209,7 +209,7 @@ def _agree_on_criteria(
 
 
 def _named(won: Iterable[_Won], place: int) -> list[Winner]:
-    """The winners that the ballots of one order name for a criterion."""
+    """The winners that one order's ballots name for a criterion."""
     return [winner for each in won if each and (winner := each[place]) is not None]
 
 
@@ -228,12 +228,12 @@ def _agree_on_criterion(
 
 
 def _by_pass(choices: Sequence[Winner | None], orders: Sequence[Order]) -> Sequence[Winner | None]:
-    """The first pass's choice and the second's: a second one may have been drawn alone."""
+    """The first and second pass's choice; a lone second pass may have been drawn."""
     return choices if "original" in orders else (None, *choices)
 
 
 def _mean_confidence(ballots: _Ballots, winner: Winner) -> tuple[float | None, ConfidenceSource]:
-    """The mean over orders of the mean over the ballots that name this winner."""
+    """The mean over orders of the mean over ballots that name this winner."""
     means: list[float] = []
     source: ConfidenceSource = "none"
     for of_order in ballots.values():
@@ -243,15 +243,15 @@ def _mean_confidence(ballots: _Ballots, winner: Winner) -> tuple[float | None, C
             return None, "none"
         means.append(sum(stated) / len(stated))
         source = agreeing[0].confidence_source
-    # Rounding aside the mean of numbers within 0 to 1 is within 0 to 1.
+    # Rounding may leave 0 to 1.
     return min(1.0, sum(means) / len(means)), source
 
 
 def _break_tie(
     pair: Pair, ballots: _Ballots, criteria: Sequence[CriterionDecision]
 ) -> tuple[Winner | None, DecidedBy | None]:
-    """Where passes differ and a tie is not allowed: the stronger signed confidence, then the
-    criteria's majority, then nothing."""
+    """If passes differ and ties are not allowed: the stronger signed confidence, then the
+    criteria's majority, then None."""
     signed = {"A": Fraction(0), "B": Fraction(0)}
     confidences = [ballot.confidence for each in ballots.values() for ballot in each]
     if None not in confidences:
@@ -277,7 +277,7 @@ def _majority(
 
 
 def _exact(number: float) -> Fraction:
-    """The number as it was written: 0.1 + 0.2 is 0.3, and rounding never decides a pair."""
+    """The number as written: 0.1 + 0.2 is 0.3, so that rounding never decides a pair."""
     return Fraction(repr(number))
 
 
@@ -337,8 +337,8 @@ def _average_criterion(name: str, place: int, ballots: _Ballots, samples: int) -
         ]
         exact = exact and None not in shares
         weighed.append([_weights(p, w) for p, w in zip(shares, named[-1], strict=True)])
-    # Without probabilities and without repeats there is nothing to average: a criterion whose
-    # winner changed with the order stays inconsistent.
+    # Without probabilities or repeats there is nothing to average: a criterion whose winner changed
+    # with the order stays inconsistent.
     if not all(named) or not (exact or samples > 1):
         return _agree_on_criterion(name, named, tuple(ballots))
     means = [_mean(each) for each in weighed]
@@ -364,7 +364,7 @@ def _mean(rows: Sequence[_Weights]) -> _Weights:
 
 
 def _likeliest(mean: _Weights, *, allow_tie: bool) -> Winner | None:
-    """The likeliest verdict. Where A and B weigh exactly the same it is a tie, or nothing."""
+    """The likeliest verdict. If A and B weigh exactly the same: a tie, or None."""
     a, b, tie = mean
     if allow_tie and tie >= max(a, b):
         return "TIE"
@@ -376,13 +376,13 @@ def _likeliest(mean: _Weights, *, allow_tie: bool) -> Winner | None:
 def _averaged_confidence(
     ballots: _Ballots, shares: _Weights, winner: Winner, *, samples: int | None
 ) -> tuple[float | None, ConfidenceSource]:
-    """`samples` is None where probabilities were averaged, and not shares of the samples."""
+    """`samples` is None if probabilities were averaged, not shares of the samples."""
     a, b, tie = shares
     if winner == "TIE" and tie < max(a, b):
-        # A and B weigh the same to the last bit: no probability backs the tie between them.
+        # A and B weigh exactly the same: the tie has no probability.
         return None, "none"
     if samples is None:
         return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"
-    # The share of all samples, those that could not be read included.
+    # The share of all samples, unread ones included.
     named = [sum(b.winner == winner for b in of_order) for of_order in ballots.values()]
     return sum(count / samples for count in named) / len(named), "votes"

@@ -1,7 +1,6 @@
-"""What a verdict shows of how sure it is: the signals that a calibration learns from and goes by.
+"""How sure a verdict is: the signals that a calibration learns from.
 
-Every signal is of the verdict's winner and not of A or B, so that it is the same to the last bit
-when the two responses exchange their names.
+Each is relative to the verdict's winner, so that swapping the responses leaves it bit-identical.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from evenhand.contract import Order, Outcome, Pair, Unread
 from evenhand.judging.decision import Decision, PassBallot, Reading
 
 SignalValues: TypeAlias = dict[str, float | None]
-# A probability of 0 has no logarithm; what is below this is no news.
+# 0 has no logarithm; smaller probabilities carry no information.
 _LEAST_PROBABILITY = 1e-6
 
 
@@ -35,7 +34,7 @@ def signals_of(pair: Pair, readings: Sequence[Reading], decision: Decision) -> S
 
 
 def _margin(readings: Sequence[Reading], decision: Decision) -> float | None:
-    """The logarithm of the winner's mean probability over that of the next."""
+    """The log ratio of the winner's mean probability to the runner-up's."""
     by_order: dict[Order, list[tuple[float, float, float]]] = {}
     for reading in readings:
         if isinstance(reading, Unread):
@@ -46,7 +45,7 @@ def _margin(readings: Sequence[Reading], decision: Decision) -> float | None:
         by_order.setdefault(reading.order, []).append((shares.a, shares.b, shares.tie))
     if not by_order:
         return None
-    # Within an order, then over the two: their sum is the same whichever comes first.
+    # Within an order, then over the two: their sum does not depend on which comes first.
     means = [
         [sum(column) / len(rows) for column in zip(*rows, strict=True)]
         for rows in by_order.values()
@@ -61,8 +60,8 @@ def _towards_winner(
     decision: Decision,
     towards_a: Callable[[PassBallot], float | None],
 ) -> float | None:
-    """How far the passes lean to the winner on the judge's own scale, on average; for a tie, how
-    far they are from one, below 0. None unless every ballot says it."""
+    """The mean lean to the winner on the judge's own scale; for a tie, minus the distance from one.
+    None unless every ballot has it."""
     by_order: dict[Order, list[float]] = {}
     for reading in readings:
         if isinstance(reading, Unread):
@@ -75,7 +74,7 @@ def _towards_winner(
         return None
     means = [sum(leanings) / len(leanings) for leanings in by_order.values()]
     mean = sum(means) / len(means)
-    # From 0, so that a mean of 0 has no sign either.
+    # Starting at 0, so that a mean of 0 has no sign.
     return {"A": mean, "B": 0.0 - mean, "TIE": 0.0 - abs(mean)}[decision.winner]
 
 
@@ -90,7 +89,7 @@ def _signed_strength(ballot: PassBallot) -> float | None:
 
 
 def _orders_agree(pair: Pair, decision: Decision) -> float | None:
-    """Always 1 where agreement decides; averaged probabilities decide over orders that differ."""
+    """Always 1 under agreement; averaged orders may differ."""
     if not pair.swap_positions:
         return None
     first = decision.first_pass_winner
@@ -98,7 +97,7 @@ def _orders_agree(pair: Pair, decision: Decision) -> float | None:
 
 
 def _sample_agreement(readings: Sequence[Reading], decision: Decision) -> float | None:
-    """The share of all samples that name the winner, those that could not be read included."""
+    """The share of all samples that name the winner, unread ones included."""
     if all(reading.sample == 1 for reading in readings):
         return None
     naming: dict[Order, list[bool]] = {}
@@ -110,8 +109,8 @@ def _sample_agreement(readings: Sequence[Reading], decision: Decision) -> float 
 
 
 def _criteria_margin(pair: Pair, decision: Decision) -> float | None:
-    """The weight of the criteria that the winner won, less those it lost, as a share of all that
-    were judged; for a tie, how far the criteria are from one, below 0."""
+    """The weight of the criteria won less those lost, as a share of those judged; for a tie, minus
+    the distance from one."""
     won = {"A": 0.0, "B": 0.0, "TIE": 0.0}
     for criterion, asked in zip(decision.criteria, pair.criteria, strict=False):
         if criterion.winner is not None:
@@ -126,7 +125,7 @@ def _criteria_margin(pair: Pair, decision: Decision) -> float | None:
 
 
 def _length_difference(pair: Pair, decision: Decision) -> float | None:
-    """How much longer the winner is: the logarithm of the ratio. A tie has no winner."""
+    """The log ratio of the winner's length to the loser's. None for a tie."""
     lengths = {"A": len(pair.response_a), "B": len(pair.response_b)}
     if decision.winner == "TIE":
         return None

@@ -1,7 +1,7 @@
-"""Filling the judge's prompt templates. The texts live beside this file, in `en/` and `zh/`.
+"""Fills the judge's prompt templates, whose texts are in `en/` and `zh/`.
 
-`template` opens one, `prompt` fills it with a pair; `preparation` has the prompts of what is
-written before the judging.
+`template` opens one, `prompt` fills it with a pair; `preparation` has the prompts for what is
+written before judging.
 """
 
 from evenhand.prompts.prompt import (

@@ -1,5 +1,5 @@
-"""The prompts of what a judge writes before it judges: metrics and a reference for the prompt
-alone, an analysis of one response alone. The texts are in `en/` and `zh/`.
+"""The prompts for what a judge writes before it judges: metrics and a reference for the prompt, an
+analysis of one response. The texts are in `en/` and `zh/`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evenhand.prompts.template import (
 )
 
 ARTEFACT_KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
-# Begins the name of a writer that answers by the pair's id and not by its texts.
+# The name prefix of a writer that answers by the pair's id.
 BY_ID = "id:"
 
 _Sections = tuple[tuple[Role, tuple[str | Slot, ...]], ...]
@@ -41,7 +41,7 @@ _Sections = tuple[tuple[Role, tuple[str | Slot, ...]], ...]
 
 @cache
 def artefact_version(kind: ArtefactKind, locale: Locale) -> str:
-    """Names the text of the prompt, so that what an earlier one gave is not taken for its own."""
+    """Identifies the prompt's text, so that results of an earlier one are not reused."""
     words = words_for(locale).source + read_text(locale, "preparation.toml")
     source = read_text(locale, f"{kind}.txt") + words
     return sha256(source.encode()).hexdigest()[:12]
@@ -64,8 +64,7 @@ _PLACES = {
 
 
 def refuse_without_slots(template: Template, kinds: Sequence[ArtefactKind]) -> None:
-    """A template of the caller's own needs a place for what is prepared: found out before that is
-    paid for."""
+    """A custom template needs a place for what is prepared; checked before anything is paid for."""
     for kind in kinds:
         for slot in _PLACES[kind]:
             if slot not in template.slots:
@@ -75,7 +74,7 @@ def refuse_without_slots(template: Template, kinds: Sequence[ArtefactKind]) -> N
 
 
 def artefact_texts(kind: ArtefactKind, pair: Pair, response: str | None) -> dict[str, str]:
-    """The texts that an artefact depends on, by their slots: nothing else of the pair is shown."""
+    """The texts that an artefact depends on, by slot; the rest of the pair is not shown."""
     texts = {"prompt": pair.prompt, "context": pair.context}
     if kind == "analysis":  # the others are of the prompt alone
         texts |= {"reference": pair.reference, "response": response}

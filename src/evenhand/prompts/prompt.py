@@ -1,5 +1,5 @@
-"""A pair and a template become the messages of one pass, and the JSON Schema that its answer may be
-held to. What does not depend on the pair's texts is made once for a run.
+"""A pair and a template become the messages of one pass, and the JSON Schema of its answer. What
+does not depend on the pair is made once a run.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from evenhand.prompts.template import (
     words_for,
 )
 
-# A template with everything in it that does not depend on a pair's texts.
+# A template with everything filled in but the pair's texts.
 
-# Where the pair's marker goes. No template has the character, and so no trusted text.
+# Where the pair's marker goes. No template contains this character.
 MARKER = "\x00"
 
 # A text with the marker in it, one without, or the place of a text to be judged.
 OutlinePiece = str | Segment | Slot
 Outline = tuple[tuple[Role, tuple[OutlinePiece, ...]], ...]
 
-# Far more than the questions on a pair's criteria; only a bound.
+# Far above the number of questions on criteria; only a bound.
 _MOST_KEPT = 256
 
 
 def outline_of(
     template: Template, *, optional: tuple[str, ...], allow_tie: bool, question: str
 ) -> Outline:
-    """Made once for all the pairs of a run that have the same kinds of material."""
+    """Made once for all pairs of a run with the same kinds of material."""
     key = (optional, allow_tie, question)
     outline = template.outlines.get(key)
     if outline is None:
         material = [slot for slot in MATERIAL if slot in ALWAYS_NEEDED or slot in optional]
         outline = _outline(template, material, allow_tie=allow_tie, question=question)
-        # A Jinja template may decide anew each time, e.g. by `random`.
+        # A Jinja template may vary between calls, e.g. by `random`.
         if all(isinstance(section, PlainSection) for _, section in template.sections):
             if len(template.outlines) >= _MOST_KEPT:
                 template.outlines.clear()
@@ -68,8 +68,7 @@ def _outline(template: Template, material: list[str], *, allow_tie: bool, questi
     for slot in material:
         if slot not in shown:
             raise TemplateError(Message("prompts.slot_left_out", name=template.name, slot=slot))
-    # Our letter prompts are kept short: a piece ends where the next one opens, and the question
-    # closes the last one.
+    # Letter prompts are short: a piece ends where the next opens, and the question closes the last.
     close = "" if template.compact else "\n" + fence_close(words)
     fences = {slot: (fence_opening(slot, template.locale), close) for slot in material}
     return tuple((role, fenced(pieces, fences, wording)) for role, pieces in filled)
@@ -109,7 +108,7 @@ def fenced(
     vanished = False
     for piece in pieces:
         if isinstance(piece, str):
-            # A slot that stands on its own line takes the line with it when it vanishes.
+            # A slot on its own line takes the line with it when it vanishes.
             trusted.append(piece[1:] if vanished and piece.startswith("\n") else piece)
             vanished = False
         elif piece.name in fences:
@@ -130,15 +129,13 @@ def _trusted(texts: list[str]) -> str | Segment:
     return text if MARKER in text else Segment(text)
 
 
-# A pair and a template become the messages of one pass.
-
 LETTERS = ("A", "B", "C")
 
 _Messages = tuple[ChatMessage, ...]
 
 
 class Notes(NamedTuple):
-    """What was written before the judging: for the prompt alone, and of each response alone."""
+    """What was prepared, for the prompt and for each response."""
 
     metrics: str | None = None
     own_reference: str | None = None
@@ -146,8 +143,8 @@ class Notes(NamedTuple):
     analysis_b: str | None = None
 
     def material(self) -> dict[str, tuple[Segment, Segment]]:
-        """As it stands in the one order and in the other. A model wrote it that read the prompt,
-        and a response perhaps: it is as hostile as they are."""
+        """By order. It was written by a model that read the prompt, so it is as hostile as they
+        are."""
         metrics, reference, a, b = (Segment(text or "", judged=True) for text in self)
         return {
             "metrics": (metrics, metrics),
@@ -161,7 +158,7 @@ NO_NOTES = Notes()
 
 
 def _optional(pair: Pair, notes: Notes) -> tuple[str, ...]:
-    """The slots that this pair has beside those that every pair has."""
+    """The optional slots that this pair fills."""
     given = [slot for slot in ("context", "reference") if getattr(pair, slot) is not None]
     if notes is not NO_NOTES:
         given += [slot for slot in NOTES if getattr(notes, slot) is not None]
@@ -170,14 +167,14 @@ def _optional(pair: Pair, notes: Notes) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What both passes of a pair share: the template with everything in it but the order."""
+    """What both passes of a pair share."""
 
     template: Template
     pair: Pair
     marker: str
     responses: tuple[bytes, bytes]  # the digests of A and B
     notes: Notes
-    # By question, and made for both orders when it is first asked for.
+    # By question, for both orders, on first use.
     _shown: dict[str, dict[Order, _Messages]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
@@ -199,8 +196,8 @@ class Prompt:
     def messages(
         self, order: Order, *, question: str = "", lead_in: bool = False
     ) -> tuple[ChatMessage, ...]:
-        """The messages of one pass. `question` fills the slot of a letter template, and `lead_in`
-        begins the answer for a judge that can go on from there."""
+        """The messages of one pass. `question` fills a letter template's slot; `lead_in` begins the
+        answer for a judge that can continue it."""
         shown = self._shown.get(question)
         if shown is None:
             shown = self._shown[question] = self._filled(question)
@@ -211,7 +208,7 @@ class Prompt:
         return (*messages, ChatMessage("assistant", (opening,)))
 
     def questions(self) -> tuple[str, ...]:
-        """Letter mode: the whole first, then one question for each criterion."""
+        """Letter mode: the overall question, then one for each criterion."""
         letter = words_for(self.template.locale).by_mode["letter"]
         closing = letter["letters_with_tie" if self.pair.allow_tie else "letters_without_tie"]
         asked = [letter["question_overall"]]
@@ -228,7 +225,7 @@ class Prompt:
     def repair(
         self, messages: tuple[ChatMessage, ...], answer: str, kind: UnreadKind
     ) -> tuple[ChatMessage, ...]:
-        """The same conversation, with the answer that could not be read and what was wrong."""
+        """The same conversation, with the unreadable answer and what was wrong."""
         words = words_for(self.template.locale)
         request = words.repair.replace("{complaint}", words.complaints[kind])
         shown = (
@@ -237,7 +234,7 @@ class Prompt:
         return (*messages, *shown, ChatMessage("user", (Segment(request),)))
 
     def _filled(self, question: str) -> dict[Order, _Messages]:
-        """The outline with everything in it, in both orders: they differ in two places."""
+        """The filled outline in both orders, which differ in two places."""
         pair, marker = self.pair, self.marker
         outline = outline_of(
             self.template,
@@ -246,7 +243,7 @@ class Prompt:
             question=question,
         )
         a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
-        # What stands in the place in the one order, and in the other.
+        # What the place holds in the one order, and in the other.
         material = {
             "criteria": (list_criteria(pair, words_for(self.template.locale)),) * 2,
             "prompt": (Segment(pair.prompt, judged=True),) * 2,
@@ -293,16 +290,13 @@ def _shown(weight: float) -> str:
     return repr(weight).removesuffix(".0")
 
 
-# The JSON Schema of a reasoned answer, for servers that can hold a judge to it.
-
-
 def answer_schema(pair: Pair) -> Mapping[str, Any]:
     return _schema(tuple(criterion.name for criterion in pair.criteria), pair.allow_tie)
 
 
 @lru_cache(maxsize=64)
 def _schema(criteria: tuple[str, ...], allow_tie: bool) -> Mapping[str, Any]:
-    """Reasons stand before winners, since a model writes the fields in this order."""
+    """Reasons come before winners, since a model writes the fields in this order."""
     text = {"type": "string"}
     texts = {"type": "array", "items": text}
     winner = {"type": "string", "enum": ["A", "B", "TIE"] if allow_tie else ["A", "B"]}
@@ -335,10 +329,10 @@ def closed_object(**properties: Any) -> dict[str, Any]:
     }
 
 
-# The code on the lines that fence the material: nobody who writes a response can know it.
+# The code of the fences, which no author of a response can know.
 
-# 20 base-32 characters carry the first 100 bits of a digest, two characters every ten of them.
-# `base64.b32encode` does the same in five times the time.
+# 20 base-32 characters of the first 100 bits, two per ten bits; a fifth of `base64.b32encode`'s
+# time.
 _DIGEST_BITS = 256
 _SHIFTS = tuple(_DIGEST_BITS - 10 * place for place in range(1, 11))
 _BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
@@ -356,17 +350,16 @@ def response_digests(pair: Pair) -> tuple[bytes, bytes]:
 def marker_of(
     pair: Pair, responses: tuple[bytes, bytes] | None = None, notes: Notes = NO_NOTES
 ) -> str:
-    """A code derived from the whole pair, the same in both orders, and absent from every text.
+    """A code derived from the whole pair, the same in both orders and absent from every text.
 
-    A response takes part in its own marker, so writing the marker into a response changes it;
-    that it is not there all the same is checked, and the next code taken if it is. `responses`
-    are the digests of the two, where they are known already.
+    Writing the marker into a response changes it; should it occur all the same, the next code is
+    taken. `responses` are the two digests, if known.
     """
     responses = responses or response_digests(pair)
     seed, texts = _pair_digest(pair, responses), _texts(pair)
     if notes is not NO_NOTES:
         of_each = [_optional_digest(notes.analysis_a), _optional_digest(notes.analysis_b)]
-        # In the order of the responses' digests, like the responses: the same in both orders.
+        # In the order of the responses' digests: the same in both orders.
         if responses[0] > responses[1]:
             of_each.reverse()
         prepared = [_optional_digest(notes.metrics), _optional_digest(notes.own_reference)]
@@ -376,7 +369,7 @@ def marker_of(
 
 
 def code_absent_from(texts: Iterable[str], seed: bytes) -> str:
-    # No code has a line break, so none is found across two texts.
+    # No code has a line break, so none spans two texts.
     lowered = "\n".join(texts).lower()
     attempt = 0
     while True:
@@ -414,10 +407,10 @@ def _pair_digest(pair: Pair, responses: tuple[bytes, bytes]) -> bytes:
     return sha256(b"".join(digests)).digest()
 
 
-# The same few names stand in every pair of a run.
+# The same few names occur in every pair of a run.
 _name_digest = lru_cache(maxsize=256)(text_digest)
 
 
 def _optional_digest(text: str | None) -> bytes:
-    # An absent text and an empty one are different material.
+    # An absent text differs from an empty one.
     return bytes(32) if text is None else text_digest(text)

@@ -1,6 +1,4 @@
-"""Templates: where they come from, which slots they have, the small texts that fill those slots in
-each language, and the version that names a template.
-"""
+"""Templates: their sources, slots, small texts for slots in each language, and versions."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ def words_for(locale: Locale) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class PreparationWords:
-    """In a file of their own: a template's version does not change by what it does not use."""
+    """Kept in a separate file: a template's version does not change with what it does not use."""
 
     names: dict[str, str]
     rules: dict[Mode, str]
@@ -67,15 +65,12 @@ def preparation_words(locale: Locale) -> PreparationWords:
     return PreparationWords(names=table["names"], rules=rules)
 
 
-# Templates: where they come from, which slots they have, and the version that names them.
-
 Role = Literal["system", "user"]
 
 
-# Named tuples and no dataclasses: a pair has two dozen of them, and a frozen dataclass takes three
-# times as long to make.
+# Named tuples: a pair has two dozen, and a frozen dataclass takes three times as long to make.
 class Segment(NamedTuple):
-    """A stretch of prompt. `judged` marks text that came from the caller and may be hostile."""
+    """A stretch of prompt. `judged` marks the caller's text, which may be hostile."""
 
     text: str
     judged: bool = False
@@ -90,7 +85,7 @@ class ChatMessage(NamedTuple):
         return "".join([segment.text for segment in self.segments])
 
 
-# Slots that hold the caller's texts are fenced; the others are our own words.
+# Slots with the caller's texts are fenced; the others are our own words.
 NOTES = ("metrics", "own_reference", "analysis_a", "analysis_b")  # written before the judging
 MATERIAL = ("criteria", "prompt", "context", "reference", "response_a", "response_b", *NOTES)
 WORDING = ("marker", "tie_rule", "menu", "question")
@@ -122,7 +117,7 @@ class Section(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainSection:
-    """Text with {slots}. Split once; filling is then joining, so nothing is ever filled twice."""
+    """Text with {slots}. Split once and joined, so nothing is filled twice."""
 
     parts: tuple[Piece, ...]
 
@@ -136,10 +131,10 @@ class PlainSection:
 
 @dataclass(frozen=True, slots=True)
 class JinjaSection:
-    """A user's Jinja template, in the sandbox. It decides where slots go, and never sees texts.
+    """A user's Jinja template, sandboxed. It places slots and never sees texts.
 
-    It is rendered with a stand-in for each slot, and the stand-ins are the slots: so a template
-    cannot change a text, and what a text holds is never template code.
+    It is rendered with stand-ins that become the slots: a template cannot change a text, and a text
+    is never template code.
     """
 
     template: Any
@@ -172,8 +167,6 @@ class JinjaSection:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A judge's prompt before the pair is in it."""
-
     name: str
     locale: Locale
     mode: Mode
@@ -181,7 +174,7 @@ class Template:
     sections: tuple[tuple[Role, Section], ...]
     source: str = field(default="", repr=False)
     compact: bool = False  # a piece of material ends where the next opens; the question closes
-    # What `outline_of` has made of it; a copy of the template begins with none.
+    # `outline_of`'s cache; a copy of the template starts empty.
     outlines: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
@@ -195,7 +188,7 @@ class Template:
 
 @cache
 def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> Template:
-    """`prepared`: with the places of what was written before the judging."""
+    """`prepared`: with the places of prepared texts."""
     source = read_text(locale, f"{mode}.txt")
     name = f"{locale}/{mode}"
     if prepared:
@@ -205,7 +198,7 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
         for side in "ab":
             place = f"{{response_{side}}}"
             source = source.replace(place, f"{place}\n{{analysis_{side}}}")
-        # The names of the places are part of the prompt too.
+        # The slots' names are part of the prompt too.
         named = sha256(read_text(locale, "preparation.toml").encode()).hexdigest()[:6]
         name += f"+prepared.{named}"
     template = make_template(source, name=name, locale=locale, mode=mode)
@@ -213,7 +206,7 @@ def built_in_template(locale: Locale, mode: Mode, *, prepared: bool = False) -> 
 
 
 def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
-    """Open a user's template: plain {slots}, or Jinja if the file's name ends in .j2 or .jinja."""
+    """A user's template: plain {slots}, or Jinja if its name ends in .j2 or .jinja."""
     path = Path(path)
     try:
         source = path.read_bytes().decode("utf-8-sig")
@@ -228,7 +221,7 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
 
 
 def make_template(source: str, *, name: str, locale: Locale, mode: Mode) -> Template:
-    """Its name says which template language it is written in."""
+    """Its name decides the template language."""
     if "\x00" in source:
         raise TemplateError(Message("prompts.template_with_nul", name=name))
     make = _jinja_section if name.endswith(_JINJA_ENDINGS) else plain_section
@@ -285,7 +278,7 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
     from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    # Prompts are plain text for a model, so nothing is escaped for HTML.
+    # Prompts are plain text, so nothing is escaped for HTML.
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
         parsed = environment.parse(source)
@@ -300,7 +293,7 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
                 error=_one_line(error),
             )
         ) from None
-    # The one filter of Jinja that does; its functions that do are no slots, and refused.
+    # The only random filter; its functions are no slots, so they are refused.
     varies = any(each.name == "random" for each in parsed.find_all(nodes.Filter))
     return JinjaSection(template=compiled, slots=frozenset(slots), varies=varies)
 

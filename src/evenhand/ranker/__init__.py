@@ -1,5 +1,5 @@
 """Several responses to one prompt, ranked with the fewest comparisons.
 
-`responses` asks, `merge_insertion` says which comparisons come next, `ranking` makes the places
-and notes of what was heard.
+`responses` asks, `merge_insertion` chooses comparisons, `ranking` makes places and notes of the
+results.
 """

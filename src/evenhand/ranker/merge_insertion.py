@@ -1,8 +1,8 @@
-"""Merge insertion (Ford and Johnson, "A tournament problem", 1959): sorting with the fewest
-comparisons known for few items, as a generator of batches whose comparisons are independent.
+"""Merge insertion (Ford and Johnson, "A tournament problem", 1959): sorting few items with the
+fewest comparisons known, as a generator of batches of independent comparisons.
 
-Told of a tie, it gives both items one place. Told nothing (no verdict), it tries another way, and
-after a few leaves the item without a place of its own, between the bounds that are known.
+Tied items share a place. After a few comparisons without a verdict, an item stays unplaced between
+its known bounds.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from enum import Enum
 
 
 class ComparisonResult(Enum):
-    """What a comparison of two items says."""
-
     FIRST = "first"  # the first is better
     SECOND = "second"
     EQUAL = "equal"  # they could not be told apart
@@ -24,20 +22,20 @@ class ComparisonResult(Enum):
 Batch = list[tuple[int, int]]
 BatchGenerator = Generator[Batch, list[ComparisonResult], "Order"]
 
-# An item that so many comparisons said nothing of is left without a place.
+# Comparisons without a verdict after which an item stays unplaced.
 MAX_UNDECIDED = 3
 
 
 @dataclass(eq=False, slots=True)
 class Level:
-    """Items that share a place; the first one stands for all of them in comparisons."""
+    """Items that share a place; comparisons use the first."""
 
     items: list[int]
 
 
 @dataclass(eq=False, slots=True)
 class Unplaced:
-    """Items that are better than `above` and worse than `below`; None: no bound is known."""
+    """Items better than `above` and worse than `below`; None if unbounded."""
 
     level: Level
     above: Level | None
@@ -46,7 +44,7 @@ class Unplaced:
 
 @dataclass(slots=True)
 class Order:
-    """Levels from the worst to the best, and what has no place among them."""
+    """Levels from worst to best, and the unplaced items."""
 
     levels: list[Level]
     unplaced: list[Unplaced] = field(default_factory=list)
@@ -57,7 +55,7 @@ class Order:
 
 @dataclass(eq=False, slots=True)
 class _Search:
-    """An item that looks for its place among the levels between two bounds."""
+    """An item searching for its place between two bounds."""
 
     item: int
     above: Level | None = None
@@ -67,12 +65,12 @@ class _Search:
 
 
 def merge_insertion(items: Sequence[int]) -> BatchGenerator:
-    """Yields batches of pairs, takes what each is told, returns the order."""
+    """Yields batches of pairs, receives their results, returns the order."""
     if len(items) < 2:
         return Order([Level([item]) for item in items])
     pairs = list(zip(items[::2], items[1::2], strict=False))
     results = yield pairs
-    # The odd one out has no partner, and neither has one of two that nothing is known of.
+    # The odd one out has no partner, nor has one of a pair without a result.
     singles = [_Search(item) for item in items[2 * len(pairs) :]]
     winners: list[int] = []
     losers: dict[int, int] = {}
@@ -102,13 +100,13 @@ def _insert(
     searches += singles
     budget = 0
     while searches:
-        # Stable: of those under one bound, whichever came first.
+        # Stable: under one bound, the first stays first.
         searches.sort(key=lambda search: _end(order.levels, search))
         size = _group_size([_end(order.levels, search) for search in searches], 2**budget - 1)
         group, searches = searches[:size], searches[size:]
         for search in group:
             search.budget = budget
-        # Best first: whatever is inserted later then searches no more places than it may.
+        # Best first: later insertions then search no more places than they may.
         yield from _place(order, group[::-1])
         budget += 1
 
@@ -121,8 +119,8 @@ def _bound_by(order: Order, winner: int) -> Level | None:
 
 
 def _group_size(ends: list[int], most: int) -> int:
-    """How many of them find their places among at most `most` levels each, inserted best first:
-    every one may have all that went in before it below its bound."""
+    """How many of them find their place among at most `most` levels, inserted best first: each may
+    have all those inserted before it below its bound."""
     fitting = [
         size
         for size in range(1, len(ends) + 1)
@@ -140,7 +138,7 @@ def _end(levels: list[Level], search: _Search) -> int:
 
 
 def _place(order: Order, group: list[_Search]) -> Generator[Batch, list[ComparisonResult], None]:
-    """All of the group at once as far as their comparisons do not depend on each other."""
+    """All of the group at once, as far as their comparisons are independent."""
     while group:
         asked: list[tuple[_Search, Level]] = []
         waiting: list[_Search] = []
@@ -174,11 +172,11 @@ class _Wait(Enum):
 
 
 def _next_pivot(order: Order, search: _Search, before: list[_Search]) -> Level | _Wait:
-    """Whom to compare it with now. With nobody left, it is put into its place.
+    """The next comparison partner; without any left, the item is placed.
 
-    Those `before` it are still searching and may come to lie anywhere in their bounds. A pivot is
-    good if, wherever they do, what remains fits into the budget: so nothing is asked that the
-    sequential algorithm would not have asked, or something as good.
+    Items `before` it are still searching and may end anywhere within their bounds. A pivot is good
+    if the rest fits the budget wherever they end: nothing is asked beyond what the sequential
+    algorithm would need.
     """
     levels = order.levels
     start, end = _start(levels, search), _end(levels, search)

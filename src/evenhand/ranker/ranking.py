@@ -1,6 +1,4 @@
-"""A ranking of responses as a value: the places that each may have by the comparisons made, and the
-notes on it.
-"""
+"""A ranking of responses: the places that each may have, and the notes on it."""
 
 from __future__ import annotations
 
@@ -15,9 +13,8 @@ from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
 from evenhand.ranker.merge_insertion import Level, Order
 
-# How two neighbours stand. Of those that were compared: what came of it. Of others: `identical`
-# texts; `implied`, one is better by way of other comparisons; `shared`, both were placed beside
-# the same one; `unknown`, nothing says which is better.
+# How two neighbours relate: the result of their comparison, if any; `identical` texts; `implied` by
+# other comparisons; `shared`, placed beside the same one; `unknown`.
 Relation = Literal[
     "win",
     "tie",
@@ -32,9 +29,9 @@ Relation = Literal[
 
 
 class RankedResponse(Model):
-    """One response and the places that it may have; `index` counts from 0 in the caller's list.
+    """One response and its possible places; `index` counts from 0 in the caller's list.
 
-    Responses that could not be told apart share their places: two at the top are both 1 to 2.
+    Indistinguishable responses share places: two at the top are both 1 to 2.
     """
 
     index: int = Field(ge=0)
@@ -56,9 +53,9 @@ class ResponseComparison(Model):
 
 
 class AdjacentResponses(Model):
-    """Two that follow each other in the ranking, and what stands behind that.
+    """Two neighbours in the ranking, and the evidence for their order.
 
-    `winner` and `confidence` are those of their own comparison, null where there was none.
+    `winner` and `confidence` are of their own comparison, null if there was none.
     """
 
     upper: int = Field(ge=0)
@@ -70,8 +67,8 @@ class AdjacentResponses(Model):
 
 
 class Contradiction(Model):
-    """Responses in a circle: each beat the next, or was not told apart from it, and the last beat
-    the first. No order fits them, so they share their places."""
+    """Responses in a circle: each beat or tied with the next, and the last beat the first. They
+    share their places."""
 
     circle: tuple[int, ...]
 
@@ -98,13 +95,13 @@ class RankedResponses(Model):
     metadata: RankingMetadata
 
 
-# From an order and the comparisons behind it to the places that each response may have; pure.
+# From an order and its comparisons to each response's possible places; pure.
 
 
 class Places:
-    """Who is better than whom, by what was compared and what follows from it.
+    """Who is better than whom, directly and by implication.
 
-    `twins` are the identical texts of an item, itself included.
+    `twins` are an item's identical texts, itself included.
     """
 
     def __init__(
@@ -131,7 +128,7 @@ class Places:
         self.contradictions = self._circles()
 
     def better(self, one: int, other: int) -> bool:
-        """Whether one is better, and not the other way round too."""
+        """Whether one is better and the other is not."""
         upper, lower = self._level_of[one], self._level_of[other]
         return lower in self._below[upper] and upper not in self._below[lower]
 
@@ -177,7 +174,7 @@ class Places:
         return next((c for c in self._comparisons if {c.first, c.second} == wanted), None)
 
     def _circles(self) -> tuple[Contradiction, ...]:
-        """One for each win that goes against the order that the others make."""
+        """One for each win that contradicts the order of the others."""
         circles: list[Contradiction] = []
         earlier: dict[int, set[int]] = {}
         for comparison in self._comparisons:
@@ -202,7 +199,7 @@ def _beaten(
     comparisons: Iterable[ResponseComparison],
     level_of: Mapping[int, int],
 ) -> list[set[int]]:
-    """For each level those right below it: by the order, by bounds, by single comparisons."""
+    """For each level, those right below it: by the order, by bounds, by single comparisons."""
     number = {id(level): place for place, level in enumerate(levels)}
     below: list[set[int]] = [set() for _ in levels]
     for worse, better in zip(order.levels, order.levels[1:], strict=False):
@@ -225,7 +222,7 @@ def _beaten(
 
 
 def _closure(below: list[set[int]]) -> list[set[int]]:
-    """Everything that can be reached from each, itself only where there is a circle."""
+    """Everything reachable from each item; itself only within a circle."""
     reached: list[set[int]] = []
     for direct in below:
         seen: set[int] = set()
@@ -240,7 +237,7 @@ def _closure(below: list[set[int]]) -> list[set[int]]:
 
 
 def _path(steps: Mapping[int, set[int]], start: int, end: int) -> list[int]:
-    """The shortest way from one item to another, or none."""
+    """The shortest path from one item to another, or empty."""
     previous: dict[int, int] = {start: start}
     ahead = deque([start])
     while ahead:
@@ -255,9 +252,6 @@ def _path(steps: Mapping[int, set[int]], start: int, end: int) -> list[int]:
                 previous[following] = item
                 ahead.append(following)
     return []
-
-
-# What a reader of a ranking should know.
 
 
 def notes_on_ranking(

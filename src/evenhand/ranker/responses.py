@@ -1,6 +1,4 @@
-"""`rank_responses`: several responses to one prompt compared in batches, each comparison kept, a
-failure as a value.
-"""
+"""`rank_responses`: responses to one prompt compared in batches, failures as values."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ from evenhand.ranker.ranking import RankedResponses as RankedResponses
 Ask = Callable[[Pair], Awaitable[Verdict]]
 ProgressCallback = Callable[[int, int], None]
 
-# What is wrong with the judge and not with the pair: no other comparison would fare better.
+# Faults of the judge, not the pair: other comparisons would fail too.
 _FATAL = (JudgeAuthentication, JudgeQuotaExceeded)
 
 
 class ComparisonLog:
-    """Everything that was asked, in the order in which it was."""
+    """All comparisons, in order."""
 
     def __init__(
         self,
@@ -78,7 +76,7 @@ class ComparisonLog:
         return results + [ComparisonResult.NOTHING] * unasked
 
     def _raise_if_unanswered(self) -> None:
-        """A judge that cannot be asked at all is an error, not a ranking without places."""
+        """A judge that cannot be asked at all is an error, not an empty ranking."""
         answered = any(each.outcome is not Outcome.INVALID for each in self.made)
         if isinstance(self._first_error, JudgeError) and not answered:
             raise self._first_error
@@ -100,7 +98,7 @@ class ComparisonLog:
         return made
 
     def _failed(self, first: int, second: int, error: EvenhandError) -> ResponseComparison:
-        # A judge's error is what to raise if nothing ever comes of it; no verdict is an answer.
+        # Raised if nothing ever succeeds; no verdict is an answer.
         if not isinstance(self._first_error, JudgeError):
             self._first_error = error
         if isinstance(error.metadata, Metadata):
@@ -138,7 +136,7 @@ def _result_of(pair: tuple[int, int], made: ResponseComparison) -> ComparisonRes
 
 
 async def _all(asked: Sequence[Any]) -> list[ResponseComparison]:
-    """All of them at once; the first error ends the others, and none is left running."""
+    """All at once; the first error cancels the others."""
     tasks = [asyncio.ensure_future(each) for each in asked]
     try:
         return list(await asyncio.gather(*tasks))
@@ -153,7 +151,7 @@ async def _end(tasks: Iterable[asyncio.Future[ResponseComparison]]) -> None:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-# How many comparisons are in flight at a time, unless the caller says.
+# Default concurrency.
 AT_ONCE = 8
 
 
@@ -171,13 +169,12 @@ async def rank_responses(
     at_once: int = AT_ONCE,
     on_progress: ProgressCallback | None = None,
 ) -> RankedResponses:
-    """`ask` compares a pair in both orders, as `comparer.compare` does, and raises what failed.
+    """`ask` compares a pair in both orders, as `comparer.compare` does, and raises failures.
 
-    A comparison without a verdict is reported and nothing is guessed from it; where the judge
-    could never be asked, its error is raised. `check` spends up to two more comparisons a
-    response on looking for contradictions. Where `max_comparisons` do not suffice, some responses
-    share more places than they need. `on_progress` gets how many comparisons are done, and how many
-    there can be.
+    A comparison without a verdict is reported, never guessed; if the judge could never be asked,
+    its error is raised. `check` adds up to two comparisons a response to look for contradictions.
+    If `max_comparisons` do not suffice, more responses share places. `on_progress` gets the
+    comparisons done and their maximum.
     """
     started = time.perf_counter()
     for name, number in (("max_comparisons", max_comparisons), ("at_once", at_once)):
@@ -221,8 +218,7 @@ async def rank_responses(
 
 
 def most_comparisons(count: int) -> int:
-    """How many merge insertion takes at worst for so many responses, each telling something: the
-    sum of ⌈log2(3k/4)⌉ for k from 1 to `count`."""
+    """Merge insertion's worst case: the sum of ⌈log2(3k/4)⌉ for k from 1 to `count`."""
     return sum((3 * k - 1).bit_length() - 2 for k in range(2, count + 1))
 
 
@@ -242,7 +238,7 @@ async def _sorted(items: list[int], comparisons: ComparisonLog) -> Order:
 
 
 def _checked(plain: Mapping[str, Any], responses: Sequence[str]) -> Pair:
-    """The first pair, once every response has passed the rules of a pair's."""
+    """The first pair, once every response has been validated."""
     if isinstance(responses, str) or not isinstance(responses, Sequence):
         raise InputError(Message("ranker.responses_no_list"))
     if len(responses) < 2:
@@ -258,7 +254,7 @@ def _checked(plain: Mapping[str, Any], responses: Sequence[str]) -> Pair:
 
 
 def _twins(responses: Sequence[str]) -> dict[int, list[int]]:
-    """Identical texts by the first of them: they need no comparison."""
+    """The first of identical texts for each; they need no comparison."""
     first: dict[str, int] = {}
     twins: dict[int, list[int]] = {}
     for index, response in enumerate(responses):

@@ -1,7 +1,6 @@
-"""Providers' batch APIs: the requests of a judge, answered within a day at half the price.
+"""Providers' batch APIs: requests answered within a day at half price.
 
-What a batch API is to the rest of the program; `openai` and `anthropic` implement it, with `sdk`
-for what they share.
+`BatchApi` is their interface; `openai` and `anthropic` implement it on what `sdk` shares.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ BATCH_RATE = 0.5  # of the list price, at both providers and for every model
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Of one batch. Smaller than the providers' own where a batch is held in memory to be sent."""
+    """Limits of one batch; below the providers' own where a batch is held in memory."""
 
     requests: int
     bytes: int
 
 
 class AnsweredRequest(NamedTuple):
-    """A request that was answered: in which form it was written, and what came (JSON)."""
+    """An answered request: its dialect, and the reply (JSON)."""
 
     form: str | None
     answer: str
 
 
 class AskAgain(NamedTuple):
-    """The provider refused the request's form: ask again in this one."""
+    """The provider refused the request: ask again in this dialect."""
 
     form: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Requests about to be sent: their ids, and what is sent for each."""
+    """Requests about to be sent, with their ids."""
 
     nonce: str
     lines: tuple[tuple[str, bytes], ...]
@@ -49,7 +48,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedBatch:
-    """A batch that may have been sent, and whose id is not known."""
+    """A batch that may have been sent, but has no known id."""
 
     nonce: str
     requests: int
@@ -58,7 +57,7 @@ class UnconfirmedBatch:
 
 
 class Unsure(NamedTuple):
-    """There is one that may be it, which only shows when that has ended."""
+    """A possible match, which can be confirmed only once it has ended."""
 
 
 UNSURE: Final = Unsure()
@@ -66,7 +65,7 @@ UNSURE: Final = Unsure()
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """`answered`: for how many requests there is a result to fetch, once it has ended."""
+    """`answered`: how many requests have a result to fetch once it has ended."""
 
     phase: Literal["running", "ended", "expired", "cancelled", "refused"]
     through: int = 0
@@ -77,15 +76,14 @@ class BatchStatus:
 
 
 class RequestResult(NamedTuple):
-    """`answer` is None where the request was not run: the batch ended before."""
+    """`answer` is None if the batch ended before running the request."""
 
     custom_id: str
     answer: str | None
 
 
 class BatchApi(Protocol):
-    """Raises only JudgeError. Errors of a request are raised by `read`, others by whoever meets
-    them."""
+    """Raises only JudgeError. `read` raises a request's own error."""
 
     limits: BatchLimits
 
@@ -94,7 +92,7 @@ class BatchApi(Protocol):
 
     @property
     def form(self) -> str | None:
-        """In which form a request is best written, by what is known so far."""
+        """The dialect in which to write a request, by what is known so far."""
 
     async def write(self, call: JudgeCall, form: str | None) -> bytes:
         """The request's body, as JSON."""
@@ -104,18 +102,18 @@ class BatchApi(Protocol):
     ) -> Completion | AskAgain: ...
 
     def usage(self, answer: str) -> tuple[Usage, str | None] | None:
-        """What an answer took and of which model, without reading it; None where nothing was."""
+        """Tokens and model of an answer, without reading it; None if nothing was answered."""
 
     async def submit(self, draft: Draft, sending: Callable[[], Awaitable[None]]) -> str:
-        """Its id at the provider. `sending` is awaited just before it can come to be there."""
+        """Its id at the provider. `sending` is awaited just before it is sent."""
 
     async def find(self, sought: UnconfirmedBatch) -> str | Unsure | None:
-        """The batch of a submission whose end nobody saw; None where there is none."""
+        """The batch of an unconfirmed submission; None if there is none."""
 
     async def look(self, batch_id: str) -> BatchStatus: ...
 
     def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[RequestResult, None]:
-        """Raises JudgeConnectionLost where they were cut short."""
+        """Raises JudgeConnectionLost if they are cut short."""
 
     async def cancel(self, batch_id: str) -> None: ...
 
@@ -123,7 +121,6 @@ class BatchApi(Protocol):
 
 
 def refuse_without_batches(judge: Judge) -> None:
-    """Before anything is opened or read."""
     kind = judge.name.partition(":")[0]
     if kind not in ("openai", "anthropic"):
         raise InputError(
@@ -137,7 +134,7 @@ def refuse_without_batches(judge: Judge) -> None:
 
 
 def batch_api_of(judge: Judge) -> BatchApi:
-    """The batch API behind a judge. Nothing is sent yet."""
+    """The judge's batch API. Nothing is sent yet."""
     refuse_without_batches(judge)
     from evenhand.judges.openai import OpenAIJudge
 

@@ -1,4 +1,4 @@
-"""Anthropic's Message Batches, by its own SDK; pydantic-ai writes and reads the single messages."""
+"""Anthropic's Message Batches by its SDK; pydantic-ai writes and reads the messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _UPLOAD_TIMEOUT_S = 600.0
 
 
 class AnthropicBatches:
-    # Theirs are 100,000 requests and 256 MB, which the SDK holds in memory several times over.
+    # Their limits are 100,000 requests and 256 MB; the SDK holds several copies.
     limits = BatchLimits(requests=100_000, bytes=32_000_000)
     form = None  # what a model takes is known beforehand
 
@@ -65,7 +65,7 @@ class AnthropicBatches:
             raise JudgeRejected(
                 Message("judges.batch_not_possible", name=self._judge.name, reason=reason)
             ) from None
-        # Those of every request of a batch: an artefact may need others than a pass.
+        # Headers of every request of a batch: artefacts may need other ones than passes.
         self._betas = list(dict.fromkeys([*self._betas, *json.loads(encoded.group)["betas"]]))
         return encoded.body.encode()
 
@@ -104,8 +104,8 @@ class AnthropicBatches:
         return created.id
 
     async def find(self, sought: UnconfirmedBatch) -> str | Unsure | None:
-        """Nothing of ours stands on a batch here but the ids of its requests, which show only in
-        its results. Until then one of the same size may be ours."""
+        """Only the request ids of a batch are ours, and they appear only in its results. Until then
+        one of the same size may be ours."""
         client = await self._client()
         unsure = False
         listing = Listing(sought)
@@ -157,7 +157,7 @@ class AnthropicBatches:
                 async for line in objects_in(response.iter_bytes(), host=self.host):
                     read = _result(line)
                     if read is not None:
-                        # It is stored as it is until its pass is made of it.
+                        # Stored unread until its pass is made.
                         yield (
                             read
                             if read.answer is None
@@ -170,7 +170,7 @@ class AnthropicBatches:
             await client.messages.batches.cancel(batch_id)
 
     async def close(self) -> None:
-        """The client is the judge's, who closes it."""
+        """The client is closed by the judge."""
 
     async def _client(self) -> AsyncAnthropic:
         from anthropic import AsyncAnthropic
@@ -179,7 +179,7 @@ class AnthropicBatches:
         client = getattr(model, "client", None)
         if not isinstance(client, AsyncAnthropic):
             raise InputError(Message("judges.batch_anthropic_only", name=self._judge.name))
-        # Sent once: what may have arrived is looked for, and not sent again.
+        # Not retried: a batch that may have arrived is looked up instead.
         return client.with_options(max_retries=0)
 
 

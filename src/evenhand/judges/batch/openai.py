@@ -1,4 +1,4 @@
-"""OpenAI's Batch API, and servers that have the same: a file of requests, answered in a file."""
+"""OpenAI's Batch API, and compatible servers: a file of requests, answered in a file."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 _METADATA = "evenhand"
 _UPLOAD_TIMEOUT_S = 600.0
-# Requests that a batch ended before it came to them: nothing was asked.
+# Requests that the batch never reached.
 _NOT_RUN = ("batch_expired", "batch_cancelled")
 _CROWDED = "token_limit_exceeded"
 
 
 class OpenAIBatches:
-    # Theirs are 50,000 requests and 200 MB.
+    # Their limits are 50,000 requests and 200 MB.
     limits = BatchLimits(requests=50_000, bytes=32_000_000)
 
     def __init__(self, judge: OpenAIJudge) -> None:
@@ -66,7 +66,7 @@ class OpenAIBatches:
         if judge.authorization is not None:
             headers["Authorization"] = judge.authorization
         return AsyncOpenAI(
-            # Without one the SDK would look into the environment for another account's.
+            # Without one the SDK would use another account's key from the environment.
             api_key=judge.api_key or "none",
             base_url=judge.base_url,
             timeout=judge.timeout_s,
@@ -170,7 +170,7 @@ class OpenAIBatches:
                     async for line in objects_in(response.iter_bytes(), host=self._host):
                         read = _result(line)
                         if read is not None:
-                            # It is stored as it is until its pass is made of it.
+                            # Stored unread until its pass is made.
                             yield (
                                 read
                                 if read.answer is None

@@ -1,5 +1,5 @@
-"""What both providers' SDKs share: their exceptions as a judge's errors, result files read line by
-line, and the search in their list of batches.
+"""What both providers' SDKs share: exceptions as judge errors, result files by line, and the search
+in their lists of batches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from evenhand.messages import Message
 
 @contextmanager
 def raising_judge_errors(*, host: str, key: str, redact: Redactor) -> Iterator[None]:
-    """Around calls of an SDK: what that raises becomes a judge's error."""
     try:
         yield
     except EvenhandError:
@@ -44,7 +43,7 @@ def raising_judge_errors(*, host: str, key: str, redact: Redactor) -> Iterator[N
 
 
 def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> JudgeError:
-    """`error` is whatever an SDK raised; `key` is the variable that holds the key."""
+    """`error` is any SDK exception; `key` the variable that holds the key."""
     refused = own_error(error)
     if refused is not None:
         return refused
@@ -98,19 +97,18 @@ def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeErro
 
 
 def never_arrived(error: JudgeError) -> bool:
-    """Whether what was sent is certainly not there. A server that refuses says so; one that fails
-    half-way, or does not answer, may have taken it."""
+    """Whether the request certainly did not arrive. A refusal is certain; a failure half-way or a
+    missing reply is not."""
     return isinstance(
         error, JudgeRejected | JudgeAuthentication | JudgeQuotaExceeded | JudgeRateLimited
     )
 
 
 async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[dict[str, Any]]:
-    """The JSON object of each line. Lines end with a line feed and nothing else: an answer may hold
-    any of the other characters that end lines in Unicode.
+    """The JSON object of each line. Only line feeds end a line: answers may hold Unicode's other
+    line separators.
 
-    What is no JSON object, or too much of one, was damaged on the way. The others are given first,
-    then it is told.
+    Damaged lines raise after all others were yielded.
     """
     damaged = False
     async for line in _lines(pieces, host=host):
@@ -154,27 +152,26 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return read if isinstance(read, dict) else None
 
 
-# Going back through a provider's list of batches, for one that was sent at a certain time.
+# Searching a provider's list of batches for one that was sent at a certain time.
 
-# Clocks differ; a batch that seems this much older than its submission is another one.
+# Clocks differ; a batch that seems this much older is another one.
 _CLOCKS_DIFFER_S = 3600.0
 _OLDER_IN_A_ROW = 100
 
 
 class Listing:
-    """Newest first, as far as is documented; one out of its place ends nothing."""
+    """Documented as newest first; an item out of order does not end the search."""
 
     def __init__(self, sought: UnconfirmedBatch) -> None:
         self._since = sought.sent_at - _CLOCKS_DIFFER_S
         self._in_a_row = 0
 
     def is_older(self, created_at: float) -> bool:
-        """Of the next one in the list."""
         older = created_at < self._since
         self._in_a_row = self._in_a_row + 1 if older else 0
         return older
 
     @property
     def is_past(self) -> bool:
-        """Whether all that follow are older, too."""
+        """Whether all that follow are older too."""
         return self._in_a_row >= _OLDER_IN_A_ROW
