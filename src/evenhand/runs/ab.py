@@ -1,5 +1,5 @@
-"""An A/B test from prompts to its verdicts: two sides answer, a judge compares, in one resumable
-run of one store. Caps hold for both, over all commands that it takes.
+"""An A/B test from prompts to verdicts: two sides answer and a judge compares, in one resumable
+run. Caps hold for both parts, over all its commands.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from evenhand.settings import Settings
 from evenhand.store import RunRecord, Store
 
 _ESTIMATED_FROM = 20
-# Answers that nobody has seen yet, between short and long, in characters.
+# A short and a long answer, in characters, to estimate answers not written yet.
 _SHORT_ANSWER, _LONG_ANSWER = 240, 4800
 
 
 class AbSummary(Model):
-    """`run` is None if answers are still missing, so nothing was judged."""
+    """`run` is None if nothing was judged because answers are missing."""
 
     name: str
     store: str
@@ -68,7 +68,7 @@ class AbSummary(Model):
 def open_prompts(
     source: Source, columns: Mapping[str, str], *, bad_rows: BadRows
 ) -> tuple[tuple[PromptRow, ...], tuple[BadRow, ...]]:
-    """The prompts, and the rows that were skipped."""
+    """The prompts, and the skipped rows."""
     return sort_prompts(read_prompts(source, columns), source.name, bad_rows=bad_rows)
 
 
@@ -90,7 +90,7 @@ def sort_prompts(
 
 
 def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
-    """A side whose answers stand in a file; they are kept in memory."""
+    """A side whose answers are in a file, kept in memory."""
     rows = AnswerRows(columns)
     by_id: dict[str, str] = {}
     by_prompt: dict[str, str] = {}
@@ -120,8 +120,7 @@ def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SideChoice(GeneratingOptions):
-    """Who answers on one side: a model, a file of answers, or a command.
-    None: the model's own default."""
+    """Who answers on one side: a model, a file of answers or a command. None: the default."""
 
     spec: str | None = None
     timeout_s: float | None = None
@@ -139,7 +138,7 @@ _MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]+:(?!//)\S.*", re.DOTALL)
 
 
 def names_a_model(spec: str) -> bool:
-    """`provider:model`, or a file. What could be both is refused: nothing is guessed."""
+    """`provider:model`, or a file. Ambiguous text is refused."""
     like_model = spec == "local" or _MODEL.fullmatch(spec) is not None
     if like_model and os.path.exists(spec):
         raise InputError(Message("runs.side_ambiguous", spec=spec))
@@ -149,7 +148,7 @@ def names_a_model(spec: str) -> bool:
 def open_sides(
     a: SideChoice, b: SideChoice, settings: Settings, columns: dict[str, str]
 ) -> tuple[Side, Side]:
-    """Where one side names nobody, it is the other's model, asked otherwise."""
+    """A side without a model uses the other's, asked differently."""
     if a.is_empty and b.is_empty:
         raise InputError(Message("runs.no_sides"))
     if a.is_empty:
@@ -160,7 +159,7 @@ def open_sides(
 
 
 def named_apart(one: Side, two: Side) -> tuple[Side, Side]:
-    """By their sides, where they have one name."""
+    """With their sides added if they share a name."""
     if one.name == two.name:
         return _lettered(one, "A"), _lettered(two, "B")
     return one, two
@@ -176,13 +175,13 @@ _FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,7}$")  # and not that of gpt-4.1
 
 
 def _refuse_bare_model(spec: str) -> None:
-    """`gpt-4o` is not a missing file."""
+    """`gpt-4o` is a model without its provider, not a missing file."""
     suggested = suggested_model(spec)
     if suggested is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
         raise InputError(Message("runs.side_no_provider", spec=spec, meant=suggested))
 
 
-# What a command or a file of answers makes no use of.
+# Options that a command or a file of answers cannot use.
 _OF_MODELS = ("base_url", "temperature", "max_tokens", "seed")
 _OF_WRITERS = ("template", "system", *_OF_MODELS)
 
@@ -212,7 +211,8 @@ def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -
             answers = open_answers(file, columns)
         return answers if given.name is None else replace(answers, name=given.name)
     else:
-        # The settings' address and key are the server's; how a judge is asked is no model's affair.
+        # The settings' address and key belong to the server; how a judge is asked does not apply to
+        # a model.
         chosen = JudgeConfig(judge=given.spec, base_url=given.base_url)
         where = JudgeConfig.resolve(settings, chosen)
         own = {name: getattr(given, name) for name in ("timeout_s", *_OF_MODELS)}
@@ -238,8 +238,7 @@ def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPairs:
-    """The pairs of an A/B test, as a run's sources: what they depend on is known before any answer
-    is there."""
+    """The pairs of an A/B test as a run's sources; their fingerprint is known before any answer."""
 
     generation: Generation
     prompts_file: Source
@@ -313,7 +312,7 @@ class GeneratedPairs:
             a.name,
             b.name,
             prompt.tags,
-            # Repeats of a prompt are no prompts of their own.
+            # Repeats of a prompt are not prompts of their own.
             prompt.cluster or (prompt.key if self.generation.repeats > 1 else None),
         )
 
@@ -322,7 +321,7 @@ class GeneratedPairs:
 
 
 def estimate_ab(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
-    """Both parts: the answers that are still to be generated, and all verdicts."""
+    """Of both parts: the answers to generate, and all verdicts."""
     return estimate_generation(pairs.generation) + estimate_verdicts(pairs, judges)
 
 
@@ -335,7 +334,7 @@ def estimate_generation(generation: Generation) -> Estimate:
 
 
 def estimate_verdicts(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Estimate:
-    """Of answers that nobody has seen yet."""
+    """For answers not written yet."""
     generation, options = pairs.generation, pairs.generation.options
     whole = NOTHING
     number = len(generation.prompts) * generation.repeats
@@ -370,7 +369,7 @@ def estimate_verdicts(pairs: GeneratedPairs, judges: Sequence[JudgePlan]) -> Est
 
 
 def unanswered_pair(pairs: GeneratedPairs, prompt: PromptRow, size: int | None = None) -> Pair:
-    """With stand-ins of that many characters for answers that nobody has given yet."""
+    """With stand-ins of that length for the answers."""
     texts = ("x" * size, "y" * size) if size else ("(answer of A)", "(answer of B)")
     fields = {"prompt": prompt.text, "response_a": texts[0], "response_b": texts[1]}
     return make_pair(fields, pairs.reading.criteria, pairs.reading)
@@ -384,8 +383,8 @@ async def run_ab(
     stop: Stop,
     observer: Observer | None = None,
 ) -> AbSummary:
-    """Generate what is missing, then judge. What stops it is in the summary, and the same call
-    goes on from there."""
+    """Generate what is missing, then judge. The summary says what stopped it; the same call
+    resumes."""
     generation, observer = pairs.generation, observer or Observer()
     store = generation.store
     prices = check_sides(generation, options)
@@ -409,7 +408,8 @@ async def run_ab(
                 began = True
                 await generation.run(run.id, remaining, report=observer.generating)
                 if again:
-                    # What failed and is answered now becomes a pair; the others are skipped again.
+                    # Failed answers that have arrived since become pairs; the others are skipped
+                    # again.
                     await asyncio.to_thread(store.items.reopen, run.id)
     except BaseException:
         if created and not began:
@@ -419,11 +419,11 @@ async def run_ab(
     judged: RunSummary | None = None
     if stop.by is None:
         remaining = await asyncio.to_thread(_remaining, store, run, options, stop)
-    # Pairs that are taken in need their answers no more, which may be gone with another run.
+    # Stored pairs no longer need their answers, which may have been deleted with another run.
     if stop.by is None and generates:
         await stop_without_pairs(pairs, stop)
     if stop.by is None:
-        # Answers that are none are counted as skipped rows, whatever is done about others.
+        # Missing answers count as skipped rows, whatever the policy on bad rows.
         judging = replace(remaining, name=run.name, bad_rows="skip", fresh=False)
         judged = await judge_pairs(
             pairs, judges, judging, store=store, stop=stop, observer=observer, approved=approved
@@ -451,7 +451,7 @@ async def stop_without_pairs(pairs: GeneratedPairs, stop: Stop) -> None:
 
 
 def check_sides(generation: Generation, options: RunOptions) -> list[AppliedPrice]:
-    """Refuses sides that are the same. A cap needs a price of each."""
+    """Refuse identical sides, and a cap without a price for each."""
     _refuse_same_sides(generation)
     applied = [
         price_of(side.model, side.price, options, option=f"{letter}-price")
@@ -477,7 +477,7 @@ def _refuse_same_sides(generation: Generation) -> None:
 
 
 def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) -> RunOptions:
-    """The caps less what this A/B test has spent so far, by all its commands."""
+    """The caps less what all commands of this A/B test have spent."""
     if options.max_calls is None and options.max_cost is None:
         return options
     generated = store.answers.spent(run.id, artefacts=False)
@@ -521,7 +521,7 @@ def notes_on_answers(made: GenerationSummary) -> Iterator[str]:
 
 
 def too_few_answered(summary: AbSummary, allowed: float) -> ErrorBody | None:
-    """Where a larger share of the rows than allowed is no pair, for want of an answer."""
+    """If a larger share of rows than allowed has no answer."""
     run = summary.run
     if run is None or run.skipped_rows <= allowed * (run.pairs + run.skipped_rows):
         return None

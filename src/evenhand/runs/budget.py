@@ -1,4 +1,4 @@
-"""Hard caps on what a command may spend. A call that might go beyond them does not begin."""
+"""Hard caps on what a command may spend. A call that might exceed them does not begin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Counts what was begun and what was spent, for all judges of a run together."""
+    """Counts calls and spending of all judges of a run."""
 
     def __init__(
         self, stop: Stop, *, max_calls: int | None = None, max_cost: float | None = None
@@ -32,11 +32,11 @@ class Budget:
         self.output_tokens = 0
 
     def cap_unpriced(self, most_calls: int | None) -> None:
-        """Where a price is not known from the start, calls are capped in its place."""
+        """If a price is unknown from the start, calls are capped instead."""
         self._max_calls, self._unpriced_allowed = most_calls, True
 
     def begin(self) -> bool:
-        """Whether one more call may begin; where not, the run is asked to stop."""
+        """Whether one more call may begin; if not, the run is asked to stop."""
         if self._max_calls is not None and self.calls >= self._max_calls:
             self.stop_at_calls()
             return False
@@ -52,17 +52,17 @@ class Budget:
             return True
         if not self._priced:
             return False
-        # What is in flight is counted at the mean so far, this call included.
+        # Calls in flight, including this one, are counted at the mean so far.
         mean = self.cost_usd / self._priced
         return self.cost_usd + (self._in_flight + 1) * mean > most
 
     def submitted(self, calls: int) -> None:
-        """Calls that somebody else makes for us, within caps that were looked at before."""
+        """Calls delegated elsewhere, within caps that were checked before."""
         self.calls += calls
         self._in_flight += calls
 
     def refused(self, calls: int) -> None:
-        """Of those, calls that nobody will make."""
+        """Delegated calls that will not be made."""
         self.submitted(-calls)
 
     def end(
@@ -88,10 +88,10 @@ class Budget:
         self._settle(requests, cost_usd)
 
     def _settle(self, requests: int, cost_usd: float | None) -> None:
-        """For whoever keeps other books too."""
+        """Hook for further accounts."""
 
     def add(self, spent: WorkerSpending) -> None:
-        """What another process has spent of it."""
+        """Add another process's spending."""
         self.calls += spent.calls
         self.cost_usd += spent.cost_usd
         self.unpriced += spent.unpriced
@@ -115,7 +115,7 @@ class Budget:
 
     @property
     def known_cost_usd(self) -> float | None:
-        """A sum is known only where every part is."""
+        """A sum is known only if every part is."""
         return None if self.unpriced else self.cost_usd
 
     @property

@@ -1,5 +1,5 @@
-"""The data that criteria are suggested from: a sample of its prompts and, where rows have labels,
-the pairs that the criteria are tried on, parted by prompt.
+"""The data that criteria are suggested from: a sample of its prompts and, if rows have labels, the
+pairs that the criteria are tested on, split by prompt.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from evenhand.runs.sources import PairFiles, given_pairs, refusal_of
 from evenhand.runs.stop import Stop
 from evenhand.stats.seeded_order import order_key
 
-# A tag for each half, so that a run's reports can be read by half too. Data that has these tags of
-# its own loses them: they would put a pair into both halves.
+# A tag for each half, so that a run's reports can be read by half. The data's own tags of this name
+# are dropped: they would put a pair into both halves.
 Half = Literal["choosing", "unseen"]
 HALVES: tuple[Half, Half] = ("choosing", "unseen")
 PROMPTS_SHOWN, PAIRS_JUDGED = 30, 200
@@ -37,8 +37,8 @@ PROMPTS_SHOWN, PAIRS_JUDGED = 30, 200
 
 @dataclass(frozen=True, slots=True)
 class CriteriaData:
-    """`prompts` are shown to the judge, drawn from `prompts_in_all`; where there are labels, from
-    the choosing half alone. `rows` are labelled pairs, drawn by whole prompts from `labelled`."""
+    """`prompts` are shown to the judge, sampled from `prompts_in_all`; with labels, from the
+    choosing half only. `rows` are labelled pairs, sampled by whole prompts from `labelled`."""
 
     title: str
     prompts: tuple[str, ...]
@@ -48,8 +48,8 @@ class CriteriaData:
     notes: tuple[str, ...]
 
     def name(self, judge: Judge, locale: str) -> str:
-        """Of the run that tries the criteria: the same for the same data and judge, so that it is
-        found again before the judge is asked for criteria anew."""
+        """The name of the run that tests the criteria: the same for the same data and judge, so
+        that it is found before the judge is asked again."""
         known = [judge.name, dict(identity_of(judge)), locale, list(self.prompts), *self.rows]
         return f"criteria-{self.title}-{digest(known)[:8]}"
 
@@ -70,7 +70,7 @@ def read_criteria_data(
     pairs: int = PAIRS_JUDGED,
     seed: int = 0,
 ) -> CriteriaData:
-    """Prompts alone are enough; labels (A, B or TIE) need pairs."""
+    """Prompts are enough; labels (A, B or TIE) need pairs."""
     mapped = dict(columns or {})
     labelled, count, notes = _labelled(source, mapped, bad_rows, most=pairs, seed=seed)
     texts: dict[str, int] = {}
@@ -104,7 +104,7 @@ async def suggest_within(
     *,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Criterion, ...], RunOptions]:
-    """The criteria that a judge suggests, and the options with what that leaves of the caps."""
+    """The judge's criteria, and the options with the remaining caps."""
     stop, judge = Stop(), plan.judge
     applied = price_of(judge, plan.price or options.price, options)
     budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
@@ -130,7 +130,7 @@ async def suggest_within(
 def _labelled(
     source: Source, columns: Mapping[str, str], bad_rows: BadRows, *, most: int, seed: int
 ) -> tuple[list[Record], int, tuple[str, ...]]:
-    """Those of the prompts that come first in the seed's order, and how many there are."""
+    """The prompts first in the seed's order that have labels, and how many there are."""
     drawn = _Drawn(most, seed)
     refused: BadRow | None = None
     readable = skipped = 0
@@ -162,8 +162,7 @@ def _cluster(record: Record) -> str:
 
 
 class _Drawn:
-    """Whole prompts, first in the seed's order, until there are `most` pairs; no more than twice as
-    many are held."""
+    """Whole prompts in the seed's order up to `most` pairs; at most twice as many are held."""
 
     def __init__(self, most: int, seed: int) -> None:
         self._most = most
@@ -190,7 +189,7 @@ class _Drawn:
 
 
 def _row(record: Record, half: Half) -> dict[str, Any]:
-    """The pair as a row of data, without criteria of its own."""
+    """The pair as a data row without criteria."""
     pair = record.pair
     fields: dict[str, Any] = {
         "id": record.key,

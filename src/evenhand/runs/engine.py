@@ -1,5 +1,5 @@
-"""A run from its data to its summary: rows → items → estimate → verdicts → summary. The store is
-the only state, so a run that ends anywhere resumes from there.
+"""A run from data to summary: rows → items → estimate → verdicts → summary. The store is the only
+state, so an interrupted run resumes from there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _N = TypeVar("_N", int, float)
 @contextlib.asynccontextmanager
 async def reporting(progress: Callable[[], Progress], observer: Observer) -> AsyncIterator[None]:
     def report() -> None:
-        # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
+        # An observer may fail, e.g. on a closed pipe; the run goes on.
         with contextlib.suppress(Exception):
             observer.progress(progress())
 
@@ -62,7 +62,7 @@ async def reporting(progress: Callable[[], Progress], observer: Observer) -> Asy
 
 
 def _sum(unknown: int, of_passes: _N | None, of_artefacts: _N | None) -> _N | None:
-    """None where anything that it would sum is not known."""
+    """None if any part is unknown."""
     if unknown or of_artefacts is None:
         return None
     return of_artefacts if of_passes is None else of_passes + of_artefacts
@@ -74,7 +74,7 @@ def _why_capped(stop: Stop, budget: Budget) -> list[str]:
 
 
 def error_of(stop: Stop) -> ErrorBody | None:
-    """A cap is no error: whoever set it has got what they asked for."""
+    """None for a cap, which is not an error."""
     error = stop.error
     if error is None or isinstance(error, CapReached):
         return None
@@ -109,8 +109,8 @@ async def judge_pairs(
     observer: Observer | None = None,
     approved: bool = False,
 ) -> RunSummary:
-    """Judge what is not judged yet. What goes wrong before the first call is raised; what stops
-    the run after it is in the summary. `approved`: the observer knows what it costs."""
+    """Judge all pending pairs. Failures before the first call are raised; later ones are in the
+    summary. `approved`: the observer has seen the estimate."""
     stop = stop or Stop()
     begun = time.monotonic()
     refuse_judges(judges, options)
@@ -123,7 +123,7 @@ async def judge_pairs(
                 await engine.judge(approved=approved)
             return await engine.summary(time.monotonic() - begun)
     except BaseException as error:
-        # Rows that were hours on their way stay, where only the way was cut.
+        # A connection lost during a long intake keeps the rows read so far.
         if created and not engine.began and not isinstance(error, DataUnreachable):
             await asyncio.to_thread(store.deletion.delete, run.name)
         raise
@@ -139,8 +139,8 @@ async def judge_stored(
     stop: Stop | None = None,
     observer: Observer | None = None,
 ) -> RunSummary:
-    """The same for a run that the caller holds. Its rows are all in the store, or come from the
-    `sources`. Judges that are not the run's own are refused."""
+    """The same for a run that the caller holds, with its rows stored or in `sources`. Only the
+    run's own judges are accepted."""
     stop = stop or Stop()
     begun = time.monotonic()
     refuse_judges(judges, options)
@@ -153,7 +153,7 @@ async def judge_stored(
 
 
 def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    """One twice, or several where one is followed."""
+    """Refuse duplicate judges, or several for a rule that follows one."""
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
@@ -195,7 +195,7 @@ class _Engine:
         return self._stop_rule.most_pairs(self.pending)
 
     async def take_in(self, sources: Sources) -> bool:
-        """Whether all rows are in the store now."""
+        """Whether all rows are stored now."""
         store, run = self._store, self._run
         whole = run.intake_done or await self._read_rows(sources)
         models = await asyncio.to_thread(store.runs.first_models, run.id)
@@ -280,7 +280,7 @@ class _Engine:
     def _chosen_rule(self, judge_id: int) -> StopRule:
         store, run_id, options = self._store, self._run.id, self._options
         if options.until_decided is not None:
-            # Who names a concurrency wants the speed.
+            # A named concurrency is a wish for speed.
             careful = options.concurrency is None
             return DecisionRule(store, run_id, judge_id, options.until_decided, careful=careful)
         if options.rank_adaptive is not None:
@@ -288,7 +288,7 @@ class _Engine:
         return self._stop_rule
 
     async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
-        """In a thread, which a cancellation does not end: it is told to."""
+        """In a thread, which cancellation cannot end, so it is asked to stop."""
         try:
             return await asyncio.to_thread(work, *given, **named)
         except asyncio.CancelledError:
@@ -337,7 +337,7 @@ class _Engine:
             await executor.execute(self._run.id, self._run_judges)
         self._notes += news_lines(news)
         self._notes += executor.account()
-        # Also where it was broken off: what was in flight has come since the last look.
+        # Also after an interruption: calls in flight have finished since the last look.
         await self._look()
 
     def _progress(self, executor: Executor, rate: float | None) -> Progress:
@@ -363,7 +363,7 @@ class _Engine:
 
     @contextlib.asynccontextmanager
     async def _looking(self) -> AsyncIterator[None]:
-        """Whether the stop rule is met, whenever there is something new in the store."""
+        """Check the stop rule whenever the store has something new."""
         ended = asyncio.Event()
 
         async def keep_looking() -> None:
@@ -382,7 +382,7 @@ class _Engine:
         try:
             yield
         finally:
-            # Asked to end and not cancelled: a look is in a thread, and must not meet the next one.
+            # Asked to end, not cancelled: a look runs in a thread and must not overlap the next.
             ended.set()
             await looking
 
@@ -393,7 +393,7 @@ class _Engine:
             self._stop.ask("store", error)
             return
         except Exception:
-            # A queue may wait for the next look, and there will be none.
+            # A queue may be waiting for a next look, which will not come.
             self._stop.ask("store")
             raise
         if reason is not None:
@@ -405,14 +405,14 @@ class _Engine:
 
     @property
     def _in_store(self) -> int:
-        """Verdicts that a look can see."""
+        """The number of verdicts that a look can see."""
         return sum(run_judge.count.in_store for run_judge in self._run_judges)
 
     async def summary(self, seconds: float) -> RunSummary:
         return await asyncio.to_thread(self._summary, seconds)
 
     def _summary(self, seconds: float) -> RunSummary:
-        """What the store holds now becomes the run's summary, and its state."""
+        """Turn the stored results into the run's summary and state."""
         store, run, run_judges = self._store, self._run, self._run_judges
         stop, budget, stop_rule = self._stop, self._budget, self._stop_rule
         findings, account = stop_rule.result(), stop_rule.account()
@@ -421,7 +421,7 @@ class _Engine:
         of_run.append(account)
         tally = store.verdicts.tally(run.id)
         judges = [
-            # One judge's tally is the run's: counting a million passes takes seconds.
+            # With one judge its tally is the run's: counting a million passes takes seconds.
             _judge_summary(
                 run_judge,
                 tally if len(run_judges) == 1 else store.verdicts.tally(run.id, run_judge.judge_id),
@@ -445,7 +445,7 @@ class _Engine:
             stopped_by=stop.by,
             judges=tuple(judges),
             total=Spent(
-                # A command that was killed could not say what it had made.
+                # A killed command could not record its calls.
                 calls=max(run.calls + budget.calls, spent.requests + prepared.requests),
                 input_tokens=_sum(
                     spent.uncounted_passes, spent.input_tokens, prepared.input_tokens

@@ -1,4 +1,4 @@
-"""What a run will take before it begins: tokens, calls and dollars, as ranges."""
+"""What a run will take: tokens, calls and dollars, as ranges."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evenhand.judging.preparation import ArtefactRequest, wanted_before
 from evenhand.prompts import Prompt
 from evenhand.runs.plan import AppliedPrice, model_of
 
-# Measured orders of magnitude for current tokenizers: English runs at about four characters a
-# token, Chinese at a little more than one and a half.
+# Measured on current tokenizers: about four characters a token in English, just over one and a half
+# in Chinese.
 _ASCII_CHARACTERS = 4.0
 _OTHER_CHARACTERS = 1.6
 
@@ -28,7 +28,7 @@ def tokens_of(text: str) -> float:
     return len(text) / (_ASCII_CHARACTERS if text.isascii() else _OTHER_CHARACTERS)
 
 
-# Between a terse judge and a talkative one, by what the answer format asks for.
+# A terse and a talkative judge, by answer format.
 _REASONED_LOW, _REASONED_HIGH = 120, 500
 _CRITERION_LOW, _CRITERION_HIGH = 60, 250
 # Tokens a character differ by tokenizer.
@@ -49,7 +49,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`cost_usd` is None where a price is not known."""
+    """`cost_usd` is None if a price is unknown."""
 
     pairs: int
     calls: int
@@ -72,7 +72,7 @@ class Estimate:
         )
 
     def share(self, share: float) -> Estimate:
-        """Of the calls, and what they take."""
+        """A share of the calls and what they take."""
         return replace(
             self,
             calls=round(self.calls * share),
@@ -86,7 +86,7 @@ class Estimate:
         return replace(self, cost_usd=cost, batch=True)
 
     def capped(self, most: float | None) -> Estimate:
-        """With a cap on the cost the run takes no more than that, though its pairs would."""
+        """Limited by a cap on cost."""
         if most is None or self.cost_usd is None:
             return self
         cost = Range(min(most, self.cost_usd.low), min(most, self.cost_usd.high))
@@ -105,8 +105,8 @@ def estimate(
     prices: AppliedPrice,
     artefacts: ArtefactCounts | None = None,
 ) -> Estimate:
-    """From a sample of the pending pairs. What is in the store already is not known of here, so it
-    is what the run takes at most, repairs and retries aside."""
+    """From a sample of the pending pairs. Ignores what is stored already, so it is an upper
+    estimate, without repairs and retries."""
     if not sample or not pending:
         return replace(NOTHING, pairs=pending)
     passes = _estimate_passes(pending, sample, judge, config, price=prices.price)
@@ -137,14 +137,13 @@ def _estimate_passes(
         each += ARTEFACT_TOKENS[kind].times(2 if kind == "analysis" else 1)
     criteria = sum(len(pair.criteria) for pair in sample) / len(sample)
     outputs = output_tokens(mode, criteria)
-    # By the single call, since prices step with a request's size.
+    # Per call, since prices depend on a request's size.
     cost = call_cost(each, outputs, model, judge, price)
     cost = None if cost is None else cost.times(calls)
     return Estimate(pending, calls, each.times(calls), outputs.times(calls), cost)
 
 
-# What is written beside the verdicts: two to five questions, an answer as brief as it can be, up to
-# 200 words.
+# Prepared texts: two to five questions, a brief answer, up to 200 words.
 ARTEFACT_TOKENS: Mapping[ArtefactKind, Range] = {
     "metrics": Range(40, 250),
     "reference": Range(20, 1000),
@@ -154,7 +153,7 @@ ARTEFACT_TOKENS: Mapping[ArtefactKind, Range] = {
 
 @dataclass(frozen=True, slots=True)
 class ArtefactCounts:
-    """How many different texts something may be written of."""
+    """The number of distinct texts to prepare."""
 
     prompts: int
     without_reference: int  # prompts of pairs that bring no reference of their own
@@ -162,12 +161,12 @@ class ArtefactCounts:
 
     @classmethod
     def at_most(cls, pairs: int, sample: Sequence[Pair]) -> ArtefactCounts:
-        """Where no two pairs have a text in common."""
+        """If no two pairs share a text."""
         without = sum(pair.reference is None for pair in sample)
         return cls(pairs, -(-pairs * without // len(sample)), 2 * pairs)
 
     def of_pairs(self, pairs: int) -> ArtefactCounts:
-        """No more than so many pairs can have."""
+        """The maximum for this many pairs."""
         prompts, without, responses = self.prompts, self.without_reference, self.responses
         return ArtefactCounts(min(prompts, pairs), min(without, pairs), min(responses, 2 * pairs))
 
@@ -178,7 +177,7 @@ class ArtefactCounts:
 
 
 class ArtefactCounter:
-    """Counts them over the rows of some data, by digests of the texts."""
+    """Counts distinct texts over rows, by digest."""
 
     def __init__(self) -> None:
         self._prompts: set[int] = set()
@@ -228,7 +227,7 @@ def _estimate_artefacts(
 
 
 def output_tokens(mode: Mode, criteria: float) -> Range:
-    """Of one call, by how many criteria it is asked about."""
+    """Per call, by number of criteria."""
     if mode == "letter":
         return Range(1, 1)
     return Range(
@@ -248,7 +247,6 @@ def token_range(each: float) -> Range:
 def call_cost(
     inputs: Range, outputs: Range, model: str | None, judge: Judge, price: Price | None
 ) -> Range | None:
-    """Of one call."""
     ends = []
     for taken_in, put_out in ((inputs.low, outputs.low), (inputs.high, outputs.high)):
         usage = Usage(input_tokens=round(taken_in), output_tokens=round(put_out))

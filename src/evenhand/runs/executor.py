@@ -1,5 +1,5 @@
-"""What carries a run's pending pairs to their verdicts: the executor protocol, and the choice
-between this process, batch and Ray. Each is imported only where it is chosen.
+"""What takes a run's pending pairs to verdicts: the executor protocol, and the choice between this
+process, batch and Ray, each imported on demand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from evenhand.store import RunRecord, Store
 
 @dataclass(frozen=True, slots=True)
 class RunJudge:
-    """A judge in a run: what it is asked and how, what its calls cost, what it has said so far."""
+    """A judge in a run: its configuration, prices and counts so far."""
 
     judge_id: int
     judge: Judge
@@ -40,8 +40,6 @@ class RunJudge:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every executor works with."""
-
     store: Store
     options: RunOptions
     budget: Budget
@@ -50,9 +48,9 @@ class RunContext:
 
 
 class Executor(Protocol):
-    """Judges what is pending until it is done or the run is stopped; all of it ends in the store.
+    """Judges what is pending until done or stopped, and stores it all.
 
-    The store is the only state: whoever takes over later needs nothing else.
+    The store is the only state, so another executor can take over.
     """
 
     async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None: ...
@@ -72,7 +70,7 @@ class Executor(Protocol):
         ...
 
     def account(self) -> tuple[str, ...]:
-        """What it leaves behind, for the summary's notes."""
+        """Notes for the summary on what is left behind."""
         ...
 
 
@@ -92,7 +90,7 @@ def choose_executor(context: RunContext, run: RunRecord, judges: Sequence[JudgeP
 
 
 def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    """What the chosen one cannot do, before anything is read."""
+    """Refuse what the chosen executor cannot do, before anything is read."""
     if options.batch:
         for plan in judges:
             writer = writer_of(plan.judge)
@@ -107,7 +105,7 @@ def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptio
 
 
 def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
-    """Who asks one by one what is at a provider already pays for it twice."""
+    """Asking now for what is already in a batch would pay twice."""
     there = store.batches.unfinished(run.id)
     if there:
         requests = counted_requests(sum(batch.requests for batch in there))

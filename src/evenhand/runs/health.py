@@ -1,6 +1,6 @@
-"""A judge that fails everything, or cannot be read, ends the run early.
+"""Ends a run early if its judge fails everything, or cannot be read.
 
-Its failures are not held against pairs; answers that stay unread are stored as such.
+Its failures are not blamed on pairs; unread answers are stored as such.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from evenhand.messages import Message
 from evenhand.runs.pacing import CallGate
 from evenhand.runs.stop import Stop
 
-# Failures in a row (each after its retries) that no good judge has.
+# Consecutive failures, each after retries, beyond any good judge's.
 _FROM_THE_START = 10
 _AFTER_ANSWERS = 50
-# What a judge says of one request, and not of itself, until it says it of everything.
+# Errors about a request, not about the judge, unless every request gets them.
 _OF_ONE_REQUEST = (JudgeRejected, NotRecorded)
 _OF_EVERYTHING = 100
-# Answers in a row that there is no such model; one alone may be a server that just restarts.
+# Consecutive answers that the model does not exist; a single one may be a server restarting.
 _UNKNOWN_MODEL = 3
 _AT_ONCE = (JudgeAuthentication, JudgeQuotaExceeded)
-# Answers that stay unread after their repair, and that no judge worth its price has.
+# Unread answers, after repair, beyond any useful judge's.
 _UNREAD_IN_A_ROW = 20
 _FIRST_ANSWERS = 40
 _LONGEST_EXAMPLE = 160
@@ -43,7 +43,7 @@ _FIT = Redactor()
 
 
 class JudgeHealth:
-    """Of one judge. `proven`: it has answered in this run before."""
+    """For one judge. `proven`: it has answered in this run before."""
 
     def __init__(self, judge: str, stop: Stop, *, proven: bool) -> None:
         self._judge = judge
@@ -59,7 +59,7 @@ class JudgeHealth:
         self.answered_here = True
 
     def failed(self, error: JudgeError, *, in_flight: int) -> None:
-        """`in_flight` calls fail together when a server goes down, and are one event."""
+        """The `in_flight` calls fail together when a server goes down, and count as one."""
         self._in_a_row += 1
         self._last = error
         if isinstance(error, _AT_ONCE):
@@ -78,12 +78,12 @@ class JudgeHealth:
             self._stop.ask("judge", _about(error, code, judge=self._judge, n=self._in_a_row))
 
     def blames_the_pair(self, error: JudgeError) -> bool:
-        """A judge that answers others will not take this one; asking it later changes nothing."""
+        """A judge that answers others refuses this pair; retrying later is pointless."""
         return self.proven and isinstance(error, _OF_ONE_REQUEST)
 
     @contextlib.asynccontextmanager
     async def giving_up(self, gate: CallGate, *, after_s: float) -> AsyncIterator[None]:
-        """Ask the run to stop once calls have failed for so long and none was answered."""
+        """Ask the run to stop if calls have failed for so long without one answer."""
 
         async def watch() -> None:
             while self._stop.by is None:
@@ -107,16 +107,16 @@ class JudgeHealth:
             await asyncio.gather(watching, return_exceptions=True)
 
     def never_answered(self) -> None:
-        """Every pair was tried, and none got an answer."""
+        """Every pair was tried, and none was answered."""
         if self._last is not None:
             what = _about(self._last, "runs.judge_never_answered", judge=self._judge)
             self._stop.ask("judge", what)
 
 
 class UnreadMonitor:
-    """Of one judge, in the order in which its answers come; each command counts anew.
+    """For one judge, in order of its answers; each command starts at zero.
 
-    A judge that reads no prompt (a replay, a baseline) costs nothing and is not watched.
+    Judges that read no prompt (replay, baselines) are free and not watched.
     """
 
     def __init__(self, judge: Judge, stop: Stop, *, keep_going: bool) -> None:
@@ -126,16 +126,16 @@ class UnreadMonitor:
         self._answers = self._unread = self._in_a_row = 0
 
     def answered(self, made: PassResult, *, in_flight: int = 0) -> None:
-        """A pass as it is stored: read, repaired, or unread for good."""
+        """A stored pass: read, repaired, or unread for good."""
         unread = made.unread
         shown = unread_example(unread.raw, unread.reason) if unread else None
         self.record(shown, in_flight=in_flight)
 
     def record(self, unread: str | None, *, in_flight: int = 0) -> None:
-        """An answer that could not be read, as it is shown; None for one that was.
+        """An unread answer as it is shown; None for a read one.
 
-        An unread answer is asked for once more, so of those in flight together the unread ones
-        come last, in a row: where the judge was read before, that many more are needed.
+        Unread answers are asked again, so of those in flight together they finish last, in a row: a
+        judge that was read before may have that many more.
         """
         if not self._watches:
             return
@@ -167,6 +167,6 @@ def example_of(answer: str) -> str:
 
 
 def _about(error: JudgeError, code: str, **values: str | int) -> JudgeError:
-    """The error, with what came of it in front; the same class, so that its exit code stays."""
+    """The error with its context prepended, of the same class, so that its exit code stays."""
     error.reword(Message(code, error=error.message, **values))
     return error

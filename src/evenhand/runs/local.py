@@ -1,4 +1,4 @@
-"""Pending pairs judged in this process: each call waits at its judge's gate and is retried, passes
+"""Pending pairs judged in this process: each call passes its judge's gate and is retried; passes
 and verdicts go to the writer.
 """
 
@@ -42,7 +42,7 @@ _RATE_LIMITED_ATTEMPTS = 30
 
 
 class WrappedJudge:
-    """Asks another judge; to everybody else it is that one."""
+    """Delegates to another judge."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -58,7 +58,7 @@ class WrappedJudge:
 
 
 class GatedJudge(WrappedJudge):
-    """One attempt a question, at its turn and within the budget."""
+    """One attempt per question, when the gate and budget allow."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class GatedJudge(WrappedJudge):
         usage = completion.usage
         cost, traits, price = None, self.traits, self._price
         if call.artefact is not None:
-            # A list's price of the writer, who knows it; else that which the caller names.
+            # The price list's price for the writer, which knows it; else the caller's.
             cost, traits, price = usage.cost_usd, self.artefact_writer.traits, self._writing_price
         if cost is None:
             cost = cost_usd(usage, model=completion.model, traits=traits, price=price)
@@ -108,10 +108,10 @@ class GatedJudge(WrappedJudge):
             usage = usage.model_copy(update={"cost_usd": cost})
             completion = replace(completion, usage=usage)
         self._budget.end(
-            # A replayed answer is a call too, though no request was made for it.
+            # A replayed answer counts as a call, although no request was made.
             requests=max(1, usage.requests),
             cost_usd=cost,
-            # A baseline reads and writes nothing.
+            # A baseline uses no tokens.
             input_tokens=0 if traits.free else usage.input_tokens,
             output_tokens=0 if traits.free else usage.output_tokens,
         )
@@ -127,8 +127,8 @@ class GatedJudge(WrappedJudge):
 
 
 class PatientJudge(WrappedJudge):
-    """Asks again what is worth asking again, and longer than usual where calls are limited; what
-    fails after all counts against its health."""
+    """Retries what is worth retrying, longer under rate limits; a final failure counts against the
+    judge's health."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class PatientJudge(WrappedJudge):
 
     @contextlib.contextmanager
     def storing(self) -> Iterator[None]:
-        """An answer waits for the store, and keeps its place at the gate."""
+        """Hold a gate slot while the answer is stored."""
         self._gate.answer_waits()
         try:
             yield
@@ -173,7 +173,7 @@ class PatientJudge(WrappedJudge):
 
 
 class StoredArtefacts(Artefacts):
-    """One that waits for the store keeps its place at the gate, as a pass does."""
+    """Holds a gate slot while an artefact is stored, as for a pass."""
 
     async def _keep(self, made: GeneratedAnswer, judge: Judge) -> None:
         storing = judge.storing() if isinstance(judge, PatientJudge) else contextlib.nullcontext()
@@ -185,8 +185,8 @@ def _both(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
 
-# Pairs that were just judged: one with the same content may have been fetched before they were.
-# More than can be in flight and fetched at any limit.
+# Recently judged pairs: one with the same content may have been fetched before. More than can be in
+# flight and fetched at any limit.
 _RECENT = 16_384
 _ONCE = RetryPolicy(attempts=1)
 _LOOK_AWAITED_S = 0.02
@@ -232,25 +232,25 @@ class JudgeQueue:
             retry=run_judge.config.retry_policy,
             telemetry=telemetry,
         )
-        # That judge asks again by itself, at its gate.
+        # That judge retries by itself, at its gate.
         self._config = replace(run_judge.config, retry=_ONCE)
         self._artefacts = artefacts
         self._asking: dict[int, asyncio.Event | None] = {}
         self._recent: dict[int, None] = {}  # in the order in which they were judged
         self._active: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
-        # Failures wait here until the judge answers again: a judge that is gone fails every pair,
-        # and that says nothing of the pairs.
+        # Failures wait here until the judge answers: a dead judge fails every pair, whatever the
+        # pair.
         self._doubtful: list[tuple[NewVerdict, list[NewPass]]] = []
         self._broken: BaseException | None = None
 
     @property
     def pairs_open(self) -> int:
-        """Begun and not at their end."""
+        """Begun and not finished."""
         return len(self._active)
 
     async def run(self) -> None:
-        """Until nothing is pending, or the gate is shut and what was in flight has come."""
+        """Until nothing is pending, or after a stop once calls in flight are done."""
         try:
             async with self._health.giving_up(self.gate, after_s=self._give_up_s):
                 await self._begin_all()
@@ -271,11 +271,11 @@ class JudgeQueue:
     async def _begin_all(self) -> None:
         drained = False
         while True:
-            # What is taken is chosen by what is known: as late as it can be.
+            # Taken as late as possible, since the choice depends on what is known.
             await self._room()
             works = await self._supply.take(limit=self.gate.limit)
             if not works:
-                # What is still in flight may yet show that there is more to ask.
+                # Calls in flight may yet show that there is more to ask.
                 if drained or self.gate.is_stopped or self._broken is not None:
                     return
                 await self._drain()
@@ -287,7 +287,7 @@ class JudgeQueue:
                 task = asyncio.create_task(self._judged(work))
                 self._active.add(task)
                 task.add_done_callback(self._finished)
-                # It queues both its passes before the next pair queues its own.
+                # Both its passes are queued before the next pair's.
                 await asyncio.sleep(0)
 
     async def _drain(self) -> None:
@@ -309,7 +309,7 @@ class JudgeQueue:
 
     @property
     def _most_at_once(self) -> int:
-        """A judge that answers one at a time is to see both passes of a pair in a row."""
+        """A sequential judge gets both passes of a pair in a row."""
         if not self._judge.traits.parallel:
             return 1
         return self._supply.open_at_most(self.gate.limit, done=self._count.done)
@@ -341,14 +341,14 @@ class JudgeQueue:
                 waiting.set()
 
     async def _same_pair(self, pair_id: int) -> None:
-        """Few pairs are twice in their data, so that only those have something to wait on."""
+        """Few pairs repeat in their data, so only those have a lock."""
         waiting = self._asking[pair_id]
         if waiting is None:
             waiting = self._asking[pair_id] = asyncio.Event()
         await waiting.wait()
 
     def _again(self, work: WorkItem) -> WorkItem:
-        """The same item, with what is stored of it by now."""
+        """The same item with its current passes."""
         items = self._store.work.pending(
             self._run_id, self._judge_id, after=work.number - 1, limit=1
         )
@@ -374,7 +374,7 @@ class JudgeQueue:
             self._believe()
 
     def _believe(self) -> None:
-        """The judge answers, so that what it failed before it failed for good."""
+        """The judge answers, so its earlier failures are final."""
         for verdict, passes in self._doubtful:
             for failed in passes:
                 self._writer.add_pass(failed)
@@ -382,7 +382,7 @@ class JudgeQueue:
         self._doubtful.clear()
 
     def _end(self) -> None:
-        """All was tried. A judge that answered others has failed these pairs for good."""
+        """All pairs were tried; a judge that answered others has failed these for good."""
         if self._health.answered_here:
             self._believe()
         elif self._doubtful:
@@ -411,8 +411,7 @@ class JudgeQueue:
 
 
 class PreparingQueue(JudgeQueue):
-    """Has everything written that is written before the judging, and judges nothing: for those who
-    judge elsewhere. What cannot be written is theirs to report."""
+    """Prepares texts and judges nothing, for executors that judge elsewhere."""
 
     async def _settled(self, work: WorkItem) -> None:
         pair, config = work.pair, self._config
@@ -425,7 +424,7 @@ class PreparingQueue(JudgeQueue):
 
 
 class _StoredPasses:
-    """The store's passes of one pair, and the way for new ones into it."""
+    """One pair's stored passes, and where new ones go."""
 
     def __init__(self, queue: JudgeQueue, work: WorkItem) -> None:
         self._queue = queue
@@ -454,7 +453,7 @@ class LocalExecutor:
         paces: Sequence[Pace] | None = None,
         queue: type[JudgeQueue] = JudgeQueue,
     ) -> None:
-        """`paces`: of each judge, where the options' are not to be kept by this process alone."""
+        """`paces` by judge, if this process does not keep the options' own."""
         self._context = context
         self._paces = paces
         self._queue = queue
@@ -481,7 +480,7 @@ class LocalExecutor:
 
     @property
     def waiting(self) -> list[int]:
-        """Calls that wait for their turn, judge by judge."""
+        """The number of calls waiting, by judge."""
         return [queue.gate.waiting for queue in self._queues]
 
     @property
@@ -494,7 +493,7 @@ class LocalExecutor:
         options = context.options
         paces = self._paces or [Pace(requests=options.rpm, tokens=options.tpm) for _ in run_judges]
         answers = AnswerWriter(context.store, run_id)
-        # Judges that have another model write for them share what it writes.
+        # Judges with another model as their writer share its texts.
         shared = {judge.writer: StoredArtefacts(judge.writer, answers) for judge in run_judges}
         self._queues = [
             self._queue(
@@ -518,7 +517,7 @@ class LocalExecutor:
                         task.cancel()
                     await asyncio.gather(*running, return_exceptions=True)
         except EvenhandError as error:
-            # A store that fails takes the run with it; what it holds stays.
+            # A failing store stops the run; what it holds stays.
             context.stop.ask("store", error)
         finally:
             try:
@@ -528,7 +527,7 @@ class LocalExecutor:
 
 
 def trouble_of(gates: Iterable[CallGate]) -> Message | None:
-    """That of the judge, or model, without an answer for longest."""
+    """That of the judge or model without an answer for longest."""
     troubles = [trouble for gate in gates if (trouble := gate.trouble()) is not None]
     return max(troubles, key=lambda each: each.since_s).line if troubles else None
 

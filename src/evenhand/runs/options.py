@@ -1,4 +1,4 @@
-"""How a run is carried out: limits, caps and what to do again, as one frozen value."""
+"""How a run is carried out: limits, caps and what to redo, as one frozen value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenhand.options import RunningOptions
 BadRows = Literal["stop", "skip"]
 ExecutorName = Literal["local", "ray"]
 _GIVE_UP_AFTER_S = 600.0
-# For a dollar: a call of a large hosted model, with reasons, costs about a cent.
+# Per dollar: a reasoned call of a large hosted model costs about a cent.
 _UNPRICED_CALLS = 100
 
 
@@ -101,8 +101,7 @@ class RunOptions(RunningOptions):
         return usual if self.max_calls is None else self.max_calls
 
     def less(self, calls: int, cost_usd: float | None) -> RunOptions:
-        """With what is left of the caps; without a call, what is stored still gives its
-        verdicts."""
+        """With the remaining caps; at zero calls, stored passes still become verdicts."""
         left, amount = self.max_calls, self.max_cost
         if left is not None:
             left = max(0, left - calls)
@@ -138,7 +137,7 @@ class RunOptions(RunningOptions):
 
     @property
     def pursued(self) -> dict[str, Any]:
-        """What a run with an end of its own is known by, beside its data and its judges."""
+        """What identifies a run with a stop rule, besides its data and judges."""
         wanted = self.until_decided or self.rank_adaptive
         return wanted.as_json() if wanted is not None else {}
 

@@ -1,5 +1,5 @@
-"""How fast a judge is called: the adaptive limit on calls in flight, requests and tokens a minute,
-and the gate that each call passes.
+"""How fast a judge is called: the adaptive concurrency limit, requests and tokens a minute, and the
+gate that each call passes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from evenhand.errors import (
 )
 from evenhand.messages import Message
 
-# Pure: it is told what happened and when, and never looks at a clock.
+# Pure: events and times are passed in.
 
-# A doubled limit that brings less than this is not worth holding.
+# Doubling the limit must gain at least this.
 _WORTH_DOUBLING = 1.15
 _WORTH_A_STEP = 1.02
-# After a step that brought nothing, this many rounds pass before the next is tried.
+# Rounds to wait after a step without gain.
 _ROUNDS_OF_REST = 20
-# Below this share of refused calls the judge is near its limit, and not beyond it: a server that
-# fails one call in ten at random would otherwise bring everything to a standstill.
+# Below this share of refused calls the judge is near its limit, not beyond it: otherwise a server
+# that randomly fails one call in ten would stall the run.
 _TOO_MANY_REFUSED = 0.2
 _REFUSED_OVER = 16  # calls, at least, that the share is taken over
 
 
 class AdaptiveLimit:
-    """Doubles each round while that brings more answers a second, then feels its way in steps.
+    """Doubles each round while that brings more answers a second, then proceeds in steps.
 
-    A round is as many answers as may be in flight. Where more than a fifth of the calls meet
-    trouble (too many requests, a time-out) the limit is halved, at most once for calls that were
-    begun before the last cut. With `insist` the caller named the limit: it is held without
-    measuring whether fewer would do, and regained after a cut.
+    A round is as many answers as may be in flight. If over a fifth of the calls are refused or time
+    out, the limit is halved, once for all calls begun before the last cut. With `insist` the caller
+    named the limit: it is held without testing lower ones, and regained after a cut.
     """
 
     def __init__(self, start: int, most: int, *, insist: bool = False) -> None:
@@ -61,8 +60,7 @@ class AdaptiveLimit:
         return int(self._limit)
 
     def answered(self, now: float, *, busy: bool) -> None:
-        """`busy`: the limit was used to the full. A round in which it never was says nothing of
-        what a larger one would bring."""
+        """`busy`: the limit was fully used. Other rounds say nothing about a larger limit."""
         self._refused -= self._refused * self._weight
         if self._begun is None:
             self._begun = now
@@ -78,7 +76,7 @@ class AdaptiveLimit:
                 self._end_round(rate)
 
     def overloaded(self, now: float, *, started: float) -> None:
-        """A call begun at `started` met a limit of the judge's."""
+        """A call begun at `started` hit a limit of the judge."""
         if started <= self._last_cut:
             return
         self._refused += (1 - self._refused) * self._weight
@@ -128,15 +126,15 @@ class AdaptiveLimit:
         self._resting = _ROUNDS_OF_REST
 
 
-# So many requests, or tokens, a minute: spread evenly, so that no minute holds more.
+# Requests or tokens a minute, spread evenly, so that no minute exceeds the rate.
 
 _MINUTE_S = 60.0
-# Turns that the event loop came too late for may be caught up on for this long.
+# How long turns missed by a late event loop can be made up for.
 _CATCH_UP_S = 0.05
 
 
 class Meter:
-    """A rate that is never exceeded over a minute. Pure: it is told the time."""
+    """A rate that is never exceeded over a minute. Pure: times are passed in."""
 
     def __init__(self, per_minute: float) -> None:
         self._unit_s = _MINUTE_S / per_minute
@@ -149,17 +147,17 @@ class Meter:
         self._free_at = max(self._free_at, now - _CATCH_UP_S) + amount * self._unit_s
 
     def correct(self, amount: float) -> None:
-        """What a call took beyond what was taken for it (or below, as a negative amount)."""
+        """What a call took beyond its estimate; negative if less."""
         self._free_at += amount * self._unit_s
 
 
 class Pace:
-    """Both meters of one judge; tokens are guessed before a call and corrected after it."""
+    """One judge's rates; tokens are estimated before a call and corrected after it."""
 
     def __init__(self, *, requests: float | None = None, tokens: float | None = None) -> None:
         self._requests = Meter(requests) if requests else None
         self._tokens = Meter(tokens) if tokens else None
-        # A server that reports more than a minute's tokens for one call may not stall the run.
+        # A server's absurd token count may not stall the run beyond a minute.
         self._most_tokens = tokens or 0.0
         self._mean_output = _Mean()
 
@@ -168,7 +166,7 @@ class Pace:
         return max(wait, self._tokens.wait_s(now)) if self._tokens else wait
 
     def take(self, input_tokens: float, now: float) -> float:
-        """The number of tokens taken, to be handed back to `correct`."""
+        """Returns the tokens taken, for `correct`."""
         if self._requests:
             self._requests.take(1, now)
         if self._tokens is None:
@@ -196,7 +194,7 @@ class Pace:
 
 
 class _Mean:
-    """Of the answers so far; before the first one, a usual answer's length."""
+    """Of the answers so far; a typical length before the first."""
 
     _USUAL_OUTPUT_TOKENS = 400.0
 
@@ -213,14 +211,14 @@ class _Mean:
         return self._sum / self._count if self._count else self._USUAL_OUTPUT_TOKENS
 
 
-# How long the first call goes alone: it finds out whether the key, the model and the features that
-# are asked for will do, before a hundred others pay for it.
+# How long the first call goes alone, to check key, model and features before a hundred others pay
+# for the mistake.
 FIRST_ALONE_S = 5.0
 
 
 LONGEST_PAUSE_S = 600.0
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
-# Those that have a sentence of their own.
+# Faults with a sentence of their own.
 _TROUBLES = frozenset(
     each.kind
     for each in (
@@ -234,12 +232,12 @@ _TROUBLES = frozenset(
 
 
 class Stopped(Exception):
-    """The run is ending: no call begins any more. Never shown; `Stop` says why."""
+    """The run is ending: no call begins. Never shown; `Stop` says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Calls fail, and none was answered since."""
+    """Calls fail, and none has been answered since."""
 
     error: JudgeError  # of the last of them
     since_s: float  # how long ago the first of them began
@@ -247,7 +245,7 @@ class Trouble:
 
     @property
     def line(self) -> Message:
-        """For people who wait."""
+        """As a progress line."""
         kind = type(self.error).kind
         code = f"trouble.{kind if kind in _TROUBLES else 'other'}"
         who = self.error.host or Message("trouble.judge")
@@ -256,14 +254,12 @@ class Trouble:
 
 @dataclass(slots=True)
 class CallSlot:
-    """One call that was let in."""
-
     started: float
     tokens: float
 
 
 class CallGate:
-    """First come, first served, so that both passes of a pair go in one after the other."""
+    """First come, first served, so that both passes of a pair follow each other."""
 
     def __init__(self, limit: AdaptiveLimit, pace: Pace, *, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -299,7 +295,7 @@ class CallGate:
         return self._stopped
 
     def paused_s(self) -> float:
-        """How much longer the judge asked to wait."""
+        """How much longer the judge asked us to wait."""
         return max(0.0, self._paused_until - self._clock())
 
     def trouble(self) -> Trouble | None:
@@ -353,12 +349,12 @@ class CallGate:
         self._leave()
 
     def left(self, turn: CallSlot) -> None:
-        """The call was given up by its caller, which says nothing of the judge."""
+        """The caller gave up the call, which says nothing about the judge."""
         self._leave()
 
     def answer_waits(self) -> None:
-        """An answer waits to be stored. It keeps its place until then: what is neither stored nor
-        in flight would be lost by a kill, beyond what the limit allows."""
+        """Holds the call's slot until the answer is stored, so that a kill loses no more than the
+        limit allows."""
         self._uncommitted += 1
 
     def answers_stored(self, count: int) -> None:
@@ -367,13 +363,13 @@ class CallGate:
             self._admit()
 
     def pause(self, seconds: float) -> None:
-        """As the judge asks; longer than anybody waits for, the call that was told so fails."""
+        """As the judge asks; if that is too long, the call fails."""
         if seconds > LONGEST_PAUSE_S:
             return
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep before a retry, unless the run is stopped meanwhile."""
+        """Sleep before a retry, unless the run is stopped."""
         if self._stopped:
             raise Stopped
         loop = asyncio.get_running_loop()
@@ -387,7 +383,7 @@ class CallGate:
             self._resting.pop(nap, None)
 
     def stop(self) -> None:
-        """Nothing goes in any more; what is inside goes on to its end."""
+        """Admit no more calls; those inside finish."""
         self._stopped = True
         for place, _ in self._waiting:
             if not place.done():
@@ -402,8 +398,8 @@ class CallGate:
     def _leave(self) -> None:
         self.in_flight -= 1
         if self._waiting and not self._looking_soon:
-            # Soon, and not now: the answer may be about to take the place until it is stored.
-            # Once for all the answers that come together.
+            # Deferred: the answer may be about to take over the slot until stored. Once for all
+            # answers that arrive together.
             self._looking_soon = True
             asyncio.get_running_loop().call_soon(self._look_now)
 

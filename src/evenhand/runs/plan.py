@@ -1,5 +1,5 @@
-"""What a run is made of, the price its calls are counted at, the fingerprint by which the same
-command finds it again, and the stored run that a command means.
+"""What a run consists of, the prices its calls are counted at, and the fingerprint by which the
+same command finds it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
-    """A judge and how it is asked. Where `config` names no judge, only this process has it."""
+    """A judge and its config. If `config` names no judge, only this process has it."""
 
     judge: Judge
     config: JudgeConfig
@@ -54,12 +54,12 @@ class JudgePlan:
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
-        # Of a template of the caller's own, which pages show and nobody else has.
+        # A custom template's text, for pages, which cannot get it elsewhere.
         own = template.source if template and self.config.template is not None else None
         return NewJudge(key, self.judge.name, version, locale, mode, settings, own)
 
     def writer(self, *, salt: str | None = None) -> str:
-        """Who writes what is written beside the verdicts, by all that it depends on."""
+        """Everything that prepared texts depend on."""
         identity, language = identity_of(self.judge), self.config.language
         by = identity.get("prepare_with") or [self.judge.name, dict(identity)]
         asked = [artefact_version(kind, language) for kind in ARTEFACT_KINDS]
@@ -67,18 +67,18 @@ class JudgePlan:
         return f"{BY_ID}{named}" if writer_of(self.judge).traits.by_id else named
 
     def choosing(self, options: Mapping[str, Any]) -> JudgePlan:
-        """The same with other options of judging."""
+        """With other judging options."""
         return replace(self, config=replace(self.config, **options)) if options else self
 
     def deciding(self) -> dict[str, Any]:
-        """What the verdict depends on beside the passes."""
+        """What the verdict depends on besides the passes."""
         mode = self.config.mode_for(self.judge)
         calibration = self.config.calibration_for(self.judge)
         return {
             **self.config.deciding("verdicts"),
             "reconcile": self.config.reconciling(mode),
             "ask_identical": self.config.asks_identical(self.judge.traits),
-            # Only where there is one: runs from before calibrations keep their fingerprints.
+            # Absent without a calibration, to keep the fingerprints of earlier runs.
             **({} if calibration is None else {"calibration": dict(calibration.identity())}),
         }
 
@@ -90,7 +90,7 @@ class JudgePlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What was asked for, as plain JSON: kept with the run, and compared when it is resumed."""
+    """What was asked for, as plain JSON: stored with the run, and compared on resume."""
 
     data: Mapping[str, Any]  # the sources by their digests, and how rows become pairs
     judges: tuple[str, ...]  # keys
@@ -137,7 +137,7 @@ class RunPlan:
         return digest(named_by)
 
     def differs_in(self, other: Mapping[str, Any]) -> str:
-        """In words, for somebody who gave a new command an old run's name."""
+        """In words, if a new command uses an old run's name."""
         mine = json.loads(json.dumps(self.as_json()))
         if mine["data"].get("sides") != other.get("data", {}).get("sides"):
             return Message("plan.other_sides")
@@ -157,13 +157,12 @@ def digest(value: Any) -> str:
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-# At what price a judge's calls are reckoned, and what to say where that is an assumption.
+# The prices of a judge's calls, and a note if one is assumed.
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedPrice:
-    """`price` is None where the price lists have the judge; `writing` is that of what is written
-    beside its verdicts."""
+    """`price` is None if the price lists have the judge; `writing` is for prepared texts."""
 
     price: Price | None
     note: str | None = None
@@ -177,7 +176,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
     writer = writer_of(plan.judge)
     if writer is plan.judge or not plan.config.prepares(plan.judge.traits):
         return replace(applied, writing=applied.price)
-    # A list's price is the writer's own, while the caller's was given for the judge.
+    # A listed price is the writer's own; the caller's was for the judge.
     if price_known(model_of(writer), writer.traits):
         return applied
     writing = price_of(writer, own, options)
@@ -192,7 +191,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
 def price_of(
     judge: Judge, own: Price | None, options: RunOptions, *, option: str = "price"
 ) -> AppliedPrice:
-    """The caller's price, or the lists'. A cap on cost needs one or the other."""
+    """The caller's price, or the list's. A cap on cost needs one."""
     model = model_of(judge)
     if own is not None or options.max_cost is None:
         return AppliedPrice(own)
@@ -232,7 +231,7 @@ def find_or_create(
     *,
     job: NewJob | None = None,
 ) -> tuple[RunRecord, bool]:
-    """The run, and whether it was made just now; then with the job, where it is a server's."""
+    """The run, whether it is new, and, on a server, its job."""
     data = sources.describe()
     plan = RunPlan.of(data, judges, pursued=options.pursued)
     if options.fresh:
@@ -264,7 +263,7 @@ def refuse_other(
     *,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Judges, ways to decide, or data where they are given, that are not those of the run."""
+    """Judges, options or data that differ from the run's."""
     salt = run.plan.get("fresh")
     plan = RunPlan.of(data or run.plan["data"], judges, fresh=salt, pursued=options.pursued)
     if plan.fingerprint != run.fingerprint:
@@ -276,7 +275,7 @@ def refuse_other(
 def is_run_of(
     run: RunRecord, data: Mapping[str, Any], judges: Sequence[JudgePlan], options: RunOptions
 ) -> bool:
-    """Whether the run was made by this command, with or without --fresh."""
+    """Whether this command made the run, with or without --fresh."""
     salt = run.plan.get("fresh")
     plan = RunPlan.of(data, judges, fresh=salt, pursued=options.pursued)
     return plan.fingerprint == run.fingerprint
@@ -285,7 +284,7 @@ def is_run_of(
 def _fresh_one(
     store: Store, data: Mapping[str, Any], judges: Sequence[JudgePlan], options: RunOptions
 ) -> RunRecord | None:
-    """A fresh run that was broken off goes on; a finished one is touched only to try again."""
+    """An interrupted fresh run resumes; a finished one only with --retry."""
     name = options.name
     for run in store.runs.all():
         named = name is None or run.name == name or run.name.startswith(f"{name}-")
@@ -314,6 +313,6 @@ def _free_name(store: Store, wanted: str) -> str:
 
 
 def _title(sources: Sources, plan: RunPlan) -> str:
-    """The files' names and the beginning of the fingerprint: told apart, and recognised."""
+    """The files' names and the start of the fingerprint."""
     title = _NOT_IN_A_NAME.sub("-", sources.title)[:_LONGEST_TITLE].strip("-.") or "run"
     return f"{title}-{plan.fingerprint[:6]}"

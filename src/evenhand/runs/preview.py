@@ -1,4 +1,4 @@
-"""What a run would ask and take, without asking anything: for `--dry-run`."""
+"""What a run would ask and take, without asking: for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from evenhand.runs.plan import JudgePlan, apply_price
 from evenhand.runs.sources import Sources
 
 _ESTIMATED_FROM = 50
-# Seconds that a hosted model usually takes for an answer, and calls that are usually in flight.
+# Typical seconds per answer and calls in flight of hosted models.
 _CALL_S = Range(1.0, 15.0)
 _IN_FLIGHT = 32
 
@@ -49,8 +49,8 @@ class PreviewRequest(Model):
 
 
 class Preview(Model):
-    """Ranges are low and high; `cost_usd` is None where a price is not known. `seconds` is by what
-    hosted models usually take, and no measurement of these."""
+    """Ranges are low and high; `cost_usd` is None if a price is unknown. `seconds` assumes typical
+    hosted models."""
 
     pairs: int
     skipped_rows: int
@@ -67,7 +67,7 @@ class Preview(Model):
 
 
 def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptions) -> Preview:
-    """All rows are read; passes that are in the store already are not known of."""
+    """Reads all rows; ignores stored passes."""
     sample: list[Pair] = []
     pairs, bad = 0, list[BadRow]()
     skipped, alone = 0, Counter[Side]()

@@ -1,6 +1,4 @@
-"""What is known while a run is in progress: counts, a snapshot to show, and the observer that is
-shown it.
-"""
+"""A running run: counts, a snapshot of progress, and the observer that gets it."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _RATE_OVER_S = 30.0
 
 @dataclass(slots=True)
 class JudgeCounts:
-    """One judge's pairs so far, those of earlier commands included; passes of this one."""
+    """One judge's pairs, including earlier commands'; passes of this command only."""
 
     judge: str
     pairs: int
@@ -100,7 +98,7 @@ class Progress(OutcomeCounts):
             return None
         return (self.total - self.done) / self.pairs_per_s
 
-    # People look again and again and may stop at any time: these intervals allow for that.
+    # Always valid: people look repeatedly and may stop at any time.
 
     @property
     def win_rate_b(self) -> AlwaysValidInterval | None:
@@ -110,8 +108,8 @@ class Progress(OutcomeCounts):
 
     @property
     def flips(self) -> AlwaysValidInterval | None:
-        """Pairs whose winner changed with the order, of all that have a verdict; None where most
-        of them have no second order to change with."""
+        """Pairs whose winner changed with the order, of those with a verdict; None if most have
+        only one order."""
         if self.drawn_orders:
             return None
         return always_valid_interval(self.inconsistent, 0, self.wins_a + self.wins_b + self.ties)
@@ -122,7 +120,7 @@ class Progress(OutcomeCounts):
 
 
 class PairRate:
-    """Pairs a second over the last half minute; a resumed run's past does not count."""
+    """Pairs a second over the last half minute, without a resumed run's past."""
 
     def __init__(self, now: float, done: int) -> None:
         self._seen: deque[tuple[float, int]] = deque([(now, done)])
@@ -140,22 +138,22 @@ def counted_requests(count: int) -> str:
 
 
 class Observer:
-    """Who is shown how a run goes. This one shows nothing; the command line's does."""
+    """Notified of a run's progress; this one ignores it."""
 
     def reading(self, rows: int) -> None:
-        """Rows of the data read so far. Called from another thread."""
+        """Rows read so far. Called from another thread."""
 
     def generating(self, done: int, total: int, trouble: str | None = None) -> None:
-        """Answers of an A/B test that are there, of those wanted; why none comes."""
+        """An A/B test's answers so far and in all; why none arrive."""
 
     def approve(self, estimate: Estimate) -> None:
-        """Raise to keep the run from beginning."""
+        """Raise to prevent the run."""
 
     def announce(self, what: str) -> None:
-        """What a run with an end of its own is about to do."""
+        """What a stop rule is about to do."""
 
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
-        """The run is found or made, and its pairs are known."""
+        """The run exists, and its pairs are known."""
 
     def progress(self, progress: Progress) -> None:
-        """Some times a second, and once at the end."""
+        """Several times a second, and once at the end."""

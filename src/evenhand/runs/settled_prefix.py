@@ -1,4 +1,4 @@
-"""The sequential test over a stored run: what the settled beginning of its random order says."""
+"""The sequential test over a stored run's settled prefix of its random order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCORE = {WIN_A: 1.0, WIN_B: 0.0, TIE: 0.5, INCONSISTENT: 0.5}
 
 
 class SettledPrefix:
-    """A run looks again and again, a report once; both see the same."""
+    """A run looks repeatedly, a report once; both see the same."""
 
     def __init__(self, store: Store, run_id: int, judge_id: int, test: SequentialTest) -> None:
         self._store = store
@@ -52,8 +52,8 @@ class SettledPrefix:
 
     @property
     def decides(self) -> bool:
-        """Whether a run may stop here: not where the orders mostly contradict each other, nor where
-        it would be undecided with what has no verdict against the leader, as gates count it."""
+        """Whether a run may stop here: not if the orders mostly contradict each other, nor if
+        missing verdicts, counted against the leader as in gates, leave it undecided."""
         decision = self.test.decision
         if decision is None or self.mostly_flips:
             return False
@@ -67,12 +67,12 @@ class SettledPrefix:
         return self._flips >= self._wins and self._flips > 0
 
     def conclusion(self) -> SequentialDecision:
-        """At the end the last test decides, where no look did."""
+        """At the end the final test decides, if no look did."""
         return self.test.final() if self._whole else self.test.look()
 
     def account(self) -> str:
         tally = self._store.verdicts.tally(self._run_id, self._judge_id)
-        # Where each prompt has one row, what was asked is known; else the prompts of the prefix.
+        # With one row per prompt, calls are known; else the prefix's prompts count.
         one_each = tally.pairs == self.test.plan.planned
         return self.describe(self.conclusion(), asked=tally.judged if one_each else None)
 
@@ -83,7 +83,7 @@ class SettledPrefix:
 
 
 def _scores(columns: PrefixColumns) -> Iterator[tuple[int, float | None]]:
-    """Each prompt's mean score for A; None where none of its rows has a verdict."""
+    """Each prompt's mean score for A; None if it has no verdict."""
     rows = zip(columns.place, columns.outcome, strict=True)
     for place, of_prompt in groupby(rows, key=lambda row: row[0]):
         scores = [_SCORE[outcome] for _, outcome in of_prompt if outcome != INVALID]

@@ -1,5 +1,5 @@
-"""Where a run's pairs come from (files of pairs, files of model outputs, Python objects), and how
-their rows become stored items before anything is spent.
+"""Where a run's pairs come from (files of pairs or model outputs, Python objects), and how rows
+become stored items before anything is spent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Prompts = Literal["all", "common"]
 
 
 class Sources(Protocol):
-    """`title` is what a run of it is called; `describe` tells all that its pairs depend on."""
+    """`title` names a run of it; `describe` has everything that its pairs depend on."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -54,7 +54,7 @@ class Sources(Protocol):
     def title(self) -> str: ...
 
     def meaning(self, a: str, b: str) -> Message | None:
-        """Who A and B are, where that needs saying; `a` and `b` are the first pair's models."""
+        """Who A and B are, if that needs saying; `a` and `b` are the first pair's models."""
 
     def describe(self) -> Mapping[str, Any]: ...
 
@@ -91,7 +91,7 @@ class PairFiles(_Files):
         return None
 
     def describe(self) -> dict[str, Any]:
-        # With several files a row without an id is known by its file's name.
+        # With several files, a row without an id is known by its file's name.
         names = [file.stem for file in self.files] if len(self.files) > 1 else []
         return {**describe_files(self.files, self.reading), "names": names}
 
@@ -99,8 +99,8 @@ class PairFiles(_Files):
         return read_pairs(self.files, self.reading)
 
     def records_by_file(self, after: ReadPosition) -> Iterator[tuple[int, Records]]:
-        """The same with the number of the file that they are from, from a place on. It is the same
-        file each time: `describe` would not have found the run otherwise."""
+        """The same with file numbers, from a position on. The files are unchanged: otherwise
+        `describe` would not have matched the run."""
         return read_files(self.files, self.reading, after=after)
 
 
@@ -129,7 +129,7 @@ class ModelOutputs(_Files):
             **describe_files([*self.files, *asked], self.reading),
             "models": [file.stem for file in self.files],
             "baseline": self.baseline,
-            # Only where it is chosen: runs from before keep their fingerprints.
+            # Absent by default, to keep the fingerprints of earlier runs.
             **({"prompts": "common"} if self.prompts == "common" else {}),
         }
 
@@ -155,8 +155,8 @@ def given_outputs(
     b: str | Path | ArrowStream | Iterable[Mapping[str, Any]],
     reading: ReadOptions,
 ) -> ModelOutputs:
-    """Two models' outputs: files, or rows from Python, whose models are then called a and b unless
-    the rows name them."""
+    """Two models' outputs: files, or rows from Python, whose models are called a and b unless the
+    rows name them."""
 
     def opened(given: str | Path | ArrowStream | Iterable[Mapping[str, Any]], name: str) -> Source:
         if isinstance(given, str | Path):
@@ -171,14 +171,14 @@ def spool_rows(
     name: str,
     check: Callable[[tuple[str, ...]], None],
 ) -> Source:
-    """By way of a temporary file: an iterator can be read only once. Close it."""
+    """Into a temporary file, since an iterator can be read only once. Close it."""
     given: Iterable[Any]
     if tabular := is_frame(rows):
         columns, given = frame_rows(rows, name)
         check(columns)
     else:
         given = plain_rows(rows, name)
-    # Closed with the source that it becomes.
+    # Closed by the source made of it.
     spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")  # noqa: SIM115
     for number, row in enumerate(given, start=1):
         spooled.write(_line(row, number, default=str if tabular else None))
@@ -192,27 +192,27 @@ def _line(pair: object, number: int, *, default: Callable[[Any], str] | None) ->
     if not isinstance(pair, Mapping):  # callers may be untyped
         raise DataError(Message("runs.row_no_pair", number=number, name=type(pair).__name__))
     try:
-        # A frame may have columns of any type beside those of its pairs.
+        # A frame may have further columns of any type.
         return orjson.dumps(dict(pair), default, option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
         raise DataError(Message("runs.row_no_plain_data", number=number, error=error)) from None
 
 
 def describe_files(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
-    """What pairs depend on, beside who answered."""
+    """What pairs depend on, besides the models' names."""
     return {
         "files": [file_digest(file) for file in files],
         "columns": dict(reading.columns),
         "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
         "allow_tie": reading.allow_tie,
         "swap_positions": reading.swap_positions,
-        # Only where they are given: runs from before keep their fingerprints.
+        # Absent by default, to keep the fingerprints of earlier runs.
         **({"orders": reading.orders.as_json()} if reading.orders else {}),
         **({"values": dict(reading.values)} if reading.values else {}),
     }
 
 
-# Rows become items of a run, before anything is spent: bad rows and clashing ids show here.
+# Rows become items before anything is spent, so that bad rows and clashing ids show early.
 
 _AT_ONCE = 500
 _CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
@@ -231,11 +231,10 @@ def take_in(
     stop: Stop,
     report: Callable[[int], None],
 ) -> bool:
-    """Whether all of it was read; a second time changes nothing. `report` gets the rows so far.
+    """Whether everything was read; idempotent. `report` gets the rows so far.
 
-    What broke off goes on after the last place that was noted, where the rows come from files of
-    pairs. `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal
-    pairs.
+    For files of pairs, an interrupted intake resumes at its last noted position. `by_id`: a judge
+    finds answers by pair id, so that equal texts are not equal pairs.
     """
     on_common = isinstance(sources, ModelOutputs) and sources.prompts == "common"
     unpaired: Counter[tuple[str, str, Side]] = Counter()
@@ -272,7 +271,7 @@ def take_in(
     if repeated > 0:
         summary[REPEATED_ROWS] = repeated
     if unpaired:
-        # Joined outputs are read whole each time, so that each is counted once.
+        # Joined outputs are read from the start each time, and each counted once.
         summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
         summary[UNPAIRED_ROWS] = unpaired_rows
     store.runs.update(run_id, summary=summary)
@@ -280,7 +279,7 @@ def take_in(
 
 
 def _tag_columns(store: Store, run_id: int) -> dict[str, Any]:
-    """What the items that came in have noted in the summary."""
+    """The tag columns noted in the summary."""
     run = store.runs.at(run_id)
     known = None if run is None else run.summary.get(TAG_COLUMNS)
     return {} if known is None else {TAG_COLUMNS: known}
@@ -288,7 +287,7 @@ def _tag_columns(store: Store, run_id: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """How far the intake is, all its commands together: the last row, and what came up to it."""
+    """The state of the intake over all commands: the last row, and the counts."""
 
     file: int = 0
     row: int = 0
@@ -314,7 +313,7 @@ _MATCHES_SHOWN = 4
 
 
 def note_on_partners(run: RunRecord) -> str | None:
-    """Of how many prompts one model alone has an answer, and what that means for the run."""
+    """How many prompts only one model answered, and what that means for the run."""
     unmatched = run.without_partner
     if not unmatched:
         return None
@@ -349,7 +348,7 @@ def _remedy(row: BadRow) -> str:
     return Message("runs.remedy_bad_row")
 
 
-# Complaints that a field holds something else than a text. A list is a chat, in every row alike.
+# A field that is not text. A list is a chat, in every row alike.
 _NO_TEXT = ("pair.wrong_type", "data.text_needed", "data.prompt_no_text")
 
 
@@ -358,7 +357,7 @@ def refusal_of(row: BadRow) -> Message:
 
 
 def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:
-    """Batches of rows with the number of the file that all of them are from."""
+    """Batches of rows of one file, with its number."""
     if not isinstance(sources, PairFiles):
         yield from ((0, batch) for batch in _sliced(sources.records()))
         return

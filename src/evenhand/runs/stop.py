@@ -1,4 +1,4 @@
-"""Why a run ends before its work does; whoever asks first decides."""
+"""Why a run ends early; the first request decides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STOPPED_STATUS: dict[StoppedBy, int] = {
     "judge": Status.JUDGE_FAILED,
     "store": Status.BAD_INPUT,
     "cluster": Status.BAD_INPUT,
-    # It has found what it was after, or asked as much as it was told to.
+    # A stop rule met its target or its budget.
     "decided": Status.OK,
     "certain": Status.OK,
     "budget": Status.OK,
@@ -34,7 +34,7 @@ STOPPED_STATUS: dict[StoppedBy, int] = {
 
 
 class Stop:
-    """One for a run. Asked once, it tells everyone who listens; what is in flight goes on."""
+    """One per run. The first request notifies all listeners; calls in flight finish."""
 
     def __init__(self) -> None:
         self.by: StoppedBy | None = None

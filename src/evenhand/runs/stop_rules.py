@@ -1,5 +1,5 @@
-"""When a run may end by itself: after every pair, once a winner is decided, or once a ranking is
-certain. A rule also orders the pairs to ask.
+"""When a run may end: after every pair, once a winner is decided, or once a ranking is certain. A
+rule also orders the pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RankProgress(Model):
-    """How sure the order of the models is. The probabilities are those of the fitted strengths."""
+    """How certain the models' order is. Probabilities are those of the fitted strengths."""
 
     models: tuple[str, ...]  # best first
     expected_tau: float
@@ -36,14 +36,14 @@ class RankProgress(Model):
 
 
 class StopResult(Model):
-    """What a run that ends by itself has found; nulls where it was not after that."""
+    """The result of a stop rule; nulls for other rules."""
 
     decision: SequentialDecision | None = None
     ranking: RankProgress | None = None
 
 
 class StopRule:
-    """Every pair is asked, by number. Its methods read the store, and so are called off the event
+    """Asks every pair, by number. Its methods read the store, so they are called off the event
     loop."""
 
     may_stop = False  # before every pair has a verdict, so that it looks meanwhile
@@ -53,22 +53,22 @@ class StopRule:
         self._run_id = run_id
 
     def begin(self) -> StoppedBy | None:
-        """Make ready once all items are in; says so where nothing is left to ask."""
+        """Called once all items are stored; the result is set if nothing is left to ask."""
         return None
 
     def look(self, done: int) -> StoppedBy | None:
-        """Whether what is stored by now is enough; so many verdicts there are."""
+        """Whether the stored verdicts, of this number, are enough."""
         return None
 
     def result(self) -> StopResult:
         return StopResult()
 
     def announcement(self) -> str | None:
-        """What will be done, said before the start."""
+        """What it will do, announced before the start."""
         return None
 
     def account(self) -> str | None:
-        """What came of it, said at the end."""
+        """Its result, for the summary."""
         return None
 
     def most_pairs(self, pending: int) -> int:
@@ -79,8 +79,8 @@ class StopRule:
         return InOrder(self._store, self._run_id, judge_id)
 
 
-# Prompts go out in a random order, and a look uses the settled beginning of that order: what is
-# answered fast is no random sample.
+# Prompts go out in random order, and a look uses the settled prefix of that order: what is answered
+# fast is not a random sample.
 
 
 class DecisionRule(StopRule):
@@ -95,7 +95,7 @@ class DecisionRule(StopRule):
         *,
         careful: bool,
     ) -> None:
-        """`careful`: few pairs are under way at once, since what is when it ends is in vain."""
+        """`careful`: keeps few pairs in flight, since those at the end are wasted."""
         super().__init__(store, run_id)
         self._judge_id = judge_id
         self._wanted = wanted
@@ -148,16 +148,15 @@ class DecisionRule(StopRule):
         return self._prefix
 
 
-# Rank many models by asking where it matters: each next pair goes where it is most likely to
-# settle an order. Pairs that earlier verdicts chose give no valid intervals: a model that loses
-# early is asked about less, and its bad luck stays. So a uniform share of the budget is drawn
-# beforehand and asked first. Scores and rank ranges rest on it alone, and no certainty ends the run
-# before it is complete.
+# Ranks many models by asking the pairs most likely to settle an order. Pairs chosen by earlier
+# verdicts give no valid intervals: a model that loses early is asked about less, so its bad luck
+# stays. So a uniform share of the budget is drawn beforehand and asked first. Scores and rank
+# ranges rest on it alone, and the run does not end before it is complete.
 
-# With two thirds, rank ranges are about 1.2 times as wide as those of the whole budget spent
-# evenly, and the order is nearly as good as with all of it chosen (scripts/verify_adaptive).
+# With two thirds, rank ranges are about 1.2 times as wide as with the whole budget spent uniformly,
+# and the order is nearly as good as with all of it chosen (scripts/verify_adaptive).
 UNIFORM_SHARE = 2, 3
-# A pair that is chosen long before it is asked is chosen blindly.
+# A pair chosen long before it is asked is chosen blindly.
 _FEWEST_OPEN, _OPEN_SHARE = 8, 0.05
 _SHARE = 0  # where the queue keeps the uniform share
 
@@ -195,7 +194,7 @@ class RankingRule(StopRule):
         return self._end(contests)
 
     def look(self, done: int) -> StoppedBy | None:
-        """It looks whenever it chooses, and ends with nothing in flight: what comes in may undo the
+        """Looks whenever it chooses, and ends with nothing in flight: later results may undo the
         certainty, and a stop would leave pairs without their second pass."""
         if not self._nearly_done:
             return None
@@ -205,7 +204,7 @@ class RankingRule(StopRule):
     def result(self) -> StopResult:
         if self._choice is None:
             return StopResult()
-        # Asked for at the end: what was sent and has no verdict by now was broken off.
+        # Called at the end: pairs sent without a verdict were interrupted.
         self._sent.clear()
         choice = self._chosen(self._contests(), batch=1)
         certainty = choice.certainty
@@ -250,8 +249,6 @@ class RankingRule(StopRule):
     def supply(self, judge_id: int) -> Supply:
         return _ChosenSupply(self)
 
-    # For the supply
-
     def take(self, batch: int) -> list[WorkItem]:
         contests = self._contests()
         numbers = {frozenset[str | None](each.models): each.contest for each in contests}
@@ -286,7 +283,7 @@ class RankingRule(StopRule):
         return max(_FEWEST_OPEN, min(limit, round(self._wanted.budget * _OPEN_SHARE)))
 
     def _contests(self) -> list[Contest]:
-        """Items stay what they are, so that they are counted once; verdicts are few beside them."""
+        """Items do not change, so they are counted once; verdicts are few in comparison."""
         if not self._league:
             self._league = self._store.work.contests(self._run_id, self._judge_id)
             return self._league
@@ -342,7 +339,7 @@ def _judged(contest: Contest) -> int:
 
 
 def _recounted(league: list[Contest], counts: list[BattleCount]) -> list[Contest]:
-    """The same contests with the verdicts that there are by now."""
+    """The same contests with current verdicts."""
     by_models: defaultdict[frozenset[str | None], Counter[tuple[str, str | None]]] = defaultdict(
         Counter
     )

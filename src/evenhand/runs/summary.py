@@ -1,4 +1,4 @@
-"""What a run came to: one value that the terminal, JSON and Python callers all get."""
+"""The result of a run, for terminal, JSON and Python alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JudgeSummary(OutcomeCounts):
-    """One judge's verdicts over all pairs of the run: four outcomes, and what is still pending."""
+    """One judge's verdicts over all pairs of the run."""
 
     judge: str
     prompt_version: str | None
@@ -31,7 +31,7 @@ class JudgeSummary(OutcomeCounts):
 
 
 class Spent(Model):
-    """What the whole run has taken so far, as far as it is stored; null where it is not known."""
+    """What the whole run has taken, as stored; null if unknown."""
 
     calls: int
     input_tokens: int | None
@@ -41,7 +41,7 @@ class Spent(Model):
 
 
 class RunSummary(OutcomeCounts):
-    """Outcomes are the run's, over all its judges; spending is this command's only."""
+    """Outcomes are over all judges of the run; spending is this command's."""
 
     run: str
     store: str
@@ -70,9 +70,8 @@ class RunSummary(OutcomeCounts):
         return self.stopped_by in ("decided", "certain", "budget")
 
     def verdicts(self, store: str | Path | None = None) -> Iterator[Verdict | Failure]:
-        """The run's stored verdicts, in the order of its pairs, judge by judge; pending pairs have
-        none. `store`: its address, needed if it has a password, which `self.store` omits.
-        """
+        """The stored verdicts in order of pairs and judges; pending pairs have none. `store`: its
+        address with the password, if it has one, which `self.store` omits."""
         for row in self._rows(store):
             yield row.verdict
 
@@ -95,5 +94,5 @@ class RunSummary(OutcomeCounts):
 
 
 def _records() -> Any:
-    """The room that knows a run's rows is above this one, so it is asked by name."""
+    """Implemented in a higher layer, so it is imported by name."""
     return import_module("evenhand.report.records")

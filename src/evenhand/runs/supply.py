@@ -1,4 +1,4 @@
-"""Where a queue gets its pairs from: what is pending, in the order in which it is to be asked."""
+"""Where a queue gets its pairs: what is pending, in the order to ask."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ class Supply(ABC):
 
     @abstractmethod
     async def take(self, *, limit: int) -> list[WorkItem]:
-        """The next pairs; none when there is nothing more to ask. `limit` is what the judge can
-        have in flight now: who chooses by what is known does not choose much further ahead."""
+        """The next pairs; empty if there are none. `limit` is the judge's current concurrency: an
+        adaptive supply does not choose much further ahead."""
 
     def open_at_most(self, limit: int, *, done: int) -> int:
-        """How many pairs may be under way at once, with this many calls in flight and so many
-        pairs judged: more pairs than calls, so that one that waits for its retry holds up no
-        other."""
+        """How many pairs may be in progress at this concurrency and number of judged pairs: more
+        pairs than calls, so that one waiting for a retry delays no other."""
         return max(4, 2 * limit)
 
     def close(self) -> None:  # noqa: B027 - whoever fetches nothing ahead has nothing to close
-        """What is fetched ahead is not wanted any more."""
+        """Discard what was fetched ahead."""
 
 
 class FetchedAhead(Supply):
-    """The next ones are fetched while these are judged."""
+    """Fetches the next pairs while these are judged."""
 
     def __init__(self, store: Store, run_id: int, judge_id: int) -> None:
         self._store = store
@@ -55,7 +54,7 @@ class FetchedAhead(Supply):
 
 
 class InOrder(FetchedAhead):
-    """By number, as the data has them."""
+    """By number, as in the data."""
 
     _after = 0
 
@@ -76,16 +75,15 @@ _FEWEST_OPEN, _OPEN_SHARE = 4, 8
 
 
 class InRandomOrder(FetchedAhead):
-    """By the run's queue: prompts in a random order that a seed names."""
+    """By the run's queue: prompts in a seeded random order."""
 
     _after = QUEUE_START
 
     def __init__(
         self, store: Store, run_id: int, judge_id: int, *, looked_at: Callable[[], int] | None
     ) -> None:
-        """`looked_at` says how many verdicts the last look knew of. What is under way when a
-        decision falls is asked in vain: no more goes out beyond a look than an eighth of what it
-        knew. None: as much as the judge takes."""
+        """`looked_at` says how many verdicts the last look saw. Pairs in progress at the decision
+        are wasted, so at most an eighth of that number goes out beyond a look. None: no bound."""
         super().__init__(store, run_id, judge_id)
         self._looked_at = looked_at
         self.awaits_looks = looked_at is not None

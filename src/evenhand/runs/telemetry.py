@@ -1,4 +1,4 @@
-"""OpenTelemetry spans, where it is installed and somebody has set it up; else nothing at all."""
+"""OpenTelemetry spans, if it is installed and set up."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Telemetry:
-    """Spans for a run, its pairs and its judge calls. No text is put into them."""
+    """Spans for a run, its pairs and its judge calls, without texts."""
 
     def __init__(self, tracer: Tracer | None) -> None:
         self._tracer = tracer
 
     @classmethod
     def available(cls) -> Telemetry:
-        """Who sets it up has imported it: where nobody has, neither do we."""
+        """Setting it up imports it, so nothing needs importing here otherwise."""
         if "opentelemetry" not in sys.modules:
             return cls(None)
         try:
@@ -66,7 +66,7 @@ def _open_span(tracer: Tracer, name: str, attributes: dict[str, str | int]) -> I
 
 
 class SpanNote:
-    """What is added to a span once it is known."""
+    """Adds attributes to a span once they are known."""
 
     def __init__(self, span: Span | None) -> None:
         self._span = span
@@ -93,7 +93,7 @@ _NO_NOTE = SpanNote(None)
 
 
 class _NoSpan(AbstractContextManager[SpanNote]):
-    """No span; the hot path enters it twice a pair, so it makes nothing."""
+    """No span; reused, since the hot path enters it twice a pair."""
 
     def __enter__(self) -> SpanNote:
         return _NO_NOTE

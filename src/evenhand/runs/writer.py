@@ -1,6 +1,6 @@
-"""The one writer: what was judged goes to the store in batches, by a thread of its own.
+"""The one writer: stores results in batches, in its own thread.
 
-The event loop never waits for the disk, and what waits for the disk is bounded.
+The event loop never waits for the disk, and its backlog is bounded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.store import NewPass, NewVerdict, Store
 
-# A write begins when this much has gathered, or after this long: a transaction costs as much as
-# some dozen rows. What is not stored yet holds its place at the gate, so it may not take long.
+# A write begins at this size or age: a transaction costs as much as some dozen rows. Unstored
+# results hold their gate slots, so it must not take long.
 _ENOUGH = 96
 _GATHERED_FOR_S = 0.01
 _MOST_WAITING = 4096
@@ -25,12 +25,12 @@ Stored = Callable[[int], None]
 
 
 class Writer:
-    """Writes as soon as there is a batch, and gathers the next one meanwhile: batches grow with
-    the load, and what a kill can lose is what came during one write."""
+    """Writes one batch while collecting the next: batches grow with the load, and a kill loses at
+    most what arrived during one write."""
 
     def __init__(self, store: Store, broken: Callable[[EvenhandError], None]) -> None:
-        """`broken` is told when the store fails: answers that wait for it hold places at the gate,
-        so that nothing else would ever come to hear of it."""
+        """`broken` is called if the store fails: answers waiting for it hold gate slots, so that
+        nothing else would notice."""
         self._store = store
         self._broken = broken
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-store")
@@ -43,7 +43,7 @@ class Writer:
         self.error: EvenhandError | None = None
 
     def add_pass(self, made: NewPass, stored: Stored | None = None) -> None:
-        """`stored` is told once the pass is committed: how many there were in its batch."""
+        """`stored` is called on commit with the number of passes in the batch."""
         self._passes.append(made)
         self._notify_after_commit(stored)
         self._schedule()
@@ -58,7 +58,7 @@ class Writer:
             self._stored[stored] = self._stored.get(stored, 0) + 1
 
     async def room(self) -> None:
-        """Wait while too much waits for the disk; raise what the disk said."""
+        """Wait while the backlog is full; raise the writer's error."""
         while self.error is None and self._waiting > _MOST_WAITING:
             self._written.clear()
             await self._written.wait()
@@ -126,7 +126,7 @@ def _unexpected(error: Exception) -> StoreError:
 
 
 class AnswerWriter:
-    """Stores answers together where they come together; none waits for others to come."""
+    """Stores answers that arrive together in one write; none waits for others."""
 
     def __init__(self, store: Store, run_id: int) -> None:
         self._store = store
@@ -140,7 +140,7 @@ class AnswerWriter:
     async def add(self, answer: GeneratedAnswer) -> None:
         self._waiting.append(answer)
         async with self._lock:
-            # Whoever came before may have stored it with their own.
+            # An earlier caller may have stored it with its own.
             if any(each is answer for each in self._waiting):
                 await self._write()
 

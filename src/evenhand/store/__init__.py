@@ -1,11 +1,11 @@
-"""What is kept, in SQLite or PostgreSQL. In the order in which data meets it:
+"""The store, in SQLite or PostgreSQL. In the order in which data meets it:
 
 `address` (where a store is), `sqlite` and `postgres` (engines), `schema` and `schema_version`
 (tables, migrations), `locks`, `database` (transactions), `faults` (database errors in one line);
-`records` (values in and out), `rows` (values as rows), `explanation` (stored answers read again);
+`records` (values in and out), `rows` (values as rows), `explanation` (stored answers reread);
 `runs`, `intake`, `work`, `batches`, `jobs`; `verdicts`, `votes`, and `columns` for statistics;
-`full_text`, `verdict_filter` and `verdict_table` for tables on pages;
-`figures`, `requests`; `deletion`. `store` has each of these subjects as an attribute.
+`full_text`, `verdict_filter` and `verdict_table` for tables on pages; `figures`, `requests`;
+`deletion`. `store` has each of these subjects as an attribute.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # SQLAlchemy takes a tenth of a second to load; values alone do without it.
+    # SQLAlchemy takes 0.1 s to load; the values do without it.
     if name in ("Store", "open_store"):
         from evenhand.store import store
 

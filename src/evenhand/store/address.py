@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a PostgreSQL database by URL; never shown with its password."""
+"""Where a store is: a file, or a PostgreSQL URL; never shown with its password."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ServerAddress:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may stand in no message."""
+        """Must not appear in any message."""
         options = [self.url.query.get(name) for name in SECRET_OPTIONS]
         return tuple(each for each in (self.url.password, *options) if isinstance(each, str))
 
@@ -84,7 +84,7 @@ def _server(text: str) -> ServerAddress:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        # The cause is dropped: it may quote the whole URL.
+        # Without the cause, which may quote the whole URL.
         raise StoreError(Message("store.postgres_url_unreadable")) from None
     options = {key: value for key, value in url.query.items() if key not in SECRET_OPTIONS}
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, options)

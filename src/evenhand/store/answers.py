@@ -1,6 +1,6 @@
-"""What models wrote: their answers to the prompts of an A/B test, and artefacts that judges share
-among pairs. Each is stored as it comes, under a digest of all that it depends on, so that none is
-generated twice. The key of an artefact begins with its kind and a hyphen.
+"""Texts that models wrote: answers in A/B tests, and artefacts shared by pairs. Stored as they
+arrive, under a digest of all they depend on, so that none is generated twice. An artefact's key
+begins with its kind and a hyphen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NewAnswer(NamedTuple):
 
 
 class AnswerSpending(NamedTuple):
-    """None: of some of them nobody knows it, such as failed calls."""
+    """None if some are unknown, such as those of failed calls."""
 
     requests: int
     input_tokens: int | None
@@ -39,10 +39,9 @@ NOTHING_SPENT = AnswerSpending(0, 0, 0, 0.0)
 
 
 class AnswerStore(Subject):
-    """What models wrote, by their keys."""
+    """Texts that models wrote, by key."""
 
     def find(self, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
-        """Those that are there."""
         with self._reading() as connection:
             return find_answers(connection, keys)
 
@@ -51,8 +50,7 @@ class AnswerStore(Subject):
             add_answers(connection, [NewAnswer(run_id, each) for each in made])
 
     def spent(self, run_id: int, *, artefacts: bool | None = None) -> AnswerSpending:
-        """By the answers, or the artefacts, that this run had generated in all its commands; by
-        both where nothing is said."""
+        """On this run's answers, its artefacts, or both, over all its commands."""
         is_artefact = answers.c.key.like("%-%")
         amounts = (answers.c.input_tokens, answers.c.output_tokens, answers.c.cost_usd)
         query = select(
@@ -73,7 +71,7 @@ class AnswerStore(Subject):
 
 
 def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
-    """A failed one gives way to a later try; any other stays as it is."""
+    """A later try replaces a failed one; others stay."""
     insert = insert_for(connection.dialect.name, answers)
     columns = [name for name in (*GeneratedAnswer.__slots__, "run_id") if name != "key"]
     statement = insert.on_conflict_do_update(
@@ -81,7 +79,7 @@ def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
         set_={name: insert.excluded[name] for name in columns},
         where=answers.c.outcome == "failed",
     )
-    # In one order for everybody, so that two processes never wait for each other in a circle.
+    # In a fixed order, so that two processes cannot deadlock.
     for run_id, each in sorted(new, key=lambda one: one.made.key):
         values = {name: getattr(each, name) for name in GeneratedAnswer.__slots__}
         values["error"] = None if each.error is None else to_text(each.error)
@@ -99,7 +97,7 @@ def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, Gener
     return stored
 
 
-# What a judge of the store has written before it judges, by what is kept of the judge.
+# What a stored judge has prepared before judging.
 
 
 def prepares(judge: JudgeRecord) -> bool:
@@ -107,7 +105,7 @@ def prepares(judge: JudgeRecord) -> bool:
 
 
 def written_before(pair: Pair, judge: JudgeRecord) -> list[tuple[str, ArtefactRequest]]:
-    """With the key that each is stored under."""
+    """With their storage keys."""
     config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
     requests = wanted_before(pair, config, config.prepare or ())
     return [(each.key(judge.settings["writer"]), each) for each in requests]

@@ -1,8 +1,7 @@
-"""Batches at a provider: what was asked in them, and what came, until its pass, or the artefact
-that was asked for, is stored.
+"""Batches at a provider: their requests and answers, until the pass or artefact is stored.
 
-A batch is written down before it is sent. So a process that dies at any point leaves behind either
-one that was certainly never sent, or one whose nonce tells where to look for it.
+A batch is recorded before it is sent, so a crash leaves either one that was certainly not sent, or
+one whose nonce finds it.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ class BatchRecord:
 
 
 def artefact_number(key: str) -> int:
-    """In place of a pair's, for the requests of an artefact, which is no single pair's. Negative,
-    as no pair's is; `order` is its key then."""
+    """In place of a pair id, for an artefact's requests. Negative, unlike a pair's; `order` is the
+    artefact's key."""
     return -1 - int(key.rpartition("-")[2][:15], 16)
 
 
@@ -72,7 +71,7 @@ def is_artefact(pair_id: int) -> bool:
 
 
 class RequestAsked(NamedTuple):
-    """One request of a pass, or of an artefact; `turn` counts them from 1."""
+    """One request of a pass or artefact; `turn` counts from 1."""
 
     pair_id: int
     order: str
@@ -90,7 +89,7 @@ class OpenRequest(NamedTuple):
 
 
 class PassAsked(NamedTuple):
-    """A pass, or an artefact, by what its requests are filed under."""
+    """What the requests of a pass or artefact are filed under."""
 
     run_id: int
     judge_id: int
@@ -100,10 +99,8 @@ class PassAsked(NamedTuple):
 
 
 class BatchStore(Subject):
-    """The batches of one store."""
-
     def intend(self, new: NewBatch, asked: Sequence[RequestAsked]) -> BatchRecord:
-        """Write down what is about to be sent; the requests have the places 1, 2, …"""
+        """Record what is about to be sent; requests are numbered from 1."""
         values: dict[str, Any] = {
             "run_id": new.run_id,
             "judge_id": new.judge_id,
@@ -131,14 +128,14 @@ class BatchStore(Subject):
         self._change(batch_id, state="open", provider_id=provider_id)
 
     def drop(self, batch_id: int) -> None:
-        """It never came to the provider: its requests are to be asked anew."""
+        """It never reached the provider: its requests are wanted again."""
         with self._writing() as connection:
             connection.execute(delete(batch_requests).where(_of(batch_id)))
             connection.execute(delete(batches).where(batches.c.id == batch_id))
 
     def finish(self, batch_id: int) -> int:
-        """All that it brought is here. How many requests it left without any answer: those are
-        forgotten, and so are asked anew."""
+        """All its results are stored. Returns how many requests had no answer; they are dropped,
+        and so asked again."""
         lacking = delete(batch_requests).where(_of(batch_id), batch_requests.c.answer.is_(None))
         with self._writing() as connection:
             lapsed = connection.execute(lacking).rowcount
@@ -155,13 +152,12 @@ class BatchStore(Subject):
             return [_record(row) for row in connection.execute(query.order_by(batches.c.id))]
 
     def of_run(self, run_id: int) -> list[BatchRecord]:
-        """All of them, oldest first."""
         query = select(batches).where(batches.c.run_id == run_id).order_by(batches.c.id)
         with self._reading() as connection:
             return [_record(row) for row in connection.execute(query)]
 
     def provider_ids(self) -> set[str]:
-        """Of every run: what is known to be somebody's need not be looked at."""
+        """Of every run: known batches need not be inspected."""
         known = select(batches.c.provider_id).where(batches.c.provider_id.is_not(None))
         with self._reading() as connection:
             return {row.provider_id for row in connection.execute(known)}
@@ -169,7 +165,7 @@ class BatchStore(Subject):
     def open_requests(
         self, run_id: int, judge_id: int, pair_ids: Collection[int]
     ) -> dict[int, list[OpenRequest]]:
-        """What was asked about these pairs and not settled yet, oldest first."""
+        """These pairs' unsettled requests, oldest first."""
         row = batch_requests.c
         query = (
             select(row.pair_id, row.shown_order, row.sample, row.turn, row.form, row.answer)
@@ -184,14 +180,13 @@ class BatchStore(Subject):
         return requests
 
     def lacking(self, batch_id: int) -> dict[int, int]:
-        """The places that have no answer yet, and what pair or artefact they are of."""
+        """The requests without an answer, with their pair or artefact."""
         query = select(batch_requests.c.place, batch_requests.c.pair_id)
         query = query.where(_of(batch_id), batch_requests.c.answer.is_(None))
         with self._reading() as connection:
             return {row.place: row.pair_id for row in connection.execute(query)}
 
     def receive(self, batch_id: int, answers: Sequence[tuple[int, str]]) -> None:
-        """Answers by their places."""
         if not answers:
             return
         change = update(batch_requests).values(answer=bindparam("came"))
@@ -212,7 +207,7 @@ class BatchStore(Subject):
 
 
 def forget(connection: Connection, settled: Sequence[PassAsked]) -> None:
-    """What was asked for passes that are stored now."""
+    """Drop the requests of passes that are now stored."""
     if not settled:
         return
     row = batch_requests.c

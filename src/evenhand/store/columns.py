@@ -1,6 +1,4 @@
-"""A judge's verdicts read as columns for statistics, some thousand items at a time: outcomes,
-battles, criteria, passes.
-"""
+"""A judge's verdicts as columns for statistics, a few thousand items at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ from evenhand.store.rows import count_items, read_criteria
 from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts
 
 WINNERS: dict[str | None, int] = {"A": 0, "B": 1, "TIE": 2, None: -1}
-# No winner's name: an order that was read and whose samples split evenly.
+# Not a winner: an order that was read and whose samples split evenly.
 SPLIT = "split"
 CHOICES = WINNERS | {SPLIT: -2}
 
@@ -62,7 +60,7 @@ OUTCOMES = _Outcomes(
         ("win", "B"): WIN_B,
         ("tie", "TIE"): TIE,
         ("inconsistent", "TIE"): INCONSISTENT,
-        # Where no tie was allowed it has a winner, and stays what it is.
+        # Has a winner if ties were not allowed, but stays inconsistent.
         ("inconsistent", "A"): INCONSISTENT,
         ("inconsistent", "B"): INCONSISTENT,
         ("invalid", None): INVALID,
@@ -71,7 +69,7 @@ OUTCOMES = _Outcomes(
 
 
 class Coded(dict[str | None, int]):
-    """Numbers for texts as they come, from 0; none is -1."""
+    """Codes for texts by first appearance, from 0; None is -1."""
 
     def __init__(self) -> None:
         super().__init__({None: -1})
@@ -85,14 +83,14 @@ class Coded(dict[str | None, int]):
         return tuple(unescape(text) for text in self if text is not None)
 
 
-# The verdicts of a run some thousand items at a time: what is in memory does not grow with it.
+# Some thousand items at a time, for constant memory.
 
 _PAGE_ITEMS = 5_000
-# Rows at a time: more would begin a garbage collection each time, a fifth of a report.
+# Rows at a time: more would trigger a garbage collection each time, a fifth of a report.
 _AT_ONCE = 500
 
 same_item = (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number)
-# Numbers on both sides: PostgreSQL then reads a stretch of each table and joins them at once.
+# Bounds on both sides: PostgreSQL then reads a range of each table and merges them.
 on_page = (
     (verdicts.c.run_id == bindparam("run"))
     & verdicts.c.number.between(bindparam("first"), bindparam("last"))
@@ -104,13 +102,13 @@ on_page = (
 def pages(
     connection: Connection, query: Select[Any], run_id: int, **more: Any
 ) -> Iterator[dict[str, Sequence[Any]]]:
-    """Some hundred rows at a time, as columns by their names. `query` is restricted to items
-    from `first` to `last` of the run."""
+    """Some hundred rows at a time, as columns by name. `query` is restricted to items from `first`
+    to `last` of the run."""
     names = query.selected_columns.keys()
     last = count_items(connection, run_id)
     for first in range(1, last + 1, _PAGE_ITEMS):
         reach = {"run": run_id, "first": first, "last": first + _PAGE_ITEMS - 1}
-        # Plain tuples, texts still escaped: SQLAlchemy's rows take a third longer.
+        # Plain tuples with texts still escaped: SQLAlchemy's rows take a third longer.
         answer = connection.execute(query, {**reach, **more})
         while answer.cursor and (rows := answer.cursor.fetchmany(_AT_ONCE)):
             yield dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -130,8 +128,8 @@ _CODES: dict[str, Callable[[Any], float]] = {
 
 
 def fill(columns: Any, page: Mapping[str, Sequence[Any]], **texts: Mapping[Any, int]) -> None:
-    """Append what a page has to the columns of the same names, texts by these numbers. An outcome
-    is coded together with its winner."""
+    """Append a page to the columns of the same names, with texts coded. An outcome is coded
+    together with its winner."""
     codes = _CODES | {name: numbers.__getitem__ for name, numbers in texts.items()}
     for name, values in page.items():
         if name == "outcome":
@@ -143,9 +141,9 @@ def fill(columns: Any, page: Mapping[str, Sequence[Any]], **texts: Mapping[Any, 
 
 
 def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnElement[str]:
-    """What one order chose. None is stored for one that split, was not read, or was not asked:
-    it split where both were asked, and read, as every valid verdict's are, and as those of an
-    invalid one are for which either order's choice is stored."""
+    """One order's choice. None is stored if it split, was unread, or was not asked. It split if
+    both orders were asked and read, as in every valid verdict, and in an invalid one with either
+    choice stored."""
     read = or_(verdicts.c.outcome != "invalid", other.is_not(None))
     asked = and_(items.c.swap_positions, verdicts.c.passes > 0)
     return case((and_(order.is_(None), read, asked), SPLIT), else_=order)
@@ -202,7 +200,7 @@ class ColumnStore(Subject):
     def battle_counts(
         self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
     ) -> list[BattleCount]:
-        """By models, outcome and winner, in one query; of all judges where none is named."""
+        """By models, outcome and winner, in one query; of all judges by default."""
         with self._reading() as connection:
             wanted = _seats(connection, run_ids, judge_ids)
             if not wanted:
@@ -218,7 +216,7 @@ class ColumnStore(Subject):
                 BattleCount(model_a, model_b, Outcome(outcome), winner, *counts)
                 for model_a, model_b, outcome, winner, *counts in connection.execute(query)
             ]
-            # The engines sort texts by different rules, and nothing last or first.
+            # The engines order texts and nulls differently.
             return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
 
     def battles(
@@ -248,7 +246,7 @@ class ColumnStore(Subject):
             return replace(columns, models=models.table)
 
     def item_ids(self, run_id: int) -> array[int]:
-        """A number for each item's id and prompt, by item number; 0 where it has no id."""
+        """A digest of each item's id and prompt, by item number; 0 if it has no id."""
         numbers = whole_numbers()
         with self._reading() as connection:
             for page in pages(connection, _ITEM_IDS, run_id):
@@ -265,7 +263,7 @@ class ColumnStore(Subject):
             return replace(columns, models=models.table, tag_sets=read)
 
     def criteria(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
-        """One for each criterion, in the order in which they first come."""
+        """One per criterion, in order of first appearance."""
         with self._reading() as connection:
             by_name: dict[str, CriterionColumns] = {}
             for page in pages(connection, _BY_CRITERION, run_id, judge=judge_id):
@@ -277,7 +275,7 @@ class ColumnStore(Subject):
                     (number, prompt_key, *_apart(each or named[number]))
                     for number, prompt_key, each in zip(numbers, prompt_keys, codes, strict=True)
                 )
-                # Rows in a row mostly have the same criteria.
+                # Consecutive rows mostly have the same criteria.
                 for names, alike in groupby(rows, key=itemgetter(2)):
                     item_numbers, prompts, _, outcomes = zip(*alike, strict=True)
                     for name, outcome in zip(names, zip(*outcomes, strict=True), strict=True):
@@ -288,7 +286,7 @@ class ColumnStore(Subject):
             return tuple(by_name.values())
 
     def passes(self, run_id: int, judge_id: int) -> PassColumns:
-        """Every stored pass on the run's pairs, samples apart."""
+        """Every stored pass on the run's pairs, by sample."""
         with self._reading() as connection:
             columns = PassColumns()
             for page in pages(connection, _PASSES, run_id, judge=judge_id):
@@ -303,7 +301,7 @@ def _id_digest(key: str, full_key: str | None, prompt: int) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-# Averaged orders have a winner where they chose differently: that is a flip all the same.
+# An averaged verdict whose orders disagreed is a flip too.
 _FLIPPED = case(
     (
         or_(
@@ -323,7 +321,7 @@ _ONE_ORDER = case(
 def _seats(
     connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
 ) -> list[tuple[int, int]]:
-    """Each run with each judge that counts in it."""
+    """Each run with each of its judges."""
     runs = list(dict.fromkeys(run_ids))
     if judge_ids is not None:
         return [(run_id, judge_id) for run_id in runs for judge_id in sorted(set(judge_ids))]
@@ -382,10 +380,10 @@ def _named(
             yield number, tuple((each.name, INVALID) for each in read_criteria(criteria))
 
 
-# Few of the ways in which criteria can come out together occur in a run.
+# Criteria come out in few combinations in a run.
 @lru_cache(maxsize=4096)
 def criteria_codes(by_criterion: str | None) -> _CodedCriteria:
-    """Empty where they are to be had from the pair."""
+    """Empty if the pair's own criteria apply."""
     return tuple(
         (name, OUTCOMES[outcome, winner])
         for name, outcome, winner, *_ in orjson.loads(by_criterion or "[]")

@@ -1,5 +1,5 @@
-"""A database as every subject of the store uses it: its address, transactions for reading and for
-writing, with errors in one line, and locks on runs.
+"""A database as the store's subjects use it: its address, transactions with errors in one line, and
+run locks.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from evenhand.store.locks import (
 
 
 class Database:
-    """Transactions, with faults told in one line."""
-
     def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
         self._where = where
         self._reads = reads
@@ -38,8 +36,7 @@ class Database:
 
     @property
     def address_with_secrets(self) -> str | None:
-        """For the environment of processes that this one starts, and nothing else; None where
-        there are no secrets in it."""
+        """Only for the environment of child processes; None without secrets."""
         if isinstance(self._where, FileAddress) or not self._where.secrets:
             return None
         return self._where.url.render_as_string(hide_password=False)
@@ -84,20 +81,19 @@ class Database:
             self._growth.note(tables, rows)
 
     def shrink_log(self) -> None:
-        """After a large deletion."""
         if isinstance(self._where, FileAddress):
             with self.plain_errors():
                 sqlite.shrink_log(self._writes)
 
     def wipe_free_space(self) -> None:
-        """After texts were deleted that nobody may find again."""
+        """After deleting texts that must not be recoverable."""
         if isinstance(self._where, FileAddress):
             with self.plain_errors():
                 sqlite.wipe_free_space(self._writes)
 
     @contextmanager
     def hold(self, run_id: int) -> Iterator[None]:
-        """Keep other processes from this run; StoreBusy where one has it."""
+        """Keep other processes from this run; StoreBusy if one has it."""
         with ExitStack() as held:
             if isinstance(self._where, FileAddress):
                 held.enter_context(hold_by_file(self._where.path, run_id))
@@ -116,7 +112,7 @@ class Database:
             yield
 
     def has_workers(self, run_id: int) -> bool:
-        """Whether somebody attends to the run: workers of a holder who is gone, maybe."""
+        """Whether workers are on the run, perhaps of a dead driver."""
         if isinstance(self._where, FileAddress):
             return False
         with self.plain_errors():
@@ -124,7 +120,7 @@ class Database:
 
 
 class Subject:
-    """What a store does about one subject; every call is a transaction of its own."""
+    """One subject of the store; every call is its own transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Deleting a run, and what no other run needs; or its texts alone, while its figures stay."""
+"""Deleting a run and what no other run needs, or only its texts."""
 
 from __future__ import annotations
 
@@ -60,16 +60,14 @@ _BESIDE_ITEMS = (
 
 
 class DeletionStore(Subject):
-    """A run goes, whole or its texts alone."""
-
     def passes_to_go(self, run_id: int) -> int:
-        """How many passes would go with the run; those that other runs use would stay."""
+        """How many passes would be deleted with the run; those of other runs stay."""
         with self._reading() as connection:
             query = select(func.count()).select_from(passes).where(_removable_with(passes, run_id))
             return connection.execute(query).scalar_one()
 
     def votes_to_go(self, run_id: int) -> int:
-        """How many votes are on pairs that no other run has."""
+        """How many votes are on pairs of no other run."""
         with self._reading() as connection:
             other = items.alias()
             elsewhere = exists().where(other.c.pair_id == votes.c.pair_id, other.c.run_id != run_id)
@@ -79,15 +77,15 @@ class DeletionStore(Subject):
             return connection.execute(query).scalar_one()
 
     def delete(self, name: str, *, with_votes: bool = False) -> None:
-        """Forget a run; what other runs use of it stays, and so do people's votes with their pairs,
-        unless they are to go too."""
+        """Delete a run, but not what other runs use, nor people's votes and their pairs, unless
+        requested."""
         with self._reading() as connection:
             run = needed_run(connection, name)
         with self._database.hold(run.id):
             self.delete_held(run.id, with_votes=with_votes)
 
     def delete_held(self, run_id: int, *, with_votes: bool = False) -> None:
-        """The same of a run that the caller holds."""
+        """The same for a run that the caller holds."""
         with self._writing() as connection:
             delete_run(connection, run_id, with_votes=with_votes)
         self._database.shrink_log()
@@ -98,7 +96,7 @@ class DeletionStore(Subject):
             return ForgottenTexts(len(own), len(shared))
 
     def forget_texts(self, name: str) -> ForgottenTexts:
-        """Drop a run's prompts, responses and answers, while its figures stay."""
+        """Delete a run's prompts, responses and answers; its figures stay."""
         with self._reading() as connection:
             run = needed_run(connection, name)
         with self._database.hold(run.id):
@@ -143,8 +141,7 @@ def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None
 
 
 def _delete_pairs(connection: Connection, first: int, last: int, *, with_votes: bool) -> None:
-    """Pairs come in with an item, so one without any is nobody's, unless people voted on it: their
-    work stays, and what it is about."""
+    """Delete pairs without items, except those with votes."""
     if with_votes:
         voted_here = exists().where(items.c.pair_id == votes.c.pair_id)
         connection.execute(delete(votes).where(votes.c.pair_id.between(first, last), ~voted_here))
@@ -172,13 +169,13 @@ def _removable_with(table: Table, run_id: int) -> ColumnElement[bool]:
         other_judges.c.run_id == other.c.run_id,
         other_judges.c.judge_id == table.c.judge_id,
     )
-    # A pair that stays may have passes of judges that were never this run's; those stay too.
+    # A shared pair may have passes of judges that were never this run's; those stay.
     removable = or_(~pair_used, and_(table.c.judge_id.in_(judge_ids), ~used))
     return and_(_of_run(table, run_id), removable)
 
 
 FORGOTTEN = "(forgotten)"
-# Of the JSON of passes and verdicts, the texts that are no prose of a judge's: names and choices.
+# Texts in the JSON of passes and verdicts that are not a judge's prose: names and choices.
 _NO_PROSE = frozenset(
     (
         *("confidencesource", "criteria", "criterion", "decidedby", "firstpasswinner", "flags"),
@@ -199,14 +196,14 @@ class ForgottenTexts(NamedTuple):
 
 
 def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
-    """Prompts, responses, and whatever a judge wrote; every figure stays."""
+    """Prompts, responses, and everything a judge wrote; every figure stays."""
     _drop_answers(connection, run_id)  # by the texts, while they are there
     own, shared = _pairs_apart(connection, run_id)
     emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
-    # Two texts of one length: nothing is to be said of their likeness or their lengths.
+    # Two texts of one length: nothing about similarity or lengths remains.
     texts = {f"response_{side}": _forgotten(side) for side in "ab"}
     texts["prompt"] = FORGOTTEN
-    # Another digest: the same pair, taken in anew, is not this one.
+    # A new digest: the same pair, read again, is another one.
     emptied = emptied.values(**texts, context=None, reference=None, digest=bindparam("digested"))
     for some in in_slices(own):
         values = [{"pair": each, "digested": secrets.token_bytes(16)} for each in some]
@@ -242,8 +239,8 @@ _AT_ONCE = 500
 
 
 def _drop_answers(connection: Connection, run_id: int) -> None:
-    """What the run had generated goes with it. Artefacts of pairs that another run has too stay, as
-    nobody's: one that is half judged there needs the same notes again."""
+    """Delete the answers that the run generated. Artefacts of pairs shared with other runs stay,
+    without an owner: a half-judged pair there needs the same texts."""
     preparing = [judge for judge in judges_of_run(connection, run_id) if prepares(judge)]
     if preparing:
         shared = {*_pairs_apart(connection, run_id)[1]}
@@ -281,7 +278,7 @@ _TEXTS = (*("prompt", "response_a", "response_b", "criteria", "context", "refere
 
 
 def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[int]]:
-    """The run's pairs with texts that no other run has, and those that another run has too."""
+    """The run's pairs with texts that no other run has, and the shared ones."""
     other = items.alias()
     elsewhere = exists().where(other.c.pair_id == items.c.pair_id, other.c.run_id != run_id)
     query = select(items.c.pair_id).where(items.c.run_id == run_id).distinct()

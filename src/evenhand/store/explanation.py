@@ -1,5 +1,5 @@
-"""Stored answers read again: the verdict with its prose, the same that a comparison would have
-given; and what a verdict showed before it was calibrated.
+"""Stored answers reread: the verdict with its prose, as the comparison would have given it; and its
+confidence before calibration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def explained(
 
 
 def context_of(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
-    """By what the run recorded, the same that its comparisons had."""
+    """From what the run recorded, as its comparisons had it."""
     settings, deciding = judge.settings, run.planned_for(judge, "deciding")
     return VerdictContext(
         judge=judge.name,
@@ -48,11 +48,11 @@ def context_of(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
 def signals_before_calibration(
     whole: WholeVerdict, judged: JudgedBy
 ) -> tuple[float | None, SignalValues] | None:
-    """The confidence and the signals by the passes alone; None where they give no verdict."""
+    """The confidence and signals from the passes alone; None if they give no verdict."""
     pair = whole.pair
     behind = passes_behind(whole.passes, orders=pair.orders, samples=judged.samples)
     readings = [made.reading for made in behind]
-    # Without the order that texts are taken by: a decision has none.
+    # Without the texts' order, which no decision depends on.
     decision = decide(pair, readings, how=judged.reconcile)
     if isinstance(decision, Unreconciled):
         return None

@@ -1,4 +1,4 @@
-"""What a database says went wrong, as one line with a remedy."""
+"""Database errors as one line with a remedy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from evenhand.messages import Message
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# What a value that evenhand never wrote makes of the code that reads it.
+# Exceptions of code that reads a value evenhand never wrote.
 _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
-# By the beginning of SQLite's own name for the error; the first that fits.
+# By prefix of SQLite's error name; the first match counts.
 _SQLITE: tuple[tuple[str, type[StoreError], str], ...] = (
     ("SQLITE_FULL", StoreError, "store.full"),
     ("SQLITE_BUSY", StoreBusy, "store.locked"),
@@ -32,7 +32,7 @@ _SQLITE: tuple[tuple[str, type[StoreError], str], ...] = (
     ("SQLITE_PERM", StoreError, "store.permission_denied"),
 )
 
-# By the beginning of the SQLSTATE.
+# By prefix of the SQLSTATE.
 _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("53100", StoreError, "store.full"),
     ("53300", StoreBusy, "store.too_many_connections"),
@@ -47,7 +47,7 @@ _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
 )
 
 _LACKS = ("42P01", "42703")  # a table, a column
-# A connection that was never made has no SQLSTATE, only words.
+# A failed connection has no SQLSTATE, only words.
 _POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
     ("password", "store.login_refused"),
     ("does not exist", "store.no_database"),
@@ -56,7 +56,7 @@ _POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
 
 @contextmanager
 def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[None]:
-    """Turn the database's errors inside the block into a StoreError."""
+    """Turn database errors inside the block into a StoreError."""
     try:
         yield
     except exc.TimeoutError:
@@ -68,7 +68,7 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
             )
         ) from None
     except exc.DBAPIError as error:
-        # The cause is dropped: it quotes the statement with its values.
+        # Without the cause, which quotes the statement with its values.
         raise _plain(error.orig, address, secrets) from None
     except sqlite3.Error as error:
         raise _plain(error, address, secrets) from None
@@ -81,8 +81,8 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
 def of_row(
     what: str, *columns: str
 ) -> Callable[[Callable[Concatenate[RowMapping, P], T]], Callable[Concatenate[RowMapping, P], T]]:
-    """Of a function that reads a row of the store: one that it cannot read is named, by these of
-    its columns, and is no bug."""
+    """For functions that read a row: an unreadable row is reported by these columns as damage, not
+    as a bug."""
 
     def named(
         read: Callable[Concatenate[RowMapping, P], T],
@@ -118,7 +118,7 @@ S = TypeVar("S", bound=_Addressed)
 def of_run(
     read: Callable[Concatenate[S, str, P], T],
 ) -> Callable[Concatenate[S, str, P], T]:
-    """Of a function that reads a run of a store, by its name."""
+    """For functions that read a run, reported by name."""
 
     @wraps(read)
     def reading(store: S, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -130,7 +130,7 @@ def of_run(
 
 @contextmanager
 def rows_read(address: str) -> Iterator[None]:
-    """A row inside the block that no `of_row` has named."""
+    """Reports an unreadable row that no `of_row` caught."""
     try:
         yield
     except EvenhandError:

@@ -1,4 +1,4 @@
-"""Figures that take long to compute, kept as JSON with a stamp of what they were computed from."""
+"""Slow figures, kept as JSON with a stamp of their inputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from evenhand.store.database import Subject
 from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import figures, replaced_votes, votes
 
-# Of one run: parameters come from clients, who may think of very many.
+# Per run: clients choose parameters, and may choose very many.
 MOST_OF_A_RUN = 200
-# Whoever computes a figure for longer than this is taken for dead.
+# A computation longer than this is taken for dead.
 COMPUTED_WITHIN_S = 60.0
 _FIGURE = figures.c
 
@@ -29,14 +29,14 @@ class FigureKey:
 
     @classmethod
     def of(cls, run_id: int, name: str, parameters: dict[str, Any]) -> FigureKey:
-        """`parameters` are plain JSON; in whatever order, they name the same figure."""
+        """`parameters` are plain JSON, in any order."""
         canonical = orjson.dumps(parameters, option=orjson.OPT_SORT_KEYS)
         return cls(run_id, name, blake2b(canonical, digest_size=16).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFigure:
-    """`body` is JSON, and None until it was computed for the first time."""
+    """`body` is JSON; None until first computed."""
 
     stamp: str | None
     computed_at: float | None
@@ -47,8 +47,6 @@ class StoredFigure:
 
 
 class FigureStore(Subject):
-    """The figures of one store."""
-
     def find(self, key: FigureKey) -> StoredFigure | None:
         with self._reading() as connection:
             row = connection.execute(select(figures).where(_is(key))).mappings().first()
@@ -65,7 +63,7 @@ class FigureStore(Subject):
         )
 
     def begin(self, key: FigureKey) -> int | None:
-        """The number to keep the figure under; None where somebody else computes it now."""
+        """The number to keep the figure under; None if another process computes it now."""
         now = time.time()
         new = {
             "run_id": key.run_id,
@@ -91,8 +89,7 @@ class FigureStore(Subject):
     def keep(
         self, number: int, body: bytes, *, stamp: str, took_s: float, failed: bool = False
     ) -> bool:
-        """False where it was deleted since it was begun, with a run or its texts: it may quote
-        what is gone."""
+        """False if it was deleted meanwhile, with a run or its texts, which it may quote."""
         values = {
             "stamp": stamp,
             "computed_at": time.time(),
@@ -111,7 +108,7 @@ class FigureStore(Subject):
             connection.execute(update(figures).where(_FIGURE.id == number).values(begun_at=None))
 
     def votes_stamp(self) -> str:
-        """Changes with every vote in the store; they are few beside verdicts."""
+        """Changes with every vote in the store."""
         with self._reading() as connection:
             newest = connection.execute(select(func.count(), func.max(votes.c.voted_at))).one()
             replaced = connection.execute(select(func.max(replaced_votes.c.id))).scalar()
@@ -140,10 +137,10 @@ def _drop_oldest(connection: Connection, run_id: int) -> None:
         connection.execute(delete(figures).where(of_run, _FIGURE.asked_at <= bound))
 
 
-# They are kept with the first of their runs, and may quote the others.
+# Kept with the first of their runs, but they may quote the others.
 _OF_SEVERAL_RUNS = ("diff", "audit", "ranking", "probes")
 
 
 def drop_joint_figures(connection: Connection) -> None:
-    """Before a run's texts go: whoever wants such a figure has it computed again."""
+    """Before a run's texts are deleted; such figures are recomputed on demand."""
     connection.execute(delete(figures).where(_FIGURE.name.in_(_OF_SEVERAL_RUNS)))

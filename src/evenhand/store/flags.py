@@ -1,5 +1,4 @@
-"""Flags that people set on pairs of a run, each with a comment or without: one a pair, the last
-one set."""
+"""Flags that people set on a run's pairs, with an optional comment: the last one counts."""
 
 from __future__ import annotations
 
@@ -19,10 +18,8 @@ _FLAG = pair_flags.c
 
 
 class FlagStore(Subject):
-    """What people flagged."""
-
     def set(self, run_id: int, number: int, *, comment: str | None = None) -> PairFlag:
-        """In the place of an earlier one; InputError where the run has no such pair."""
+        """Replaces an earlier one; InputError if the run has no such pair."""
         comment = _checked(comment)
         now = time.time()
         values = {"run_id": run_id, "number": number, "flagged_at": now, "comment": comment}

@@ -1,5 +1,5 @@
-"""Full-text search over prompts and responses: FTS5 in SQLite, a tsvector in PostgreSQL, the same
-words in both.
+"""Full-text search over prompts and responses: FTS5 in SQLite, a tsvector in PostgreSQL, with the
+same tokens.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from evenhand.store.database import Subject
 from evenhand.store.rows import in_slices
 from evenhand.store.schema import figures, items, pairs, search_docs
 
-# Case, width and composed letters are all one. Scripts that set no spaces between words are taken
-# letter by letter, and what is looked for in them must stand there as it is written.
+# Case, width and composition are normalised. Scripts without spaces are indexed by character and
+# searched as phrases.
 
-# What the cache calls the fact that all words of a run are indexed.
+# The cache key of "all words of this run are indexed".
 WORDS_FIGURE = "words"
 
-# Of each text; a response is seldom a tenth as long. PostgreSQL holds no more than 16,383 places.
+# Per text; a response is seldom a tenth as long. PostgreSQL holds 16,383 positions.
 MOST_WORDS = 5_000
 _MOST_CHARACTERS = 100_000
 _LONGEST_WORD = 64
 _MOST_QUERIED = 64
 _QUERY_CHARACTERS = 4_000
-# A tsvector has a megabyte at most, and 256 places of a word.
+# A tsvector has at most a megabyte, and 256 positions per word.
 _MOST_BYTES = 400_000
 _MOST_PLACES = 256
-# Between the texts of a pair, so that nothing is found across their ends.
+# Between the texts of a pair, so that no phrase spans two.
 _GAP = 10
 
 # Han, kana, hangul, bopomofo; Thai, Lao, Burmese, Khmer.
@@ -62,11 +62,9 @@ class Word:
 
 
 class WordStore(Subject):
-    """The words of pairs."""
-
     def add(self, run_id: int, *, after: int = 0, limit: int = 200) -> int | None:
-        """Index the next items after this number whose words are not; the last of them, None where
-        there are none left."""
+        """Index the next unindexed items after this number; returns the last of them, None at the
+        end."""
         with self._writing() as connection:
             if not is_searchable(connection):
                 return None
@@ -108,8 +106,7 @@ def words_of(text: str, *, most: int = MOST_WORDS) -> Iterator[Word]:
 
 
 def phrases_of(query: str) -> list[list[str]]:
-    """What must be found, each as it is written; whatever a query language would read into it are
-    plain words. Empty where it has none."""
+    """The phrases that must all occur; query syntax is plain text. Empty if there are none."""
     phrases: list[list[str]] = []
     for word in words_of(query[:_QUERY_CHARACTERS], most=_MOST_QUERIED):
         if word.joined:
@@ -119,24 +116,21 @@ def phrases_of(query: str) -> list[list[str]]:
     return [phrase for place, phrase in enumerate(phrases) if phrase not in phrases[:place]]
 
 
-# SQLite's FTS5
-
-
 def spaced(text: str) -> str:
     return " ".join(word.word for word in words_of(text))
 
 
 def fts_query(phrases: list[list[str]]) -> str:
-    """Words hold neither quotes nor anything else that would end them."""
+    """Words contain no quotes or other delimiters."""
     return " ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
 
 
-# PostgreSQL's tsvector. It keeps 256 places of a word at most, and the commonest letters of a
-# Chinese text are more: so two neighbours are one word as well, and phrases are looked for by them.
+# PostgreSQL's tsvector keeps 256 positions of a word, and Chinese texts have more of their
+# commonest characters: so pairs of neighbours are indexed as words too, and phrases use those.
 
 
 def places_of(texts: tuple[str, ...]) -> str:
-    """A tsvector, in its own notation."""
+    """A tsvector literal."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     end = 0
     size = 0
@@ -171,10 +165,10 @@ def _neighbours(phrase: list[str]) -> list[str]:
     return [one + other for one, other in pairwise(phrase)] or phrase
 
 
-# Filled for a run when somebody first searches it; pairs that runs share are in it once.
+# Filled on a run's first search; shared pairs are indexed once.
 
 _PAGE_CHARACTERS = 4_000_000
-# The words themselves, under the ids of their pairs. It keeps no texts.
+# The words by pair id. It keeps no texts.
 FTS = "search_words"
 MAKE_FTS = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(prompt, response_a, response_b, "
@@ -199,7 +193,7 @@ def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
     query = select(pairs.c.id, pairs.c.prompt, pairs.c.response_a, pairs.c.response_b)
     rows = connection.execute(query.where(pairs.c.id.in_(pair_ids)).order_by(pairs.c.id)).all()
     if connection.dialect.name == "postgresql":
-        # Another run may have the same pair, and another process be at it.
+        # Another process may be indexing the same pair for another run.
         values = [{"pair": pair_id, "words": places_of(tuple(texts))} for pair_id, *texts in rows]
         connection.execute(_ADD_TO_POSTGRES, values)
         return
@@ -209,7 +203,7 @@ def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
     connection.exec_driver_sql(_ADD_TO_FTS, written)
 
 
-# CROSS JOIN and the plus sign keep SQLite to this way: from the words, which are few, to the items.
+# CROSS JOIN and the plus sign fix SQLite's plan: from the few matching words to the items.
 _IN_FTS = text(
     "SELECT items.number FROM search_words "
     "CROSS JOIN items ON items.pair_id = search_words.rowid "
@@ -225,8 +219,7 @@ _IN_POSTGRES = text(
 def has_words(
     connection: Connection, number: ColumnElement[int], run_id: int, query: str
 ) -> ColumnElement[bool]:
-    """That the item of this run with this number holds all of the query, as far as its words are
-    indexed."""
+    """That this item of the run contains the whole query, as far as it is indexed."""
     phrases = phrases_of(query)
     if connection.dialect.name == "postgresql":
         matching, asked = _IN_POSTGRES, ts_query(phrases)
@@ -238,7 +231,7 @@ def has_words(
 
 
 def _is_filled(connection: Connection) -> bool:
-    """Whether there is anything to search in."""
+    """Whether there is anything to search."""
     if connection.dialect.name == "postgresql":
         return True
     if not is_searchable(connection):
@@ -248,8 +241,8 @@ def _is_filled(connection: Connection) -> bool:
 
 
 def forget_words(connection: Connection, those: ColumnElement[bool]) -> None:
-    """Of pairs that are gone, or stay without their texts; `those` is of `search_docs`. Without
-    the texts FTS5 cannot delete, so all of it goes there, and is made again at the next search."""
+    """Of pairs deleted or without texts; `those` selects from `search_docs`. FTS5 cannot delete
+    rows without their texts, so the whole index is dropped there and rebuilt by the next search."""
     deleted = connection.execute(delete(search_docs).where(those)).rowcount
     if connection.dialect.name == "sqlite" and deleted:
         connection.execute(_EMPTY_FTS)

@@ -1,5 +1,5 @@
-"""Rows of a data set become pairs and items, by content digest; rows that are no pair are counted
-as skipped. Items are read back without their texts.
+"""Rows become pairs and items by content digest; bad rows are counted as skipped. Items are read
+back without texts.
 """
 
 from __future__ import annotations
@@ -46,12 +46,10 @@ _TOPICS_MAX = 1_000
 
 
 class IntakeStore(Subject):
-    """Rows come in as items, or are counted as skipped."""
-
     def add(self, run_id: int, records: Sequence[Record], *, by_id: bool = False) -> int:
-        """How many were new. The same again changes nothing; other content is a DataError.
+        """How many were new. Idempotent; the same id with other content is a DataError.
 
-        `by_id` keeps pairs of equal texts apart, for judges that answer by id and not by text.
+        `by_id` keeps pairs of equal texts apart, for judges that answer by id.
         """
         with self._writing() as connection:
             added = _add_items(connection, run_id, records, by_id=by_id)
@@ -76,7 +74,7 @@ class IntakeStore(Subject):
             insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
 
     def reopen(self, run_id: int) -> None:
-        """The rows are read anew: some that were skipped may be pairs by now."""
+        """Read the rows anew: skipped ones may be valid by now."""
         with self._writing() as connection:
             connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
             connection.execute(update(runs).where(runs.c.id == run_id).values(intake_done=False))
@@ -93,7 +91,7 @@ class IntakeStore(Subject):
             return [BadRow(row["source"], row["row"], from_text(row["reason"])) for row in rows]
 
     def all(self, run_id: int) -> list[RunItem]:
-        """Every item by number, without its texts."""
+        """Every item by number, without texts."""
         column = items.c
         query = (
             select(
@@ -119,8 +117,8 @@ class IntakeStore(Subject):
             ]
 
     def text_digests(self, pair_ids: Sequence[int]) -> dict[int, tuple[bytes, bytes]]:
-        """Of each pair's prompt and responses alone: equal texts, whatever the criteria. The second
-        is of the pair with A and B exchanged."""
+        """A digest of each pair's prompt and responses, whatever the criteria; the second is of the
+        swapped pair."""
         column = pairs.c
         query = select(column.id, column.prompt, column.response_a, column.response_b)
         digests: dict[int, tuple[bytes, bytes]] = {}
@@ -143,9 +141,8 @@ class IntakeStore(Subject):
             return None if row is None else pair_of(row)
 
     def shared(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
-        """The numbers, in both runs, of the items whose pairs have the same content, by
-        the first."""
-        # Not a join: SQLite reads all of one run for each item of the other, to have them in order.
+        """The numbers in both runs of items with the same content, ordered by the first."""
+        # Not a join: to sort it, SQLite would read all of one run for each item of the other.
         query = select(items.c.number, items.c.pair_id).order_by(items.c.number)
         with self._reading() as connection:
             theirs: dict[int, int] = {}
@@ -159,7 +156,7 @@ class IntakeStore(Subject):
         return list(shared), list(shared.values())
 
     def keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of some items, by their numbers."""
+        """Some items' ids by number."""
         with self._reading() as connection:
             query = select(items.c.number, items.c.key, items.c.full_key).where(
                 items.c.run_id == run_id
@@ -172,9 +169,9 @@ class IntakeStore(Subject):
 
 
 def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
-    """Sixteen bytes over the texts, each with its length before it, so that none runs into another.
+    """Sixteen bytes over the texts, each with its length, so that none runs into another.
 
-    The id and the orders are the item's: no single pass depends on them.
+    Without id and orders, which belong to the item: no single pass depends on them.
     """
     digest = blake2b(_VERSION, digest_size=16)
     for text in (pair.prompt, pair.response_a, pair.response_b):
@@ -187,9 +184,8 @@ def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
 
 
 def prompt_key(prompt: str, context: str | None) -> int:
-    """What rows with the same question have in common, in every run and every store: 64 bits, with
-    a sign, as both engines hold them. Some two of a million prompts share one by a chance of 3e-8.
-    """
+    """Shared by rows with the same question, in every run and store: 64 signed bits. Among a
+    million prompts a collision has probability 3e-8."""
     asked = prompt.encode()
     if context is not None:
         asked += b"\xff" + context.encode()  # a byte that no UTF-8 has
@@ -242,7 +238,7 @@ _ITEM_COLUMNS = (
 _TAG_COLUMNS = ("run_id", "tag", "number")
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
 
-# What must be the same for two rows to be one item.
+# What must match for two rows to be one item.
 _Content = tuple[Any, ...]
 
 
@@ -289,7 +285,7 @@ def _add_items(connection: Connection, run_id: int, new: Sequence[Record], *, by
 
 
 def _note_tag_columns(connection: Connection, run_id: int, new: Sequence[Record]) -> None:
-    """Which column each tag is from, so that topics can be chosen by their column's name."""
+    """Which column each tag comes from, so that topics can be chosen by column."""
     given: dict[str, set[str]] = {}
     for item in new:
         for tag in item.tags:
@@ -301,7 +297,7 @@ def _note_tag_columns(connection: Connection, run_id: int, new: Sequence[Record]
     summary = {} if run is None else dict(run.summary)
     known = {column: set(tags) for column, tags in summary.get(TAG_COLUMNS, {}).items()}
     merged = {column: known.get(column, set()) | tags for column, tags in (known | given).items()}
-    # A column with more values is no column of topics.
+    # A column with more values is not one of topics.
     kept = {column: sorted(tags)[: _TOPICS_MAX + 1] for column, tags in merged.items()}
     if kept != summary.get(TAG_COLUMNS):
         update_run(connection, run_id, {"summary": to_json({**summary, TAG_COLUMNS: kept})})
@@ -352,9 +348,9 @@ def _different(item: Record, source: str, row: int) -> DataError:
 
 
 def _pair_ids(connection: Connection, fresh: Iterable[tuple[Record, bytes]]) -> dict[bytes, int]:
-    """The ids of these pairs, those that were not there having been added."""
+    """These pairs' ids; missing pairs are added."""
     by_digest = {digest: item.pair for item, digest in fresh}
-    # In one order for everybody, so that two processes never wait for each other in a circle.
+    # In a fixed order, so that two processes cannot deadlock.
     digests = sorted(by_digest)
     rows = [
         (

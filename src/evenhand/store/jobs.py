@@ -1,4 +1,4 @@
-"""Runs that a server judges in the background: what is wanted of them, and how far they are."""
+"""Runs that a server judges in the background: what is wanted of them, and their progress."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from evenhand.store.faults import of_row
 from evenhand.store.rows import insert_where_new, moment, to_json
 from evenhand.store.schema import job_prompts, jobs
 
-# intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;
-# done: every pair has its verdict, or no more are needed.
+# intake: rows are arriving; run: to be judged; stop: stopped by a person or an error; done: every
+# pair has its verdict, or no more are needed.
 Wanted = Literal["intake", "run", "stop", "done"]
 
 
@@ -45,14 +45,14 @@ class JobRecord:
     updated_at: datetime = field(compare=False)
 
     def is_judged(self, *, within_s: float) -> bool:
-        """Whether somebody was judging it just now."""
+        """Whether some process was judging it just now."""
         return self.beat_at is not None and time.time() - self.beat_at.timestamp() <= within_s
 
 
 @dataclass(frozen=True, slots=True)
 class JobPrompts:
-    """What two models are to answer: a file, and what each side is told beside its prompts, as
-    plain JSON. Apart from the job, which is read far more often."""
+    """The prompts of an A/B test: a file, and each side's settings as plain JSON. Separate from the
+    job, which is read far more often."""
 
     name: str
     body: bytes
@@ -60,10 +60,8 @@ class JobPrompts:
 
 
 class JobStore(Subject):
-    """The jobs of one store."""
-
     def add(self, run_id: int, job: NewJob, *, wanted: Wanted = "intake") -> bool:
-        """Whether the run had none."""
+        """False if the run has one already."""
         with self._writing() as connection:
             return add_job(connection, run_id, job, wanted=wanted)
 
@@ -78,7 +76,7 @@ class JobStore(Subject):
             return {row["run_id"]: _job(row) for row in connection.execute(query).mappings()}
 
     def keep_prompts(self, run_id: int, prompts: JobPrompts) -> None:
-        """Until they are answered; what is there already stays."""
+        """Until they are answered; existing ones stay."""
         values = {"run_id": run_id, "name": prompts.name, "sides": to_json(prompts.sides)}
         with self._writing() as connection:
             insert_where_new(connection, job_prompts, values | {"body": prompts.body})
@@ -92,7 +90,7 @@ class JobStore(Subject):
         return JobPrompts(row["name"], bytes(row["body"]), orjson.loads(row["sides"]))
 
     def drop_prompts(self, run_id: int) -> None:
-        """Their pairs are in the store."""
+        """Once their pairs are in the store."""
         with self._writing() as connection:
             connection.execute(delete(job_prompts).where(job_prompts.c.run_id == run_id))
 
@@ -104,7 +102,7 @@ class JobStore(Subject):
             return [_job(row) for row in connection.execute(query).mappings()]
 
     def count_open(self) -> int:
-        """Those that wait or are being judged, and those whose rows are coming in."""
+        """Those waiting or being judged, and those in intake."""
         query = select(func.count()).where(jobs.c.wanted.in_(("intake", "run")))
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
@@ -120,9 +118,9 @@ class JobStore(Subject):
         progress: Mapping[str, Any] | None = None,
         let_go: bool = False,
     ) -> bool:
-        """Whether it is wanted so now: not where it was wanted otherwise than `only_from`.
+        """Set the wanted state; False if it was not one of `only_from`.
 
-        Options and progress stay where none are given; an error does not.
+        Options and progress stay unless given; an error does not.
         """
         values: dict[str, Any] = {"wanted": wanted, "error": error}
         if wanted == "run":
@@ -136,7 +134,7 @@ class JobStore(Subject):
             return bool(connection.execute(change).rowcount)
 
     def beat(self, run_id: int, progress: Mapping[str, Any] | None = None) -> Wanted:
-        """Tell that it is being judged and how far it is; what is wanted of it comes back."""
+        """Report that it is being judged, and its progress; returns the wanted state."""
         wanted_state = select(jobs.c.wanted).where(jobs.c.run_id == run_id)
         with self._writing() as connection:
             connection.execute(_update(run_id, {"beat_at": time.time()}, progress=progress))
@@ -152,14 +150,14 @@ class JobStore(Subject):
         progress: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
     ) -> None:
-        """Nobody judges it any more; what is wanted of it stays."""
+        """No process judges it any more; its wanted state stays."""
         change = _update(run_id, {"beat_at": None, "error": error}, progress=progress)
         with self._writing() as connection:
             connection.execute(change)
 
 
 def _update(run_id: int, values: Mapping[str, Any], **given: Mapping[str, Any] | None) -> Update:
-    """What is not given stays."""
+    """Values not given stay."""
     changed = {**values, **{name: each for name, each in given.items() if each is not None}}
     for name, value in changed.items():
         if isinstance(value, Mapping):

@@ -1,5 +1,5 @@
-"""Run locks: one process holds a run while several workers may attend to it. A lock ends with its
-process or connection.
+"""Run locks: one process holds a run; several workers may work on it. A lock ends with its process
+or connection.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _busy(name: str, address: str, process: str = "") -> StoreBusy:
 
 @contextlib.contextmanager
 def hold_by_file(store: Path, run_id: int) -> Iterator[None]:
-    """A locked file beside the store; the system lets go of it with the process."""
+    """A locked file beside the store; the system releases it with the process."""
     path = store.with_name(f"{store.name}.run-{run_id}.lock")
     descriptor = _locked(path, run_id, str(store))
     try:
         yield
     finally:
-        # Removed while still locked: whoever opened it meanwhile sees that it is gone and begins
-        # again. Windows removes no open file; there it stays, empty of meaning.
+        # Removed while still locked: a process that opened it meanwhile notices and starts over.
+        # Windows cannot remove open files, so there an unlocked file stays.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(descriptor)
@@ -64,7 +64,7 @@ def _locked(path: Path, run_id: int, address: str) -> int:
 
 
 def _name_in_file(store: Path, run_id: int) -> str:
-    """Only to be told: where it cannot be read just now, its number has to do."""
+    """Only for a message; the number will do if the name cannot be read."""
     with contextlib.suppress(sqlite3.Error):
         connection = sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)
         with contextlib.closing(connection):
@@ -106,14 +106,14 @@ else:
         return True
 
 
-# Under this name both engines of a server's store know its holds.
+# The name under which both engines of a server's store share its holds.
 HOLDS = "evenhand_holds"
 _LOOKED_AT_EVERY_S = 1.0
 
 
 class Holds:
-    """The runs that a store holds at its server. A connection that is lost takes its hold along,
-    and the server may give the run to another process: so it is looked at before a write."""
+    """The runs held at a server. A lost connection loses its hold, and the server may give the run
+    to another process, so holds are checked before a write."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -123,7 +123,7 @@ class Holds:
 
     @contextlib.contextmanager
     def holding(self, connection: Connection, run: str) -> Iterator[None]:
-        """`run` is what an error calls it."""
+        """`run` is for error messages."""
         held = (connection, run)
         with self._lock:
             self._held.append(held)
@@ -154,7 +154,7 @@ def _answers(connection: Connection) -> bool:
 
 @contextlib.contextmanager
 def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
-    """An advisory lock of a connection of its own; the server lets go of it with the connection."""
+    """An advisory lock on a dedicated connection, which releases it when closed."""
     holds: Holds = engine.get_execution_options()[HOLDS]
     with _own_connection(engine) as connection:
         lock = {"place": _place(connection, "evenhand"), "run": run_id}
@@ -166,15 +166,14 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
             with holds.holding(connection, Message("store.run_at", name=name, address=address)):
                 yield
         finally:
-            # With the connection the server would let go of it too, but only some time after, and
-            # whoever waits for this one to be done comes at once.
+            # Closing the connection releases it too, but with a delay, and the next holder may be
+            # waiting.
             if not connection.invalidated:
                 with contextlib.suppress(SQLAlchemyError):  # lost by now, and the lock with it
                     connection.execute(_UNLOCK, lock)
 
 
-# Whoever takes a run over can see whether workers of the one before are still at it. As with a
-# hold, the server lets go with the connection.
+# Shows whether workers of the previous holder are still active. Released with the connection.
 
 _REGISTER = text("SELECT pg_advisory_lock_shared(:place, :run)")
 _IS_FREE = text("SELECT pg_try_advisory_lock(:place, :run)")
@@ -183,7 +182,7 @@ _UNLOCK = text("SELECT pg_advisory_unlock(:place, :run)")
 
 @contextlib.contextmanager
 def register_at_server(engine: Engine, run_id: int) -> Iterator[None]:
-    """A shared advisory lock of a connection of its own."""
+    """A shared advisory lock on a dedicated connection."""
     with _own_connection(engine) as connection:
         connection.execute(
             _REGISTER, {"place": _place(connection, "evenhand workers"), "run": run_id}
@@ -211,7 +210,6 @@ def _own_connection(engine: Engine) -> Iterator[Connection]:
 
 
 def _place(connection: Connection, who: str) -> int:
-    """Another one for each schema: two stores in one database lie in different schemas, and their
-    runs have the same numbers."""
+    """Differs by schema: two stores in one database have the same run numbers."""
     schema = connection.execute(text("SELECT current_schema()")).scalar() or ""
     return zlib.crc32(f"{who} {schema}".encode()) - 2**31

@@ -1,5 +1,5 @@
-"""A SQLite file from elsewhere may hold code in its schema: a trigger that turns each verdict into
-B, a column that is computed, a rule that drops rows. Nothing is run that evenhand did not write.
+"""A foreign SQLite file may hold code in its schema: a trigger that turns each verdict into B, a
+computed column, a rule that drops rows. Only evenhand's own code runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenhand.store.full_text import FTS, MAKE_FTS
 from evenhand.store.schema import VERSION_TABLE
 
 _SCHEMA = text("SELECT type, name, tbl_name, sql FROM sqlite_master")
-# A column that no rule hangs on; tables that were upgraded have theirs at another place.
+# A column without rules; upgraded tables have theirs in other places.
 _PLAIN_COLUMN = re.compile(
     r'"?\w+"? (?:INTEGER|BIGINT|TEXT|VARCHAR\(\d+\)|DOUBLE|FLOAT|REAL|BLOB|BOOLEAN)(?: NOT NULL)?',
     re.IGNORECASE,
@@ -27,9 +27,9 @@ _PLAIN_INDEX = re.compile(r'CREATE INDEX "?\w+"? ON "?\w+"? \((?:"?\w+"?(?:, )?)
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 _SEARCH = MAKE_FTS.replace("IF NOT EXISTS ", "")
 _BODY = re.compile(r"[^(]*\((.*)\)([^()]*)", re.DOTALL)
-# Quoted text, a pair of parentheses without others inside, or what lies between.
+# Quoted text, parentheses without nested ones, or the text between.
 _WITHIN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\([^()]*\)|[^,'"()]+|[,()'"]""")
-# What FTS5 keeps its index in.
+# FTS5's own tables.
 _FTS_TABLES = frozenset(f"{FTS}_{part}" for part in ("data", "idx", "content", "docsize", "config"))
 _FTS_DEFINITIONS = frozenset(
     (
@@ -41,7 +41,7 @@ _END = frozenset({"", "WITHOUT ROWID"})
 
 
 def refuse_planted_code(connection: Connection, address: str) -> None:
-    """To be asked before anything of the file is read by way of its schema."""
+    """Call before reading anything through the file's schema."""
     objects = connection.execute(_SCHEMA).all()
     if all(name != VERSION_TABLE for _, name, _, _ in objects):
         return  # another program's, or nobody's yet
@@ -55,7 +55,7 @@ def refuse_planted_code(connection: Connection, address: str) -> None:
 
 
 def refuse_planted_rules(connection: Connection, address: str, tables: MetaData) -> None:
-    """Of a file whose version is known: tables and indexes that do more than keep what is given."""
+    """For a file of known version: no table or index may do more than store values."""
     definitions, indexes = _ours(tables)
     for kind, name, table, sql in connection.execute(_SCHEMA):
         if sql is None or _VIRTUAL.match(sql):
@@ -86,7 +86,7 @@ def _is_plain(sql: str, known: frozenset[str]) -> bool:
 
 @cache
 def _ours(tables: MetaData) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """What each table of ours is made of, and its indexes, as SQLite has them."""
+    """Each table's definitions and the indexes, in SQLite's notation."""
     dialect = sqlite.dialect()
     definitions, indexes = {}, set()
     for table in tables.tables.values():
@@ -101,7 +101,7 @@ def _ours(tables: MetaData) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 
 def _definitions(body: str) -> Iterator[str]:
-    """Columns and constraints: what stands between commas that are in no parentheses."""
+    """Columns and constraints: the parts between commas outside parentheses."""
     parts: list[str] = []
     depth = 0
     for piece in _WITHIN.findall(body):

@@ -1,4 +1,4 @@
-"""A store in a PostgreSQL database, by psycopg 3."""
+"""A store in a PostgreSQL database, through psycopg 3."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _DEFAULTS = {"connect_timeout": "10", "application_name": "evenhand", "client_en
 
 
 def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
-    """One engine that reads and one that writes."""
+    """One engine for reading, one for writing."""
     arguments: dict[str, Any] = {k: v for k, v in _DEFAULTS.items() if k not in url.query}
     # How long a statement waits for another process's lock, as in SQLite.
     options = f"-c lock_timeout={round(busy_timeout_s * 1000)}"
     given = url.query.get("options", "")
     arguments["options"] = f"{given if isinstance(given, str) else ' '.join(given)} {options}"
-    # Not in the URL, which an engine shows with all but its password.
+    # Not in the URL, which an engine shows except for its password.
     arguments |= {name: url.query[name] for name in SECRET_OPTIONS if name in url.query}
     url = url.difference_update_query(["options", *SECRET_OPTIONS])
     holds = Holds()
@@ -39,7 +39,7 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
                 max_overflow=overflow,
                 pool_timeout=busy_timeout_s,
                 pool_use_lifo=True,
-                # A server may have been restarted since the last batch; one round trip finds out.
+                # The server may have restarted since the last batch; one round trip finds out.
                 pool_pre_ping=True,
             )
             for size, overflow in ((2, 30), (1, 0))
@@ -51,7 +51,7 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
 
 
 def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
-    """Whether the database can be read and holds none of our tables; none are made."""
+    """Whether the database is readable and has none of our tables; makes none."""
     reads, writes = open_engines(url, busy_timeout_s=busy_timeout_s)
     try:
         with reads.connect() as connection:
@@ -64,20 +64,20 @@ def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
     return not {VERSION_TABLE, *metadata.tables}.intersection(there)
 
 
-# Any number will do, as long as every evenhand takes the same one.
+# Arbitrary, but the same in every evenhand.
 _TURN = 0x65766E69
 _TELLING = 0x65766E61
 
 
 def take_turn(connection: Connection) -> None:
-    """One after the other until the transaction ends, as SQLite has all writers do."""
+    """Serialises writers until the transaction ends, as SQLite does."""
     connection.execute(text(f"SELECT pg_advisory_xact_lock({_TURN})"))
 
 
 class Growth:
-    """Tells the server how large its tables have become, before it finds out by itself.
+    """Runs ANALYZE as tables grow.
 
-    It looks once a minute. Until then it plans for tables of a few rows, and a run of fifty
+    The server does so once a minute; until then it plans for tiny tables, and a run of fifty
     thousand pairs took ten times as long at its end as at its beginning.
     """
 
@@ -93,9 +93,9 @@ class Growth:
         if self._rows[tables] < self._analyzed.get(tables, 0) * self._FACTOR + self._FIRST:
             return
         self._analyzed[tables] = self._rows[tables]
-        # A kindness, not a need: where it may not be done, or another does it, things go on.
+        # Best effort: it may be forbidden, or another process may do it.
         with suppress(SQLAlchemyError), self._engine.begin() as connection:
-            # Workers that began together come here together, and each would wait for the others.
+            # Workers that began together would otherwise wait for each other here.
             mine = f"SELECT pg_try_advisory_xact_lock({_TELLING}, {crc32(tables.encode()) >> 1})"
             if connection.exec_driver_sql(mine).scalar_one():
                 connection.exec_driver_sql(f"ANALYZE {tables}")

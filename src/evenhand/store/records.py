@@ -1,5 +1,5 @@
-"""The values that go into a store and come out of it: rows (runs, judges, items, passes, verdicts,
-votes) and columns of plain numbers for statistics. Nothing here loads a database.
+"""The values that go into a store and come out: rows (runs, judges, items, passes, verdicts,
+votes), and columns of numbers for statistics. Loads no database.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from evenhand.contract.codes import OutcomeCounts
 from evenhand.errors import JudgeError
 from evenhand.judging.decision import Judged, PassResult
 
-# Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
-#
-# Outcomes are 0 A won, 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, and
-# -1 where there is none. An order whose samples split evenly chose none of the three although it
-# was read: that is -2, in `first_winner` and `second_winner` alone. Models are places in a table of
-# names, and -1 where the row names none.
+# Verdicts as columns of numbers; `numpy.asarray` takes each without copying.  Outcomes are 0 A won,
+# 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, -1 none; `first_winner`
+# and `second_winner` are also -2, for an order that was read but whose samples split evenly. Models
+# are indexes into a table of names, -1 if the row names none.
 
 Names = tuple[str, ...]
 
@@ -53,8 +51,8 @@ def fractions() -> array[float]:
 
 
 class BattleCount(NamedTuple):
-    """How often two models' pairs came out one way. `flipped` of them changed with the order, and
-    `one_order` were asked in one that nobody drew, so that the position may have decided."""
+    """How often two models' pairs came out one way. `flipped` changed with the order, and
+    `one_order` were asked in a fixed one, so that position may have decided."""
 
     model_a: str | None
     model_b: str | None
@@ -82,7 +80,7 @@ class BattleColumns:
 
 @dataclass(frozen=True, slots=True)
 class ItemColumns:
-    """A run's items by number, without their texts."""
+    """A run's items by number, without texts."""
 
     models: Names
     number: array[int] = field(default_factory=whole_numbers)
@@ -96,8 +94,6 @@ class ItemColumns:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeColumns:
-    """One judge's verdicts on a run, by item number."""
-
     models: Names
     tag_sets: tuple[tuple[str, ...], ...]
     number: array[int] = field(default_factory=whole_numbers)
@@ -105,7 +101,7 @@ class OutcomeColumns:
     outcome: array[int] = field(default_factory=small_codes)
     first_winner: array[int] = field(default_factory=small_codes)  # -2 where its samples split
     second_winner: array[int] = field(default_factory=small_codes)
-    # 1 where the pair is shown in both orders, 0 where it is shown in one alone.
+    # 1 if the pair is shown in both orders, 0 if in one.
     both_orders: array[int] = field(default_factory=small_codes)
     drawn_order: array[int] = field(default_factory=small_codes)  # 1 where that was drawn at random
     confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
@@ -118,7 +114,7 @@ class OutcomeColumns:
     by_rule: array[int] = field(default_factory=small_codes)  # 1 for identical responses, not asked
 
     def asked(self) -> OutcomeColumns:
-        """Without ties by rule: they say nothing about the judge."""
+        """Without ties by rule, which say nothing about the judge."""
         if 1 not in self.by_rule:
             return self
         keep = [not each for each in self.by_rule]
@@ -132,7 +128,7 @@ class OutcomeColumns:
 
 @dataclass(frozen=True, slots=True)
 class CriterionColumns:
-    """One criterion in one judge's verdicts, by item number: a row for each pair that has it."""
+    """One criterion in one judge's verdicts: a row for each pair that has it, by item number."""
 
     criterion: str
     number: array[int] = field(default_factory=whole_numbers)
@@ -142,7 +138,7 @@ class CriterionColumns:
 
 @dataclass(frozen=True, slots=True)
 class PrefixColumns:
-    """The verdicts on the prompts that were settled one after the other, in the queue's order."""
+    """The verdicts on consecutively settled prompts, in the queue's order."""
 
     is_whole: bool  # nothing is pending after them
     place: array[int] = field(default_factory=whole_numbers)  # the same for all rows of a prompt
@@ -153,7 +149,7 @@ class PrefixColumns:
 
 @dataclass(frozen=True, slots=True)
 class PassColumns:
-    """One judge's passes on the pairs of a run; winners are in the caller's labels."""
+    """One judge's passes on a run's pairs; winners are in the caller's labels."""
 
     number: array[int] = field(default_factory=whole_numbers)
     prompt_key: array[int] = field(default_factory=whole_numbers)
@@ -172,7 +168,7 @@ Settled = Judged | Failure
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """`fingerprint` names what was asked for, so that the same command finds its run again."""
+    """`fingerprint` identifies what was asked for, so that the same command finds its run."""
 
     name: str
     fingerprint: str
@@ -180,7 +176,6 @@ class NewRun:
     sources: tuple[str, ...] = ()
 
 
-# In a run's summary.
 WITHOUT_PARTNER = "withoutPartner"
 UNPAIRED_ROWS = "unpairedRows"
 ENVIRONMENTS = "environments"  # the versions of each command that judged, once each
@@ -190,7 +185,7 @@ SERVED_MODELS = "servedModels"  # by a judge's key: what its answers say of them
 
 @dataclass(frozen=True, slots=True)
 class WithoutPartner:
-    """Of two models: prompts that A alone has an answer to, and that B alone has one to."""
+    """For two models: the prompts that only A answered, and those that only B did."""
 
     model_a: str
     model_b: str
@@ -221,26 +216,26 @@ class RunRecord:
 
     @property
     def without_partner(self) -> tuple[WithoutPartner, ...]:
-        """Prompts that only one of two models answered, where outputs were joined. Each is also a
-        skipped row, unless the run is on common prompts."""
+        """Prompts that only one of two models answered, in joined outputs. Each is also a skipped
+        row, unless the run is on common prompts."""
         return tuple([WithoutPartner(**each) for each in self.summary.get(WITHOUT_PARTNER, ())])
 
     @property
     def tag_columns(self) -> dict[str, frozenset[str]]:
-        """The tags that each column gave; of runs made before 0.2 nobody knows."""
+        """The tags of each column; unknown for runs before 0.2."""
         known = self.summary.get(TAG_COLUMNS, {})
         return {column: frozenset(tags) for column, tags in known.items()}
 
     @property
     def unpaired_rows(self) -> int:
-        """How many of the skipped rows are such prompts; with three models one may be of two."""
+        """How many skipped rows are such prompts; with three models one may be of two."""
         return int(self.summary.get(UNPAIRED_ROWS, 0))
 
     def planned_for(
         self, judge: JudgeRecord, part: Literal["deciding", "learned_on"]
     ) -> Mapping[str, Any]:
-        """How the run made verdicts of this judge's passes, or what its calibration was learned
-        on."""
+        """How the run made this judge's verdicts from its passes, or what its calibration was
+        learned on."""
         keys, planned = self.plan.get("judges"), self.plan.get(part)
         if not isinstance(keys, list) or not isinstance(planned, list) or judge.key not in keys:
             return {}
@@ -253,19 +248,19 @@ class RunRecord:
 
     @property
     def drawn_orders(self) -> Mapping[str, Any] | None:
-        """How each pair's one order was drawn at random, where it was."""
+        """How the single order of each pair was drawn, if it was."""
         drawn = self.plan.get("data", {}).get("orders", {}).get("random")
         return drawn if isinstance(drawn, Mapping) else None
 
     @property
     def on_common_prompts(self) -> bool:
-        """Only the prompts that both models answered were to be compared: no other is missing."""
+        """Only prompts that both models answered count, so none are missing."""
         return bool(self.plan.get("data", {}).get("prompts") == "common")
 
 
 @dataclass(frozen=True, slots=True)
 class NewJudge:
-    """`key` names everything an answer depends on; judges with the same key share passes."""
+    """`key` identifies everything an answer depends on; judges with the same key share passes."""
 
     key: str
     name: str
@@ -283,7 +278,7 @@ class JudgeRecord(NewJudge):
 
     @property
     def prompt_is_ours(self) -> bool:
-        """One of ours is named by its language and mode, a file by its own name."""
+        """Built-in prompts are named by language and mode, files by their own name."""
         name = (self.prompt_version or "").partition("@")[0].partition("+prepared.")[0]
         return name == f"{self.locale}/{self.mode}"
 
@@ -343,7 +338,7 @@ class NewVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """An item without a verdict, and the passes that need not be made again."""
+    """An item without a verdict, and its stored passes."""
 
     number: int
     key: str
@@ -352,18 +347,18 @@ class WorkItem:
     passes: Mapping[PassKey, StoredPass]
 
     def recall(self, order: Order, sample: int) -> PassResult | None:
-        """A stored answer, that need not be asked for again."""
+        """The stored pass, which need not be asked again."""
         stored = self.passes.get((order, sample))
         return None if stored is None or isinstance(stored.made, FailedPass) else stored.made
 
     def lacks_passes(self, samples: int) -> bool:
-        """Whether any is still to be asked for, with so many in each order."""
+        """Whether any of so many passes in each order is missing."""
         wanted = [(order, n) for order in self.pair.orders for n in range(1, samples + 1)]
         return any(self.recall(order, n) is None for order, n in wanted)
 
 
 class QueuePlace(NamedTuple):
-    """Where an item stands in its run's queue. The rows of a prompt share `place`."""
+    """An item's place in its run's queue. The rows of a prompt share `place`."""
 
     place: int
     number: int
@@ -381,7 +376,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Two models of a run, whichever of them is A, and how one judge's verdicts on them stand."""
+    """Two models of a run, in either role, and one judge's verdicts on them."""
 
     contest: int
     models: tuple[str, str]
@@ -394,7 +389,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """A verdict in plain columns: what statistics and tables need, without its prose."""
+    """A verdict without its prose, for statistics and tables."""
 
     item: ItemRecord
     judge_id: int
@@ -410,12 +405,12 @@ class VerdictRow:
 
     @property
     def by_rule(self) -> bool:
-        """A tie of identical responses, about which no judge was asked."""
+        """A tie of identical responses, without asking a judge."""
         return self.outcome is Outcome.TIE and self.confidence_source == "rule"
 
 
 class PairFlag(NamedTuple):
-    """That somebody flagged a pair of a run, and what they wrote of it."""
+    """A flag on a pair of a run, and its comment."""
 
     flagged_at: datetime
     comment: str | None
@@ -423,7 +418,7 @@ class PairFlag(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WholeVerdict:
-    """A verdict with everything behind it: the pair and every pass."""
+    """A verdict with its pair and every pass."""
 
     row: VerdictRow
     pair: Pair
@@ -452,7 +447,7 @@ class ItemWhole:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What passes took. A sum is over what is known, and None where nothing is."""
+    """What passes took. A sum covers the known parts; None if there are none."""
 
     passes: int = 0
     requests: int = 0
@@ -468,7 +463,7 @@ class Spending:
 class Tally(OutcomeCounts):
     """A run in numbers: of one judge, or of all of them added up.
 
-    `pairs` counts items once; with several judges, `pending` counts an item for each of them.
+    `pairs` counts items once; with several judges, `pending` counts an item for each.
     """
 
     pairs: int = 0
@@ -485,10 +480,10 @@ class Tally(OutcomeCounts):
         return self.valid + self.invalid
 
 
-# Where a vote came from. An escalated pair was shown to people because the judge was unsure.
+# Where a vote came from. Escalated pairs were shown because the judge was unsure.
 Origin = Literal["import", "terminal", "page", "escalation"]
-# How the pair was chosen: evenly from all pairs of a run, by known chances that differ, or because
-# of what was known about it. Votes on chosen pairs say nothing about the others.
+# How the pair was chosen: uniformly from a run's pairs, with known unequal chances, or for what was
+# known about it. Votes on chosen pairs say nothing about the others.
 Draw = Literal["random", "weighted", "chosen"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 DRAWS: tuple[Draw, ...] = get_args(Draw)
@@ -498,17 +493,17 @@ UNKNOWN_DRAW = -1
 
 
 def is_picked(origin: Origin, draw: Draw | None) -> bool:
-    """Whether somebody was shown the pair for what was known of it: chosen by hand, or because a
-    judge was unsure. Such a vote says nothing about other pairs, so it is no label."""
+    """Whether the pair was shown for what was known about it: chosen by hand, or because a judge
+    was unsure. Such a vote says nothing about other pairs, so it is not a label."""
     return origin == "escalation" or draw == "chosen"
 
 
 @dataclass(frozen=True, slots=True)
 class NewVote:
-    """`verdict` is None where the person looked and skipped. `both_bad`: a tie, and neither is any
-    good; it counts as the tie that it is, and is kept as what was said.
+    """`verdict` is None if the person skipped the pair. `both_bad` is a tie of two bad responses;
+    it counts as a tie and is kept.
 
-    What is None otherwise is not told: then a vote that is there already keeps its own.
+    Other None values are unknown, and keep those of an existing vote.
     """
 
     pair_id: int
@@ -530,7 +525,7 @@ class StoredVote(NewVote):
 
 
 class ItemVote(NamedTuple):
-    """A vote, and an item of a run that has its pair."""
+    """A vote, and an item of a run with its pair."""
 
     number: int
     key: str
@@ -538,8 +533,8 @@ class ItemVote(NamedTuple):
 
 
 class PairStanding(NamedTuple):
-    """How far a pair is voted on, as one person is to know it: `labels` are verdicts of people who
-    met the pair in a fair draw, `others` those of them that are not the person's own."""
+    """How far a pair is voted on, as one person may know: `labels` are verdicts of people who met
+    the pair in a fair draw, `others` those not the person's own."""
 
     pair_id: int
     votes: int
@@ -551,7 +546,7 @@ class PairStanding(NamedTuple):
 
 
 class AddedVotes(NamedTuple):
-    """`unchanged` votes said nothing that was not there already."""
+    """`unchanged` votes repeated existing ones."""
 
     new: int
     replaced: int
@@ -559,7 +554,7 @@ class AddedVotes(NamedTuple):
 
 
 class RunItem(NamedTuple):
-    """What may be known of an item without reading its texts."""
+    """What can be known of an item without reading its texts."""
 
     number: int
     key: str
@@ -575,8 +570,8 @@ class RunItem(NamedTuple):
 class VoteColumns:
     """The votes on a run's items, by item number and person.
 
-    A vote on a pair that several items share stands with each of them. `verdict` is 0 A, 1 B,
-    2 TIE, and -1 skipped; `draw` and `origin` are places in DRAWS and ORIGINS, -1 not known.
+    A vote counts for every item with its pair. `verdict` is 0 A, 1 B, 2 TIE, -1 skipped; `draw` and
+    `origin` index DRAWS and ORIGINS, -1 unknown.
     """
 
     people: tuple[str, ...]

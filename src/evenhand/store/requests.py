@@ -1,5 +1,5 @@
-"""What a server remembers of its clients: answers to requests with an idempotency key, and sessions
-that were ended.
+"""A server's memory of its clients: answers to requests with an idempotency key, and ended
+sessions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import ended_sessions, idempotency, shorten
 
 RETAINED_S = 24 * 60 * 60
-# Longer than any answer takes; a process that died is known by having taken longer.
+# Longer than any answer takes, so an older request's process has died.
 LEASED_S = 15 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """`token` is the name of whoever asks: keys of two clients are two keys. `owner` is a random
-    name for this attempt, so that only it can end what it began."""
+    """`token` identifies the client: two clients' keys are separate. `owner` is random per attempt,
+    so that only that attempt can end it."""
 
     token: str
     key: str
@@ -41,7 +41,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """A request that came before under the same key; without an answer it is being answered."""
+    """An earlier request with the same key; without an answer if in progress."""
 
     path: str
     digest: str
@@ -51,10 +51,8 @@ class StoredRequest:
 
 
 class RequestStore(Subject):
-    """Answers to keep, and sessions that ended."""
-
     def begin(self, request: KeyedRequest, *, leased_s: float = LEASED_S) -> StoredRequest | None:
-        """None: nobody has asked this yet, and the caller is to answer it."""
+        """None if the request is new and the caller is to answer it."""
         with self._writing() as connection:
             now = time.time()
             this_request = _row_of(request)
@@ -92,7 +90,7 @@ class RequestStore(Subject):
             )
 
     def finish(self, request: KeyedRequest, answer: StoredResponse) -> bool:
-        """Keep the answer; False where the caller had lost the request to another."""
+        """Keep the answer; False if the request had been taken over."""
         with self._writing() as connection:
             values = {
                 "status": answer.status,
@@ -104,7 +102,7 @@ class RequestStore(Subject):
             )
 
     def forget(self, request: KeyedRequest) -> None:
-        """No answer that is worth keeping: the key may be tried again at once."""
+        """No answer worth keeping: the key may be reused at once."""
         with self._writing() as connection:
             connection.execute(delete(idempotency).where(_own(request)))
 
@@ -114,7 +112,7 @@ class RequestStore(Subject):
             return connection.execute(delete(idempotency).where(outdated)).rowcount
 
     def end_session(self, session_id: str, *, ends_at: float) -> None:
-        """Somebody logged out; it would have ended by itself at that time."""
+        """Somebody logged out; it would have expired then."""
         with self._writing() as connection:
             connection.execute(delete(ended_sessions).where(ended_sessions.c.ends_at < time.time()))
             insert_where_new(connection, ended_sessions, {"id": session_id, "ends_at": ends_at})

@@ -1,6 +1,4 @@
-"""Values to rows and back: passes, verdicts, items and pairs in columns; and many rows inserted at
-once.
-"""
+"""Values to rows and back: passes, verdicts, items and pairs as columns; and bulk inserts."""
 
 from __future__ import annotations
 
@@ -65,11 +63,11 @@ VERDICT_COLUMNS = (
 
 _FAILED = TypeAdapter(FailedPass)
 _UNREADS = TypeAdapter(tuple[Unread, ...])
-# What stands in tables of its own, and goes with the texts.
+# Kept in separate tables, and deleted with the texts.
 _PASSES: Any = {"metadata": {"passes", "artefacts"}}
 _AT_ONCE = 500  # values in one IN (…)
 _T = TypeVar("_T")
-# A trillion tokens, or requests, of one pass are no count; and sums of such must fit 64 bits.
+# A trillion tokens or requests of a pass is no count, and sums must fit 64 bits.
 _LARGEST_COUNT = 2**40
 
 
@@ -107,7 +105,7 @@ def _json(value: Any) -> str:
 
 
 def _of_pass(made: PassResult) -> dict[str, Any]:
-    """What has no column of its own, since nobody searches by it; what is not usual alone."""
+    """The unusual values without a column, since nothing searches by them."""
     body: dict[str, Any] = {}
     if made.request_ids:
         body["request_ids"] = made.request_ids
@@ -117,7 +115,7 @@ def _of_pass(made: PassResult) -> dict[str, Any]:
 
 
 def _of_ballot(ballot: PassBallot) -> dict[str, Any]:
-    """The same of a ballot. Its prose is in the raw text, and is read from it for who looks."""
+    """The same for a ballot. Its prose is read from the raw text on demand."""
     body: dict[str, Any] = {}
     if ballot.criteria:
         body["criteria"] = ballot.criteria
@@ -154,7 +152,7 @@ def _probabilities(shares: list[float] | None) -> Probabilities | None:
 
 
 def _whole(value: int | None) -> int | None:
-    """A server may claim any number of tokens; one that cannot be is as good as not known."""
+    """A server may claim any number of tokens; an impossible one is unknown."""
     return value if value is None or 0 <= value <= _LARGEST_COUNT else None
 
 
@@ -253,7 +251,7 @@ def _by_criterion(criteria: Sequence[CriterionDecision]) -> str | None:
 
 
 def _beyond_columns(judged: Judged) -> str:
-    """What has no column of its own, since nobody searches by it."""
+    """Values without a column, since nothing searches by them."""
     decision = judged.decision
     body: dict[str, Any] = {"time_ms": judged.time_ms}
     if decision.decided_by is not None:
@@ -266,7 +264,7 @@ def _beyond_columns(judged: Judged) -> str:
 
 @of_row("verdict", "run_id", "number", "judge_id")
 def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
-    """The decision with the passes that it rests on, or the failure, whose passes are not in it."""
+    """The decision with its passes, or the failure, without passes."""
     if row["error_kind"] is not None:
         return Failure.model_validate_json(row["body"])
     body = orjson.loads(row["body"])
@@ -304,7 +302,7 @@ def orders_of(row: RowMapping) -> tuple[Order, ...]:
 def passes_behind(
     passes: Iterable[StoredPass], *, orders: Sequence[Order], samples: int
 ) -> tuple[PassResult, ...]:
-    """Of all passes of a pair, those that a verdict rests on; those that failed gave it nothing."""
+    """Of a pair's passes, those that a verdict rests on, without failed ones."""
     behind = [
         stored.made
         for stored in passes
@@ -316,7 +314,7 @@ def passes_behind(
     return tuple(behind)
 
 
-# What a record has as its column does.
+# Fields named as their column.
 _OF_VERDICT = (
     *("judge_id", "winner", "confidence", "confidence_source", "first_pass_winner"),
     *("second_pass_winner", "error_kind", "abstained"),
@@ -347,13 +345,13 @@ def item_record(row: RowMapping) -> ItemRecord:
     )
 
 
-# What an item's pair takes beside the columns of `pairs`.
+# An item's columns for its pair, besides those of `pairs`.
 OF_ITEM = (items.c.key, items.c.full_key, items.c.swap_positions, items.c.drawn_order)
 
 
 @of_row("pair", "run_id", "number", "pair_id", "key")
 def pair_of(row: RowMapping) -> Pair:
-    """Made without checking again: it was a Pair when it was stored."""
+    """Not validated again: it was a Pair when it was stored."""
     drawn = row["drawn_order"]
     make = Pair.model_construct
     if drawn is not None:
@@ -371,7 +369,7 @@ def pair_of(row: RowMapping) -> Pair:
     )
 
 
-# The pairs of a run mostly share their criteria.
+# A run's pairs mostly share their criteria.
 @lru_cache(maxsize=64)
 def read_criteria(text: str) -> tuple[Criterion, ...]:
     return tuple(Criterion.model_validate(each) for each in orjson.loads(text))
@@ -382,23 +380,23 @@ def write_criteria(criteria: tuple[Criterion, ...]) -> str:
     return orjson.dumps([each.model_dump(exclude_none=True) for each in criteria]).decode()
 
 
-# Many rows at once: INSERT … ON CONFLICT with plain tuples.
+# Bulk inserts: INSERT … ON CONFLICT with plain tuples.
 
 
 def insert_new(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert the rows whose key is not there yet. The values are the database's own already.
-    A pass that failed gives way to one that came.
+    """Insert rows with new keys. Values are already in database form. A successful pass replaces a
+    failed one.
 
-    Core would look at each value of each row again: 22 against 16 µs for a pass in SQLite.
+    Core would process each value again: 22 against 16 µs for a pass in SQLite.
     """
     if rows:
         connection.exec_driver_sql(_statement(connection.dialect.name, table, columns), list(rows))
 
 
 def insert_for(dialect: str, table: Table) -> Any:
-    """An INSERT that may say ON CONFLICT; the dialects are loaded when one is needed."""
+    """An INSERT with ON CONFLICT; dialects are loaded on demand."""
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
@@ -435,8 +433,8 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
 
 
 def insert_where_new(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
-    """One row, unless its key is there; whether it was put in. Atomic among processes."""
-    # Of insertions SQLAlchemy tells the count only where it is asked to keep it; else -1.
+    """Insert one row unless its key exists; whether it did. Atomic among processes."""
+    # SQLAlchemy reports an insert's row count only if asked to; else -1.
     counted = {"preserve_rowcount": True}
     statement = insert_for(connection.dialect.name, table).values(values).on_conflict_do_nothing()
     return connection.execute(statement, execution_options=counted).rowcount > 0
@@ -462,6 +460,6 @@ def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
 
 
 def count_items(connection: Connection, run_id: int) -> int:
-    # Numbers have no gaps: items come in one by one and leave only with their run.
+    # Numbers have no gaps: items are added one by one and deleted only with their run.
     last = select(func.max(items.c.number)).where(items.c.run_id == run_id)
     return connection.execute(last).scalar() or 0

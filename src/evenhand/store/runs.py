@@ -1,4 +1,4 @@
-"""Runs and their judges: create, find, change and list them; which prompts and models a run has."""
+"""Runs and their judges: create, find, change and list them; a run's prompts and models."""
 
 from __future__ import annotations
 
@@ -63,15 +63,13 @@ _JUDGE_COLUMNS = (
 
 
 class RunStore(Subject):
-    """Runs and their judges."""
-
     def create(self, run: NewRun) -> RunRecord:
         with self._writing() as connection:
             return create_run(connection, run)
 
     def begin(self, run: NewRun, job: NewJob | None = None) -> tuple[RunRecord, bool]:
-        """The run, and whether it was made now: another process may have made the same a moment
-        ago. A server's comes with its job, both or neither."""
+        """The run, and whether it is new: another process may have just made it. A server's run and
+        job are created together."""
         with self._writing() as connection:
             if connection.dialect.name == "postgresql":
                 postgres.take_turn(connection)
@@ -92,7 +90,7 @@ class RunStore(Subject):
             return run_at(connection, run_id)
 
     def page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
-        """Newest first, from the one before this id on; without those that cannot be read."""
+        """Newest first, from below this id; without unreadable ones."""
         with self._reading() as connection:
             newest = select(runs.c.id).order_by(runs.c.id.desc())
             while True:
@@ -108,17 +106,17 @@ class RunStore(Subject):
             return find_run(connection, name)
 
     def of_fingerprint(self, fingerprint: str) -> RunRecord | None:
-        """The newest of them."""
+        """The newest one."""
         with self._reading() as connection:
             return run_of_fingerprint(connection, fingerprint)
 
     def all(self) -> list[RunRecord]:
-        """Oldest first; without those that cannot be read."""
+        """Oldest first; without unreadable ones."""
         with self._reading() as connection:
             return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
 
     def damaged(self) -> list[StoreError]:
-        """What is wrong with each run that cannot be read."""
+        """What is wrong with each unreadable run."""
         with self._reading() as connection:
             return [run for run in _each_run(connection) if isinstance(run, StoreError)]
 
@@ -134,7 +132,7 @@ class RunStore(Subject):
         reused_passes: int | None = None,
         summary: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set what is given; the rest stays. `stopped_by` stays where it is False."""
+        """Set what is given; the rest stays. `stopped_by` stays if False."""
         given: dict[str, Any] = {
             "state": state,
             "intake_done": intake_done,
@@ -157,7 +155,7 @@ class RunStore(Subject):
                 update_run(connection, run.id, {"name": new})
 
     def add_judge(self, judge: NewJudge) -> int:
-        """The id of the judge with this key, which is added where it is new."""
+        """The id of the judge with this key, added if new."""
         with self._writing() as connection:
             key = shorten(judge.key)
             values = (
@@ -182,8 +180,8 @@ class RunStore(Subject):
                 connection.execute(insert(run_judges), rows)
 
     def judges_stamp(self, run_id: int | None = None) -> str:
-        """Changes when a run of one of this run's judges comes to rest: its labels speak of them
-        here too. Without a run, when any does."""
+        """Changes when a run of one of this run's judges ends, since its labels apply here too.
+        Without a run, when any does."""
         query = select(func.count(), func.max(runs.c.updated_at)).where(runs.c.state.in_(AT_REST))
         if run_id is not None:
             own = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
@@ -221,14 +219,14 @@ class RunStore(Subject):
             )
 
     def first_models(self, run_id: int) -> tuple[str, str] | None:
-        """The two models of a run's first pair, where it names them."""
+        """The two models of a run's first pair, if named."""
         first = select(items.c.model_a, items.c.model_b).where(items.c.run_id == run_id)
         with self._reading() as connection:
             found = connection.execute(first.order_by(items.c.number).limit(1)).first()
         return None if found is None or None in tuple(found) else (found[0], found[1])
 
     def served_models(self, run_id: int) -> dict[str, list[str]]:
-        """By a judge's key, the models that its answers name, as the server calls them."""
+        """By judge key: the model names in its answers."""
         its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
         judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
         query = (
@@ -249,7 +247,7 @@ class RunStore(Subject):
         return served
 
     def note_environment(self, run_id: int, environment: Mapping[str, Any]) -> None:
-        """The versions that a command judges with, where they are not noted yet."""
+        """Record the versions that a command judges with, once."""
         with self._writing() as connection:
             run = run_at(connection, run_id)
             noted = [] if run is None else [*run.summary.get(ENVIRONMENTS, ())]
@@ -258,8 +256,8 @@ class RunStore(Subject):
                 update_run(connection, run_id, {"summary": to_json(summary)})
 
     def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
-        """The names of the finished runs of this judge over fewer pairs, most of them this run's:
-        each was a look at data that grew into these."""
+        """The names of this judge's finished runs over fewer pairs, mostly this run's: each was a
+        look at data that grew into these."""
         its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
         pairs = func.count(items.c.pair_id.distinct())
         sharing = (
@@ -370,7 +368,7 @@ def needed_run(connection: Connection, name: str) -> RunRecord:
 
 
 def refuse_forgotten(connection: Connection, run_id: int) -> None:
-    """A run without its texts can be judged by nobody."""
+    """A run without texts cannot be judged."""
     run = run_at(connection, run_id)
     if run is not None and run.texts_forgotten:
         raise InputError(Message("store.texts_forgotten", name=run.name))
@@ -406,8 +404,8 @@ def _run(row: RowMapping) -> RunRecord:
 
 
 def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
-    """A model that judges twice, by another prompt or mode, is `name (2)` the second time: all that
-    tells of a run's judges tells them apart by their names."""
+    """A model that judges twice, with another prompt or mode, is `name (2)` the second time, since
+    judges are distinguished by name."""
     query = (
         select(judges)
         .join(run_judges, run_judges.c.judge_id == judges.c.id)
@@ -432,8 +430,7 @@ def judge_record(row: RowMapping) -> JudgeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a run is made of. `models` are the two of each row as A and B, and how often they meet,
-    in order of arrival."""
+    """What a run consists of. `models` has each row's A and B, with counts, in order of arrival."""
 
     prompts: int
     models: tuple[tuple[str | None, str | None, int], ...]

@@ -1,5 +1,5 @@
-"""The tables, and the text type that both engines can hold. A new store is made from them;
-`migrations/` brings a store of an earlier version up to them.
+"""The tables, and a text type that both engines can hold. New stores are made from them;
+`migrations/` upgrades earlier ones.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
-# PostgreSQL's text cannot hold U+0000, and SQLite's functions stop at one. So U+0000 is written as
-# U+001A "0", and U+001A, which no text needs, as U+001A "1". JSON needs none of it: it spells
-# both.
+# PostgreSQL's text cannot hold U+0000, and SQLite's functions stop at it. So U+0000 is stored as
+# U+001A "0", and U+001A as U+001A "1". JSON needs neither: it escapes both.
 
 _INDEXED_LENGTH = 200
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -55,7 +54,7 @@ def escape_or_none(text: str | None) -> str | None:
 
 
 def unprintable(name: str) -> str | None:
-    """The first character of a name that no reader would see, or that would move others."""
+    """The first invisible or layout-changing character of a name."""
     for character in name:
         if unicodedata.category(character) in _UNSEEN and character not in _JOINERS:
             return f"U+{ord(character):04X}"
@@ -63,14 +62,14 @@ def unprintable(name: str) -> str | None:
 
 
 def shorten(key: str) -> str:
-    """A key as it is indexed: itself, unless it is longer than an index can hold."""
+    """A key as indexed: shortened if too long for an index."""
     if len(key) <= _INDEXED_LENGTH:
         return key
     return f"{key[: _INDEXED_LENGTH // 2]}…{blake2b(key.encode(), digest_size=16).hexdigest()}"
 
 
 class SafeText(TypeDecorator[str]):
-    """A text column that may be given any text."""
+    """A text column for arbitrary text."""
 
     impl = Text
     cache_ok = True
@@ -83,8 +82,8 @@ class SafeText(TypeDecorator[str]):
 
 
 class WordPositions(UserDefinedType[str]):
-    """PostgreSQL's tsvector; SQLAlchemy's own comes with all of its PostgreSQL, a tenth of a
-    second of every command."""
+    """PostgreSQL's tsvector; SQLAlchemy's own would load its whole PostgreSQL dialect, 0.1 s of
+    every command."""
 
     cache_ok = True
 
@@ -92,16 +91,16 @@ class WordPositions(UserDefinedType[str]):
         return "TSVECTOR"
 
 
-# Keys are integers that grow in order of arrival, so that indexes grow at their ends and the time
-# per pair does not grow with their number. Large texts come last in a row: SQLite reads a row from
-# its beginning, and sums need not read past the numbers.
+# Integer keys grow with arrival, so that indexes grow at their ends and the time per pair stays
+# constant. Large texts come last: SQLite reads a row from its start, and sums need not read past
+# the numbers.
 
 VERSION_TABLE = "evenhand_schema"
-# Oldest first; the last is what this evenhand reads and writes. None before 0019 was released.
+# Oldest first; the last is the current one. None before 0019 was released.
 REVISIONS = ("0019",)
 HEAD = REVISIONS[-1]
 
-# Only a plain INTEGER is SQLite's own row number.
+# Only a plain INTEGER is SQLite's rowid.
 _Key = BigInteger().with_variant(Integer, "sqlite")
 
 metadata = MetaData(
@@ -191,19 +190,19 @@ items = Table(
     Column("length_a", Integer, nullable=False),  # in characters
     Column("length_b", Integer, nullable=False),
     Column("noted", Boolean, nullable=False),  # there is a note on the pair, whatever the verdict
-    # The one order that was drawn at random for it; nothing where both are asked, or a fixed one.
+    # The single order that was drawn at random; null if both are asked, or a fixed one.
     Column("drawn_order", Text),
     PrimaryKeyConstraint("run_id", "number"),
     UniqueConstraint("run_id", "key"),
     Index("ix_items_pair_id", "pair_id", "run_id", "number"),
 )
 
-# Only of runs that ask in an order of their own, so that others pay nothing for it.
+# Only for runs with their own order, so that others pay nothing.
 queue = Table(
     "queue",
     metadata,
     Column("run_id", _Key, nullable=False),
-    # Which two models; 0 where that is all one, and for the uniform share of a queue by models.
+    # Which two models; 0 if they do not matter, and for the uniform share.
     Column("contest", Integer, nullable=False),
     Column("place", _Key, nullable=False),  # of the prompt, from 1, in a seeded random order
     Column("number", _Key, nullable=False),
@@ -211,7 +210,7 @@ queue = Table(
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
 )
 
-# Only of rows that have tags: a page of one tag's verdicts need not look through all rows.
+# Only rows with tags: a page of one tag's verdicts need not scan all rows.
 item_tags = Table(
     "item_tags",
     metadata,
@@ -223,7 +222,7 @@ item_tags = Table(
     sqlite_with_rowid=False,
 )
 
-# What people flagged for whoever looks at the run next. The comment may quote a text.
+# Flags on pairs. The comment may quote a text.
 pair_flags = Table(
     "pair_flags",
     metadata,
@@ -250,7 +249,7 @@ skipped_rows = Table(
 def _pass_columns() -> list[Column[object]]:
     return [
         Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False),
-        # No foreign key to judges and runs: deleting one would look through every pass.
+        # Without foreign keys to judges and runs: deleting one would scan every pass.
         Column("judge_id", _Key, nullable=False),
         Column("shown_order", Text, nullable=False),
         Column("sample", Integer, nullable=False),
@@ -306,13 +305,13 @@ verdicts = Table(
     Column("passes", Integer, nullable=False),  # how many it rests on
     Column("created_at", Double, nullable=False),
     Column("abstained", Boolean, nullable=False),
-    # JSON, null where there is none: of each criterion its name, outcome, winner, and each order's.
-    # Apart from the rest, which is different in every verdict: statistics read equal texts once.
+    # JSON or null: each criterion's name, outcome, winner, and each order's. Separate from the
+    # rest, which differs in every verdict: statistics parse equal texts once.
     Column("by_criterion", Text),
     Column("body", Text, nullable=False),  # JSON: what else a decision has, or the whole failure
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
-    # Holds all that a tally counts, so that it need not read the texts.
+    # Covers all that a tally counts, without reading texts.
     Index(None, "run_id", "judge_id", "outcome", "winner", "number"),
 )
 
@@ -331,7 +330,7 @@ def _vote_columns() -> list[Column[object]]:
     ]
 
 
-# Of people, on the pair's content: they serve every run that has the pair.
+# Of people, on the pair's content: shared by every run with the pair.
 votes = Table("votes", metadata, *_vote_columns(), PrimaryKeyConstraint("pair_id", "who"))
 
 replaced_votes = Table(
@@ -343,7 +342,7 @@ replaced_votes = Table(
     Index(None, "pair_id", "who"),
 )
 
-# Runs that a server judges in the background. All that its processes know of them is here.
+# Runs that a server judges in the background, shared by its processes.
 jobs = Table(
     "jobs",
     metadata,
@@ -362,7 +361,7 @@ jobs = Table(
     Index(None, "wanted", "queued_at"),
 )
 
-# The prompts of a background run whose models have not answered all of them yet.
+# Prompts of background runs that are not fully answered.
 job_prompts = Table(
     "job_prompts",
     metadata,
@@ -373,7 +372,7 @@ job_prompts = Table(
     PrimaryKeyConstraint("run_id"),
 )
 
-# Logins on pages that somebody ended before their time.
+# Logins that were ended early.
 ended_sessions = Table(
     "ended_sessions",
     metadata,
@@ -382,7 +381,7 @@ ended_sessions = Table(
     PrimaryKeyConstraint("id"),
 )
 
-# Answers to requests that clients may send again under the same key.
+# Answers to requests that clients may repeat under the same key.
 idempotency = Table(
     "idempotency",
     metadata,
@@ -399,8 +398,7 @@ idempotency = Table(
     PrimaryKeyConstraint("token", "key"),
 )
 
-# Pairs whose words are indexed: in SQLite by a table of FTS5 whose rows have these ids, in
-# PostgreSQL here.
+# Indexed pairs: in SQLite by an FTS5 table with these ids, in PostgreSQL here.
 search_docs = Table(
     "search_docs",
     metadata,
@@ -415,8 +413,7 @@ Index(
     sqlite_where=text("words IS NOT NULL"),  # there it has none, and the index nothing in it
 )
 
-# Figures that take long to compute, as they were when the run was as `stamp` says. Ids are never
-# given twice, so that nobody keeps a figure under one that was deleted since.
+# Slow figures, as of `stamp`. Ids are never reused, so that none is stored under a deleted one's.
 figures = Table(
     "figures",
     metadata,
@@ -435,7 +432,7 @@ figures = Table(
     sqlite_autoincrement=True,
 )
 
-# Requests that a provider answers by the batch, which may take a day.
+# Requests in providers' batches, which may take a day.
 batches = Table(
     "batches",
     metadata,
@@ -454,7 +451,7 @@ batches = Table(
     Index(None, "run_id", "state"),
 )
 
-# What was asked in them, and what came: kept until its pass is stored.
+# Their requests and answers: kept until the pass is stored.
 batch_requests = Table(
     "batch_requests",
     metadata,
@@ -462,7 +459,7 @@ batch_requests = Table(
     Column("place", Integer, nullable=False),  # in the batch, from 1
     Column("run_id", _Key, nullable=False),
     Column("judge_id", _Key, nullable=False),
-    # Of an artefact: a negative number made of its key, and the key itself as the order.
+    # For an artefact: a negative number derived from its key, and the key as the order.
     Column("pair_id", _Key, nullable=False),
     Column("shown_order", Text, nullable=False),
     Column("sample", Integer, nullable=False),
@@ -473,7 +470,7 @@ batch_requests = Table(
     Index(None, "run_id", "judge_id", "pair_id"),
 )
 
-# What models wrote to the prompts of an A/B test, by a digest of all that it depends on.
+# Answers of models in A/B tests, by a digest of all they depend on.
 answers = Table(
     "answers",
     metadata,

@@ -1,4 +1,4 @@
-"""Which schema a database has: an empty one is given ours, an earlier one is brought up to it."""
+"""Which schema a database has: empty ones are created, earlier ones upgraded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from evenhand.store.schema import REVISIONS, VERSION_TABLE, metadata
 
 # "evnh", so that `file` and we can tell a store from another program's SQLite file.
 _APPLICATION_ID = 0x65766E68
-# Any number will do, as long as every evenhand takes the same one.
+# Arbitrary, but the same in every evenhand.
 _UPGRADE_LOCK = 0x65766E68
 
 
@@ -41,7 +41,7 @@ SCHEMA = Schema(metadata, REVISIONS, Path(__file__).parent / "migrations")
 
 
 def bring_up(engine: Engine, address: str, *, create: bool, schema: Schema = SCHEMA) -> None:
-    """One query where the store is at our schema; Alembic is loaded only for an earlier one."""
+    """One query for a current store; Alembic is loaded only for earlier ones."""
     head = schema.revisions[-1]
     with engine.begin() as connection:
         is_file = engine.dialect.name == "sqlite"
@@ -61,7 +61,7 @@ def bring_up(engine: Engine, address: str, *, create: bool, schema: Schema = SCH
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
-        # Another process may have done it while we waited for our turn.
+        # Another process may have done it while we waited.
         version = _version(connection)
         if version is None:
             _create(connection, schema)
@@ -99,7 +99,7 @@ def _refuse_others_tables(
 ) -> None:
     there = set(inspect(connection).get_table_names())
     if connection.dialect.name == "postgresql":
-        # Other programs may share the database, as long as their tables have other names.
+        # Other programs may share the database if their tables have other names.
         there &= set(tables.tables)
         encoding = connection.execute(text("SHOW server_encoding")).scalar()
         if encoding != "UTF8":
@@ -111,7 +111,7 @@ def _refuse_others_tables(
 
 
 def _create(connection: Connection, schema: Schema) -> None:
-    """Without Alembic: loading it takes as long as judging some hundred pairs."""
+    """Without Alembic, whose loading takes as long as judging some hundred pairs."""
     version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), nullable=False))
     version.append_constraint(
         PrimaryKeyConstraint(version.c.version_num, name=f"{VERSION_TABLE}_pkc")

@@ -14,19 +14,19 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from evenhand.errors import StoreError
 from evenhand.messages import Message
 
-# A pass is some kilobytes. In pages of 4 KiB one fills a page and wastes the rest of it; larger
-# ones cost more where the index of the pairs' digests is written, which has no order.
+# A pass has a few kilobytes, so 4 KiB pages would be half empty; larger ones cost more in the index
+# of pair digests, whose writes are random.
 _PAGE_BYTES = 16 * 1024
 _CACHE_KIB = 32 * 1024
-# 64 MB before they are written back: with many pairs the index's pages are written again and
-# again, and most of that never needs to reach the file itself.
+# 64 MB of WAL: with many pairs, index pages are rewritten repeatedly, and most versions never need
+# to reach the file.
 _WAL_PAGES = 4000
 _WAL_KEPT_BYTES = _WAL_PAGES * _PAGE_BYTES
 _SMALLEST_BYTES = 512  # one page, the smallest
 
 
 def prepare_file(path: Path, *, create: bool) -> None:
-    """Make the file where there is none; say what stands in the way where one cannot be used."""
+    """Make the file if needed; say why it cannot be used otherwise."""
     try:
         file = os.stat(path)
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def prepare_file(path: Path, *, create: bool) -> None:
     if not stat.S_ISREG(file.st_mode):
         raise StoreError(Message("store.no_regular_file", path=path))
     if 0 < file.st_size < _SMALLEST_BYTES:
-        # Asked here, since SQLite takes a file of one byte for an empty one and writes over it.
+        # Checked here, since SQLite takes a one-byte file for an empty one and overwrites it.
         raise StoreError(Message("store.not_sqlite", address=path))
     if file.st_size == 0 and create and os.access(path, os.W_OK):
         os.chmod(path, 0o600)
@@ -81,10 +81,9 @@ def _why(error: OSError) -> str:
 
 
 def open_engines(path: Path, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
-    """One engine that reads and one that writes.
+    """One engine for reading, one for writing.
 
-    The writer keeps one connection: SQLite drops a connection's page cache whenever another one
-    has written.
+    The writer keeps one connection: SQLite drops a connection's page cache when another one writes.
     """
     reads, writes = (
         create_engine(
@@ -104,7 +103,7 @@ def open_engines(path: Path, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
 
 
 class _Begin:
-    """Transactions begin where SQLAlchemy says; Python's sqlite3 would wait for a first write."""
+    """Transactions begin when SQLAlchemy says; Python's sqlite3 would wait for the first write."""
 
     def __init__(self, statement: str) -> None:
         self._statement = statement
@@ -136,17 +135,17 @@ def _set_up(connection: Any, _record: Any) -> None:
 
 
 def use_wal(engine: Engine) -> None:
-    """Written into the file once, when it is made."""
+    """Stored in the file once, when it is made."""
     _outside_of_transactions(engine, "PRAGMA journal_mode=WAL")
 
 
 def shrink_log(engine: Engine) -> None:
-    """After a large deletion the log is as large as what was deleted. It waits for no reader."""
+    """A large deletion leaves a log of its size. Does not wait for readers."""
     _outside_of_transactions(engine, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def wipe_free_space(engine: Engine) -> None:
-    """What was changed or deleted is left in the file's free space, and in its log, until then."""
+    """Deleted data stays in the file's free space and log until then."""
     _outside_of_transactions(engine, "VACUUM")
     shrink_log(engine)
 

@@ -1,4 +1,4 @@
-"""The store as other rooms see it, by subject, over SQLite or PostgreSQL."""
+"""The store by subject, over SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from evenhand.store.work import WorkStore
 def open_store(
     address: str | Path | None = None, *, create: bool = True, busy_timeout_s: float = 30
 ) -> Store:
-    """A file or a postgresql:// URL; without one EVENHAND_STORE, or a file of the user's.
+    """A file or a postgresql:// URL; by default EVENHAND_STORE, or a file of the user's.
 
-    A store that is not there is made unless `create` is False; one of an earlier release is
-    brought up to date.
+    A missing store is made unless `create` is False; one of an earlier release is upgraded.
     """
     where = read_address(address)
     if isinstance(where, FileAddress):
@@ -51,7 +50,7 @@ def open_store(
 
 
 class Store(Database):
-    """Safe to use from several threads. Writes come from one at a time; others wait."""
+    """Thread-safe. Writes are serialised."""
 
     def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
         super().__init__(where, reads, writes)

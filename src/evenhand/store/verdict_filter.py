@@ -1,4 +1,4 @@
-"""Which verdicts of a run are wanted: the filter, and its conditions on verdicts and items."""
+"""Selects verdicts of a run: the filter, and its SQL conditions."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from evenhand.store.full_text import has_words
 from evenhand.store.schema import item_tags, items, pairs, passes, shorten, verdicts
 from evenhand.store.votes import voted_for
 
-# How a criterion came out: a winner, by its label or as the model that was asked for or the other
-# one; or what is none.
+# How a criterion came out: a winner, by label or as the filtered model or the other; or an outcome
+# without one.
 CriterionEnd = Literal["A", "B", "TIE", "inconsistent", "invalid", "model", "other"]
-# Several outcomes at once: any but invalid; a win or a tie; neither of them.
+# Groups of outcomes: any but invalid; a win or a tie; neither.
 Ends = Literal["valid", "decided", "undecided"]
 # `longer` and `shorter` name the response by its length.
 LabelIs = Literal["A", "B", "TIE", "any", "none", "longer", "shorter"]
-# Of pairs that were read in both orders: whether they chose the same.
+# Pairs read in both orders: whether the orders agree.
 Orders = Literal["agree", "differ", "read"]
-# Of those that differ: the position that gains, also by half a win (a win in one order and a tie
-# in the other). Where the samples of an order split, it is neither.
+# Pairs whose orders differ: the position that gains, also by half a win (a win in one order, a tie
+# in the other). Neither if an order's samples split.
 Leans = Literal["first", "second", "either"]
-# How many models a pair names: two, one and the same twice, one alone, none.
+# The models a pair names: two, the same twice, one, none.
 Named = Literal["two", "same", "one", "none"]
 
 
@@ -128,7 +128,7 @@ class VerdictFilter(Model):
 
 _V, _I = verdicts.c, items.c
 LENGTH_DIFFERENCE = _I.length_b - _I.length_a  # by how many characters B is longer than A
-# What the two orders came to, where both were read.
+# What the two orders came to, if both were read.
 ORDERS = case(
     (or_(FIRST_CHOICE.is_(None), SECOND_CHOICE.is_(None)), null()),
     (or_(FIRST_CHOICE == SPLIT, SECOND_CHOICE == SPLIT), "split"),
@@ -136,8 +136,8 @@ ORDERS = case(
     (or_(FIRST_CHOICE == "A", SECOND_CHOICE == "B"), "first"),
     else_="second",
 )
-# An answer behind it was not read. Looked for only where it can be: a valid verdict of one sample
-# rests on ballots alone.
+# Some answer was unread. Only looked for where possible: a valid verdict of one sample rests on
+# ballots alone.
 UNREAD = and_(
     or_(_V.outcome == "invalid", _V.samples > 1),
     exists().where(
@@ -151,7 +151,7 @@ _DECIDED = _V.outcome.in_(("win", "tie"))
 _WON: dict[Winner, ColumnElement[bool]] = {
     side: and_(_V.outcome == "win", _V.winner == side) for side in ("A", "B")
 }
-# Of labelled pairs that a judge was asked about.
+# Labelled pairs that a judge was asked about.
 COMPARED = and_(_I.label.is_not(None), ~TIE_BY_RULE)
 AGREES = and_(_DECIDED, _V.winner == _I.label)
 
@@ -206,7 +206,7 @@ def _holds(fact: ColumnElement[bool], wanted: bool) -> ColumnElement[bool]:
 
 
 def _differing(run_id: int) -> Select[Any]:
-    """Items on which two judges came to different ends; one without a verdict differs from none."""
+    """Items with different outcomes by two judges; a missing verdict differs from none."""
     each = verdicts.alias().c
     end = each.outcome + func.coalesce(each.winner, "")
     return (
@@ -220,7 +220,7 @@ def _differing(run_id: int) -> Select[Any]:
 def _is_longer(
     is_a: ColumnElement[bool], is_b: ColumnElement[bool], *, longer: bool
 ) -> ColumnElement[bool]:
-    """Whether the one that is A or B is the longer of the two, or else the shorter."""
+    """Whether A or B, as given, is the longer response, or the shorter."""
     a_longer, b_longer = LENGTH_DIFFERENCE < 0, LENGTH_DIFFERENCE > 0
     if not longer:
         a_longer, b_longer = b_longer, a_longer
@@ -228,7 +228,7 @@ def _is_longer(
 
 
 def _on_labels(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
-    """By the data; and where votes are counted, by what most people say of a pair without one."""
+    """By the data's label; with `count_votes`, by most votes if there is none."""
     counted = wanted.count_votes is True
     if wanted.disagrees is not None:
         by_data = and_(COMPARED, _holds(AGREES, not wanted.disagrees))
@@ -252,7 +252,7 @@ def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bo
 
 
 def _voted_otherwise(run_id: int, disagrees: bool) -> ColumnElement[bool]:
-    """Whether what most people say of a pair is another end than the verdict's, or the same."""
+    """Whether most votes differ from the verdict, or agree."""
     labels: tuple[Winner, ...] = ("A", "B", "TIE")
     voted = (
         and_(
@@ -289,7 +289,7 @@ def _on_models(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
         yield or_(and_(a == model, as_a), and_(b == model, as_b))
 
 
-# What a condition that is given asks for.
+# The SQL of each simple condition.
 _PLAIN: dict[str, Callable[[Any], ColumnElement[bool]]] = {
     "outcome": lambda outcome: _V.outcome == str(outcome),
     "winner": lambda winner: _V.winner == winner,
@@ -304,7 +304,7 @@ _PLAIN: dict[str, Callable[[Any], ColumnElement[bool]]] = {
     "max_length_difference": lambda most: most >= LENGTH_DIFFERENCE,
     "longer_wins": lambda longer: _is_longer(_WON["A"], _WON["B"], longer=longer),
 }
-# What holds or does not.
+# Conditions that are true or false.
 _FACTS: dict[str, ColumnElement[bool]] = {
     "abstained": _V.abstained,
     "noted": _I.noted,
@@ -314,8 +314,8 @@ _FACTS: dict[str, ColumnElement[bool]] = {
 }
 
 
-# In `by_criterion`, a criterion is `["accuracy","win","A","A","A"]`: its name, how it came out, and
-# each order's choice. Quotes within a name are escaped, so that such a beginning is no part of one.
+# `by_criterion` holds `["accuracy","win","A","A","A"]`: name, outcome, winner, each order's choice.
+# Quotes within a name are escaped, so that such a prefix cannot occur inside one.
 _CAME_OUT: dict[str, str] = {
     "A": '"win","A",',
     "B": '"win","B",',

@@ -1,6 +1,6 @@
-"""A run's verdicts as a table: filtered, sorted, counted and searched, a page at a time; and how
-many verdicts each filter would show. Plain queries of `verdicts` and `items`: a hundred thousand
-rows are looked through in some hundredths of a second.
+"""A run's verdicts as a table: filtered, sorted, counted and searched by page; and how many
+verdicts each filter would show. Plain queries on `verdicts` and `items`: a hundred thousand rows
+take some hundredths of a second.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from evenhand.store.verdict_filter import (
 from evenhand.store.votes import voted_labels
 
 Sort = Literal["number", "confidence", "length"]
-# Which two models a verdict is about, as A and B.
+# The two models of a verdict, as A and B.
 Models = tuple[str | None, str | None]
 PROMPT_CHARACTERS = 240
-# A run may have very many of each; filters offer the first of them.
+# A run may have very many; filters offer the first.
 MOST_TAGS = 1000
 MOST_CRITERIA = 1000
 MOST_CONTESTS = 1000
 
 
 class TablePlace(NamedTuple):
-    """Where a verdict stands in a table's order; `key` is what the table is sorted by."""
+    """A verdict's place in a table's order; `key` is the sort key."""
 
     key: float | None
     number: int
@@ -64,7 +64,7 @@ class TablePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """`prompt` is its beginning; `length_b - length_a` is what `length` sorts by."""
+    """`prompt` is its beginning; `length` sorts by `length_b - length_a`."""
 
     number: int
     id: str
@@ -91,8 +91,8 @@ class TableRow:
 
 
 class Neighbours(NamedTuple):
-    """The pairs before and after one in a table, None at the ends; and its place among how many,
-    None where it is not among them."""
+    """The pairs before and after one in a table, None at the ends; its place and their number, None
+    if it is not in the table."""
 
     previous: int | None
     following: int | None
@@ -101,7 +101,7 @@ class Neighbours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """`next` and `previous` go into `after` and `before`; None at the ends."""
+    """`next` and `previous` are for `after` and `before`; None at the ends."""
 
     rows: tuple[TableRow, ...]
     next: TablePlace | None
@@ -110,8 +110,8 @@ class TablePage:
 
 @dataclass(frozen=True, slots=True)
 class VerdictMarks:
-    """What a table filters a verdict by, beside its outcome. `orders` is what its two orders came
-    to: agree, first, second or split; criteria have the codes of their outcomes."""
+    """What a table filters a verdict by, besides its outcome. `orders` is agree, first, second or
+    split; criteria have outcome codes."""
 
     judges_differ: bool
     noted: bool
@@ -124,7 +124,7 @@ class VerdictMarks:
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """Verdicts by judge, then by kind (see `_KINDS`); by criterion, then by its outcome's code."""
+    """Verdicts by judge and kind (see `_KINDS`), and by criterion and outcome code."""
 
     kinds: dict[int, Counter[str]]
     criteria: dict[str, Counter[int]]
@@ -157,8 +157,6 @@ _KINDS: dict[str, ColumnElement[bool]] = {
 
 
 class TableStore(Subject):
-    """Verdicts filtered, sorted and searched, a page at a time."""
-
     def browse(
         self,
         run_id: int,
@@ -177,7 +175,7 @@ class TableStore(Subject):
             )
             backwards = before is not None and after is None
             start = before if backwards else after
-            # One more than is wanted: then the last page knows that it is the last.
+            # One more than requested, to know whether this page is the last.
             places = table.walk(start, backwards=backwards, limit=limit + 1)
             reached = places[limit - 1] if len(places) > limit else None
             places = places[:limit]
@@ -205,7 +203,7 @@ class TableStore(Subject):
         sort: Sort = "number",
         descending: bool = False,
     ) -> Neighbours:
-        """Of a pair in a filtered table: also of one that the table leaves out."""
+        """Of a pair in a filtered table, even if the table leaves it out."""
         with self._reading() as connection:
             table = _Table(
                 connection, run_id, wanted, judge_ids=judge_ids, sort=sort, descending=descending
@@ -235,8 +233,7 @@ class TableStore(Subject):
         descending: bool = False,
         limit: int = 50,
     ) -> TablePlace | None:
-        """What the page with a pair comes after; None: it is the first one, or the pair has no
-        place."""
+        """What the pair's page comes after; None for the first page, or a pair without a place."""
         with self._reading() as connection:
             table = _Table(
                 connection, run_id, wanted, judge_ids=judge_ids, sort=sort, descending=descending
@@ -272,7 +269,7 @@ class TableStore(Subject):
         return marks
 
     def count_kinds(self, run_id: int) -> TableCounts:
-        """How many verdicts of the run each filter of its table would show."""
+        """How many of the run's verdicts each filter would show."""
         with self._reading() as connection:
             return TableCounts(
                 kinds=_kinds(connection, run_id),
@@ -288,8 +285,8 @@ class TableStore(Subject):
 
 
 class _Table:
-    """The verdicts of a run that meet a filter, in an order. Without a key, which confidence alone
-    may lack, they come last in both directions."""
+    """A run's filtered verdicts, in order. Rows without a key, possible only for confidence, come
+    last in both directions."""
 
     def __init__(
         self,
@@ -325,7 +322,7 @@ class _Table:
         offset: int = 0,
         without: int | None = None,
     ) -> list[TablePlace]:
-        """The next of them after a place, or before it; `without` a pair."""
+        """The next ones after or before a place; `without` a pair."""
         query = self._ordered(self._meeting, backwards=backwards)
         if start is not None:
             query = query.where(self._beyond(start, backwards=backwards))
@@ -334,12 +331,12 @@ class _Table:
         return self._read(query.limit(limit).offset(offset) if offset else query.limit(limit))
 
     def first_of(self, number: int) -> TablePlace | None:
-        """Of a pair's verdicts that meet the filter, the first in the table."""
+        """A pair's first matching verdict."""
         query = self._ordered(self._meeting.where(_V.number == number), backwards=False)
         return next(iter(self._read(query.limit(1))), None)
 
     def place_of(self, number: int) -> TablePlace | None:
-        """By the first judge whose verdict meets the filter, else by the first."""
+        """By the first judge whose verdict matches, else by the first judge."""
         anyway = self._any
         if self._judge_ids is not None:
             anyway = anyway.where(_V.judge_id.in_(self._judge_ids))
@@ -358,7 +355,7 @@ class _Table:
         return self._connection.execute(before.with_only_columns(func.count())).scalar_one()
 
     def standing(self, first: TablePlace) -> tuple[int, int]:
-        """The place of a pair among how many, each where its first verdict stands."""
+        """A pair's rank and the number of pairs, by first verdicts."""
         one_judge = len(judges_of_run(self._connection, self._run_id)) == 1
         count = func.count() if one_judge else func.count(_V.number.distinct())
         before = self._beyond(first, backwards=True)
@@ -423,7 +420,7 @@ _AS_THEY_ARE = (
 def _rows(
     connection: Connection, run_id: int, places: Sequence[TablePlace], *, counted: bool
 ) -> Iterator[TableRow]:
-    """Where votes are `counted`, with what most people say for a label that the data lack."""
+    """If votes are `counted`, most votes replace a missing label."""
     numbers = list(dict.fromkeys(place.number for place in places))
     voted = voted_labels(connection, run_id, numbers) if counted else {}
     flagged = flags_on(connection, run_id, numbers)
@@ -459,7 +456,7 @@ def _rows(
 
 
 def _differing(connection: Connection, run_id: int, numbers: Sequence[int]) -> set[int]:
-    """Those of these items on which two judges came to different ends."""
+    """Items on which two judges differ."""
     query = select(_V.number, _V.outcome, _V.winner).where(
         _V.run_id == run_id, _V.number.in_(numbers), _V.outcome != "invalid"
     )
@@ -470,7 +467,7 @@ def _differing(connection: Connection, run_id: int, numbers: Sequence[int]) -> s
 
 
 def _all_invalid(criteria: str) -> tuple[tuple[str, int], ...]:
-    """Of a verdict without a breakdown, by the criteria of its pair."""
+    """For a verdict without a breakdown: its pair's criteria, all invalid."""
     return tuple((each.name, INVALID) for each in read_criteria(criteria))
 
 
@@ -499,7 +496,7 @@ def _kinds(connection: Connection, run_id: int) -> dict[int, Counter[str]]:
 
 
 def _criteria(connection: Connection, run_id: int) -> dict[str, Counter[int]]:
-    """In the order in which they first come."""
+    """In order of first appearance."""
     first = func.min(_V.number)
     stated = (
         select(first, func.count(), _V.by_criterion)
@@ -545,6 +542,6 @@ def _tags(connection: Connection, run_id: int) -> tuple[tuple[str, int], ...]:
 
 
 def _contests(connection: Connection, run_id: int, *, most: int) -> list[Models]:
-    """In no order that means much."""
+    """In arbitrary order."""
     query = select(_I.model_a, _I.model_b).where(_I.run_id == run_id).distinct().limit(most)
     return [(model_a, model_b) for model_a, model_b in connection.execute(query)]

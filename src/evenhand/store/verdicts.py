@@ -1,6 +1,4 @@
-"""Verdicts read back: page by page, whole with their passes, one item at a time, or counted with
-what they cost.
-"""
+"""Verdicts read back: by page, with their passes, by item, or counted with their cost."""
 
 from __future__ import annotations
 
@@ -92,7 +90,7 @@ def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> l
 def _with_artefacts(
     connection: Connection, judged: Sequence[tuple[int, Pair, Settled]]
 ) -> list[Settled]:
-    """With what was written before: looked up at once, and only for judges that prepare."""
+    """With prepared texts, in one query, only for judges that prepare."""
     preparing = _preparing(connection, {judge_id for judge_id, _, _ in judged})
     wanted = [
         written_before(pair, preparing[judge_id]) if judge_id in preparing else []
@@ -129,7 +127,7 @@ def _page(
     limit: int,
     judge_id: int | None,
 ) -> list[RowMapping]:
-    """Whole items: where the last one has verdicts of further judges, they come with it."""
+    """Whole items: all judges' verdicts on the last one are included."""
     query = query.where(verdicts.c.run_id == run_id)
     if judge_id is not None:
         query = query.where(verdicts.c.judge_id == judge_id)
@@ -163,15 +161,13 @@ def _passes_of(
 
 
 class VerdictPlace(NamedTuple):
-    """Where a verdict stands in its run: by item, then by judge."""
+    """A verdict's place in its run: by item, then by judge."""
 
     number: int
     judge_id: int
 
 
 class VerdictStore(Subject):
-    """Verdicts and items read back; runs tallied."""
-
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
         with self._reading() as connection:
             judge_ids = _judges_of(run_id, judge_id)
@@ -190,7 +186,7 @@ class VerdictStore(Subject):
             )
 
     def count(self, run_id: int, judge_id: int | None = None) -> Tally:
-        """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
+        """Pairs and outcomes only, from an index; the rest of the tally is empty."""
         with self._reading() as connection:
             return _verdicts(connection, run_id, _judges_of(run_id, judge_id))
 
@@ -199,14 +195,14 @@ class VerdictStore(Subject):
             return [verdict_row(row) for row in _rows_at(connection, _LIGHT, run_id, places)]
 
     def whole_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
-        """These very verdicts, with everything behind them."""
+        """These verdicts with their pairs and passes."""
         with self._reading() as connection:
             return _whole(connection, run_id, [*_rows_at(connection, _WHOLE, run_id, places)])
 
     def page(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
     ) -> list[VerdictRow]:
-        """A page after item number `after`, by number, then judge; an empty one is the end."""
+        """The page after item number `after`, by number, then judge; empty at the end."""
         with self._reading() as connection:
             rows = _page(connection, _LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
             return [verdict_row(row) for row in rows]
@@ -214,7 +210,7 @@ class VerdictStore(Subject):
     def whole_page(
         self, run_id: int, *, after: int = 0, limit: int = 100, judge_id: int | None = None
     ) -> list[WholeVerdict]:
-        """The same, each with its pair, its passes and its prose."""
+        """The same with pairs, passes and prose."""
         with self._reading() as connection:
             rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
             return _whole(connection, run_id, rows)
@@ -233,8 +229,7 @@ class VerdictStore(Subject):
             after = rows[-1].row.item.number
 
     def artefacts_behind(self, run_id: int, judge: JudgeRecord) -> list[GeneratedAnswer]:
-        """Every text that was written before this judge's verdicts, whichever run had it written;
-        one that pairs share, once."""
+        """Every text prepared for this judge's verdicts, by any run; shared ones once."""
         keys: set[str] = set()
         for whole in self.each_whole(run_id, judge_id=judge.id):
             keys.update(keys_before(whole.pair, judge))
@@ -283,7 +278,7 @@ class VerdictStore(Subject):
 def _rows_at(
     connection: Connection, query: Select[Any], run_id: int, places: Sequence[VerdictPlace]
 ) -> Iterator[RowMapping]:
-    """These very verdicts, by item, then by judge."""
+    """By item, then by judge."""
     there = {*places}
     for some in in_slices(sorted({place.number for place in places})):
         of_items = query.where(verdicts.c.run_id == run_id, verdicts.c.number.in_(some))
@@ -293,7 +288,7 @@ def _rows_at(
 
 
 def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:
-    """All of the run, or this one of them."""
+    """All judges of the run, or this one."""
     judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     return judge_ids if judge_id is None else judge_ids.where(run_judges.c.judge_id == judge_id)
 
@@ -317,7 +312,7 @@ def _verdicts(
 def _counted(connection: Connection, run_id: int, its_judges: Any) -> list[int]:
     """By the outcomes' codes."""
     column = verdicts.c
-    # By judge too, in the order of the index: then nothing has to be sorted.
+    # By judge first, as in the index, so that nothing is sorted.
     by_end = (column.judge_id, column.outcome, column.winner)
     query = (
         select(column.outcome, column.winner, func.count())
@@ -373,6 +368,6 @@ def _known_sum(values: Iterable[Any]) -> Any:
 
 
 def _whole_sum(values: Iterable[Any]) -> int | None:
-    # PostgreSQL's sum of whole numbers is a Decimal.
+    # PostgreSQL's sum of integers is a Decimal.
     total = _known_sum(values)
     return None if total is None else int(total)

@@ -1,4 +1,4 @@
-"""Votes of people: one a person and pair, with what it replaced; read back as rows, columns or
+"""Votes of people: one per person and pair, with its earlier versions; read as rows, columns or
 labels.
 """
 
@@ -54,7 +54,7 @@ from evenhand.store.rows import in_slices, insert_for, moment, refuse_unwritable
 from evenhand.store.schema import AT_REST, items, replaced_votes, runs, verdicts, votes
 
 _NAMES = tuple(column.name for column in votes.c)
-# As it stands in the table; everybody else sees a tie.
+# As stored; everywhere else it is a tie.
 _BOTH_BAD = "BOTH_BAD"
 _CODES: dict[str, dict[str | None, int]] = {
     "verdict": {**WINNERS, _BOTH_BAD: WINNERS["TIE"]},
@@ -65,18 +65,15 @@ _Key = tuple[int, str]
 
 
 class VoteStore(Subject):
-    """What people said of pairs."""
-
     def labels(self, run_id: int, numbers: Collection[int] | None = None) -> dict[int, Winner]:
-        """Of those of these items, or of all, that have no label of the data: what most people
-        say."""
+        """By most votes, for items (these, or all) without a label in the data."""
         with self._reading() as connection:
             return voted_labels(connection, run_id, numbers)
 
     def add(self, new: Sequence[NewVote]) -> AddedVotes:
-        """All of them or none. A later vote of a person on a pair replaces the earlier, which is
-        kept aside; one that says nothing new changes nothing."""
-        # To the microsecond, which a datetime holds: an exported vote is then the same again.
+        """Atomic. A person's later vote on a pair replaces the earlier, which is kept aside; a
+        repeated one changes nothing."""
+        # To the microsecond, as in a datetime, so that an exported vote is identical.
         now = moment(time.time()).timestamp()
         with self._writing() as connection:
             known = _known(connection, {vote.pair_id for vote in new})
@@ -102,7 +99,7 @@ class VoteStore(Subject):
         return AddedVotes(fresh, len(replaced), unchanged)
 
     def withdraw(self, pair_id: int, who: str) -> bool:
-        """Set a vote aside as if it had been replaced; whether there was one."""
+        """Set a vote aside as if replaced; whether there was one."""
         with self._writing() as connection:
             this_vote = and_(votes.c.pair_id == pair_id, votes.c.who == who)
             row = connection.execute(select(votes).where(this_vote)).mappings().first()
@@ -113,7 +110,7 @@ class VoteStore(Subject):
             return True
 
     def replaced(self, pair_id: int, who: str) -> list[StoredVote]:
-        """What a person said of a pair before, oldest first."""
+        """A person's earlier votes on a pair, oldest first."""
         with self._reading() as connection:
             query = (
                 select(replaced_votes)
@@ -123,7 +120,7 @@ class VoteStore(Subject):
             return [_stored(row) for row in connection.execute(query).mappings()]
 
     def standings(self, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
-        """Of those that anybody has voted on, in whichever run, as one person is to know it."""
+        """Of pairs with votes, in any run, as one person may know them."""
         with self._reading() as connection:
             vote = votes.c
             mine = vote.who == who
@@ -149,7 +146,7 @@ class VoteStore(Subject):
     def labelled_runs(
         self, judge_ids: Collection[int], run_ids: Collection[int] = ()
     ) -> tuple[str, ...]:
-        """The names of the runs that `right_and_wrong` has labelled pairs of."""
+        """The names of the runs with labelled pairs for `right_and_wrong`."""
         voted = select(votes.c.pair_id).where(_IS_LABEL)
         labelled = or_(items.c.label.in_(("A", "B")), items.c.pair_id.in_(voted))
         counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
@@ -165,10 +162,10 @@ class VoteStore(Subject):
     def right_and_wrong(
         self, judge_ids: Collection[int], run_ids: Collection[int] = ()
     ) -> tuple[int, int]:
-        """Of the pairs that have a label of the data, or else by most votes, on how many these
-        judges' wins name its winner, and on how many the other one: in these runs, and in all of
-        this store that are at rest. A pair counts once, however often it was judged; one on which
-        wins are equally divided does not."""
+        """For labelled pairs (by the data, else by most votes): on how many these judges' wins name
+        the label, and on how many the other side, in these runs and in all runs of the store that
+        have ended. A pair counts once, however often it was judged; one with evenly divided wins
+        does not."""
         won = _wins(judge_ids, run_ids)
         most = select(
             votes.c.pair_id,
@@ -209,14 +206,14 @@ class VoteStore(Subject):
     def page(
         self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
     ) -> list[ItemVote]:
-        """A page after a place (item number, who); an empty one is the end. A vote on a pair that
-        several items share stands with each of them."""
+        """The page after a place (item number, who); empty at the end. A vote counts for every item
+        with its pair."""
         number, who = after
         later = and_(items.c.number >= number, (items.c.number > number) | (votes.c.who > who))
         return self._item_votes(run_id, later, limit)
 
     def on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
-        """Those on one item, by who."""
+        """Those on one item, by person."""
         return self._item_votes(run_id, items.c.number == number, limit)
 
     def _item_votes(self, run_id: int, wanted: ColumnElement[bool], limit: int) -> list[ItemVote]:
@@ -234,7 +231,7 @@ class VoteStore(Subject):
             ]
 
     def each(self, run_id: int) -> Iterator[ItemVote]:
-        """All of them, each once, under the first item of the run that has its pair."""
+        """All of them once each, under the first item of the run with its pair."""
         firsts: dict[int, int] = {}
         rows = self.page(run_id)
         while rows:
@@ -275,7 +272,7 @@ def _is_repeat(vote: NewVote, earlier: dict[str, Any]) -> bool:
 
 
 def _details(vote: NewVote) -> dict[str, Any]:
-    """What a vote says of itself beyond its verdict."""
+    """What a vote records besides its verdict."""
     given = {
         "origin": vote.origin,
         "draw": vote.draw,
@@ -290,7 +287,7 @@ def _details(vote: NewVote) -> dict[str, Any]:
 def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[str, Any]:
     values = dict.fromkeys(_NAMES) | {"origin": "import"}
     if earlier is not None:
-        # How the pair came to be voted on stays true when somebody thinks again.
+        # How the pair was chosen does not change with a new vote.
         values |= {name: earlier[name] for name in ("origin", "draw", "chance")}
         if earlier["verdict"] == _verdict_of(vote):
             values |= {name: earlier[name] for name in ("shown_order", "comment")}
@@ -301,7 +298,7 @@ def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[s
 def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
     if not rows:
         return
-    # In one order for everybody, so that two processes never wait for each other in a circle.
+    # In a fixed order, so that two processes cannot deadlock.
     rows.sort(key=lambda row: (row["pair_id"], row["who"]))
     statement = insert_for(connection.dialect.name, votes)
     statement = statement.on_conflict_do_update(
@@ -330,7 +327,7 @@ _OF_RUN = (
 
 
 def _wins(judge_ids: Collection[int], run_ids: Collection[int]) -> Select[Any]:
-    """The pairs that a win of these judges is on: in these runs, and in those at rest."""
+    """The pairs won by these judges, in these runs and in ended ones."""
     counted = or_(runs.c.state.in_(AT_REST), runs.c.id.in_(list(run_ids)))
     return (
         select(items.c.pair_id)
@@ -359,11 +356,10 @@ def _stored(row: RowMapping) -> StoredVote:
     )
 
 
-# Votes as labels of items that have none. What most people said is the label; where no verdict has
-# the most, there is none.
+# Votes as labels of items without one: the verdict with the most votes; none if tied.
 
 _VOTE = votes.c
-# Of people who did not skip, on pairs that were not picked (`is_picked`).
+# Excluding skips and picked pairs (`is_picked`).
 _IS_LABEL = and_(
     _VOTE.verdict.is_not(None),
     _VOTE.origin != "escalation",
@@ -388,10 +384,10 @@ def _most(winner: Winner) -> ColumnElement[bool]:
 
 
 def voted_for(run_id: int, winner: Winner | None = None) -> Select[Any]:
-    """The numbers of items without a label of which most people say this; or anything at all."""
+    """The items without a label that most votes give this one, or any."""
     wanted = or_(*map(_most, _COUNTS)) if winner is None else _most(winner)
     labelled = select(_VOTE.pair_id).where(_IS_LABEL).group_by(_VOTE.pair_id).having(wanted)
-    # Votes are few: by no index of the run, which would lead through all of its items.
+    # Votes are few: avoid the run's index, which would scan all its items.
     return (
         select(items.c.number)
         .where(items.c.run_id + 0 == run_id, items.c.label.is_(None), items.c.pair_id.in_(labelled))
@@ -402,7 +398,7 @@ def voted_for(run_id: int, winner: Winner | None = None) -> Select[Any]:
 def voted_labels(
     connection: Connection, run_id: int, numbers: Collection[int] | None
 ) -> dict[int, Winner]:
-    """Of those of these items, or of all, that have no label of the data, and one by votes."""
+    """For items (these, or all) without a label in the data: the one by votes."""
     labels: dict[int, Winner] = {}
     of_run = (
         select(items.c.number, *_COUNTS.values())

@@ -1,5 +1,5 @@
-"""What is left to judge, by item number or in a queue of its own order; writing passes and
-verdicts; retiring passes to judge again; how each contest of a queue stands.
+"""What is left to judge, by number or in a queue; writing passes and verdicts; retiring passes; the
+state of a queue's contests.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class WorkStore(Subject):
         up_to: int | None = None,
         firsts: bool | None = None,
     ) -> list[WorkItem]:
-        """Items after number `after` that this judge has no verdict on, by number.
+        """Items after number `after` without this judge's verdict, by number.
 
         `firsts`: of items with the same content only the first, or only the others.
         """
@@ -169,7 +169,7 @@ class WorkStore(Subject):
         up_to: int | None = None,
         firsts: bool | None = None,
     ) -> tuple[int, int, int] | None:
-        """Their first number, their last and their count, without their texts."""
+        """Their first number, last number and count, without texts."""
         with self._reading() as connection:
             each = _only(_PENDING_NUMBERS, firsts).subquery().c.number
             asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
@@ -180,8 +180,8 @@ class WorkStore(Subject):
             return (first, last, count) if count else None
 
     def count_pending_texts(self, run_id: int, judge_id: int) -> tuple[int, int, int]:
-        """Of the pairs without a verdict: how many different prompts they have, prompts without a
-        reference, and responses. Where models have no names, two responses a pair."""
+        """Of pairs without a verdict: the number of distinct prompts, prompts without a reference,
+        and responses; two responses a pair if models have no names."""
         asked = {"run": run_id, "judge": judge_id}
         pending = items.c.run_id == bindparam("run"), _has_no_verdict
         of_pair = select(pairs.c.prompt, pairs.c.context).join(items, items.c.pair_id == pairs.c.id)
@@ -199,7 +199,7 @@ class WorkStore(Subject):
 
             every, without = count(prompts), count(prompts.where(pairs.c.reference.is_(None)))
             keys = count(select(items.c.prompt_key).where(*pending).distinct())
-            # Different prompts of one cluster share their key, which then says too little.
+            # Different prompts of one cluster share a key, which then says too little.
             if keys == every and not count(select(literal(1)).where(*pending, unnamed).limit(1)):
                 return every, without, count(union(*[side.where(*pending) for side in sides]))
             return every, without, 2 * count(select(items.c.number).where(*pending))
@@ -212,10 +212,10 @@ class WorkStore(Subject):
         answers: Sequence[NewAnswer] = (),
         settled: Sequence[PassAsked] = (),
     ) -> None:
-        """All of it or nothing. What is there already stays as it is. `settled` passes and
-        artefacts need the answers of their batches no more."""
+        """Atomic and idempotent. `settled` passes and artefacts no longer need their batches'
+        answers."""
         now = time.time()
-        # In one order for everybody, so that two processes never wait for each other in a circle.
+        # In a fixed order, so that two processes cannot deadlock.
         pass_rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])
         verdict_rows = [verdict_values(new, now) for new in new_verdicts]
         with self._writing() as connection:
@@ -227,7 +227,7 @@ class WorkStore(Subject):
         self._database.note_growth("passes, verdicts", len(pass_rows))
 
     def retire(self, run_id: int, statuses: Collection[Literal["failed", "unread"]]) -> int:
-        """Set such passes of the run aside, and undo the verdicts that rest on them."""
+        """Set such passes of the run aside, and drop the verdicts that rest on them."""
         with self._writing() as connection:
             retired = and_(
                 passes.c.status.in_(sorted(statuses)),
@@ -263,15 +263,15 @@ class WorkStore(Subject):
             connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
             connection.execute(delete(verdicts).where(key.in_(rests_on)))
             if "failed" in statuses:
-                # The pass that failed may have been made since, by another run.
+                # Another run may have made the failed pass since.
                 judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
                 connection.execute(delete(verdicts).where(judge_failed))
             return connection.execute(delete(passes).where(retired)).rowcount
 
     def fill_queue(self, run_id: int, *, seed: int, by_models: bool = False) -> None:
-        """Give the run's prompts a random order by this seed, in all, or for every two models.
+        """Queue the run's prompts in a seeded random order, together, or by contest.
 
-        For when all items are in. A queue that is full stays as it is, whatever the seed.
+        Call once all items are stored. A filled queue stays as it is, whatever the seed.
         """
         with self._writing() as connection:
             there = select(func.count()).where(queue.c.run_id == run_id)
@@ -297,10 +297,9 @@ class WorkStore(Subject):
         after: QueuePlace = QUEUE_START,
         limit: int,
     ) -> list[Queued]:
-        """Items after this place that the judge has no verdict on, in the queue's order.
+        """Items after this place without the judge's verdict, in queue order.
 
-        `contest` is 0 where the queue was filled without regard to models, and for the uniform
-        share of one that was filled by models.
+        `contest` is 0 if the queue ignores models, and for its uniform share.
         """
         with self._reading() as connection:
             asked = {"run": run_id, "judge": judge_id, "contest": contest, "most": limit}
@@ -321,8 +320,8 @@ class WorkStore(Subject):
             ]
 
     def draw_uniform_share(self, run_id: int, judge_id: int, *, number: int, seed: int) -> None:
-        """Fill the uniform share of a queue by models up to `number` items: pending ones at random,
-        every two models equally often. It is contest 0, in the order in which it is to be asked."""
+        """Fill the uniform share of a queue up to `number` items: pending ones at random, every
+        contest equally often. It is contest 0, in the order to ask."""
         share: list[dict[str, Any]] = []
         with self._writing() as connection:
             if (there := connection.execute(_SHARE_SIZE, {"run": run_id}).scalar_one()) >= number:
@@ -342,14 +341,14 @@ class WorkStore(Subject):
                 connection.execute(_MOVE_TO_SHARE, share)
 
     def uniform_share(self, run_id: int) -> set[int]:
-        """The items that were drawn beforehand of a run that chooses the others; by number."""
+        """The items of a run's uniform share, by number."""
         with self._reading() as connection:
             return set(connection.execute(_SHARE, {"run": run_id}).scalars())
 
     def settled_prefix(
         self, run_id: int, judge_id: int, *, contest: int = 0, after: int = 0
     ) -> PrefixColumns:
-        """The verdicts on the prompts behind place `after`, up to the first that lacks one."""
+        """The verdicts on the prompts after place `after`, up to the first that lacks one."""
         with self._reading() as connection:
             asked = {"run": run_id, "judge": judge_id, "contest": contest, "after": after}
             pending = connection.execute(_FIRST_PENDING, asked).scalar()
@@ -362,12 +361,12 @@ class WorkStore(Subject):
             return columns
 
     def contests(self, run_id: int, judge_id: int) -> list[Contest]:
-        """Every two models of a queue that was filled by models, by the order of their items."""
+        """The queue's contests, by the order of their items."""
         with self._reading() as connection:
             if not connection.execute(_HAS_CONTESTS, {"run": run_id}).scalar():
                 return []
             counted_rows = connection.execute(_CONTESTS, {"run": run_id, "judge": judge_id})
-            # Contests are numbered as the queue numbers them: by the first item of each.
+            # Numbered as in the queue: by the first item of each.
             rows = sorted(counted_rows, key=lambda row: row[-1])
             numbers: dict[frozenset[str], int] = {}
             models: dict[int, tuple[str, str]] = {}
@@ -420,19 +419,18 @@ def _work_item(row: RowMapping, made: Mapping[PassKey, StoredPass]) -> WorkItem:
 
 
 def shown_in(asked: FromClause, order: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether an item is asked in this order: `Pair.orders`, for a query."""
+    """Whether an item is asked in this order: `Pair.orders` in SQL."""
     alone = func.coalesce(asked.c.drawn_order, "original")
     return or_(asked.c.swap_positions, alone == order)
 
 
 def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
-    """The passes that verdicts of this run rest on, of all that its pairs have: another run may
-    have asked for more samples, or in both orders."""
+    """The passes that verdicts of this run rest on: another run may have asked for more samples, or
+    both orders."""
     its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
     each = items.alias()
-    # No OR around what selects: PostgreSQL would make a list of it and go through all of a long
-    # one for every pass: for a million pairs it had no end in ten minutes. SQLite finds the passes
-    # by the IN.
+    # Without OR around the selection: PostgreSQL would scan a list for every pass; with a million
+    # pairs it did not finish in ten minutes. SQLite finds the passes by the IN.
     shown = exists().where(
         each.c.run_id == run_id,
         each.c.pair_id == table.c.pair_id,
@@ -446,10 +444,8 @@ def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
     )
 
 
-# Asking in an order of one's own: prompts at random by a seed, or contests between two models.
-#
-# A prompt's place is a digest of the seed and its key. It depends on nothing else, so that the
-# order is the same in every store, and the same again when a run is resumed.
+# Queues: prompts in seeded random order, or contests between two models.  A prompt's place is a
+# digest of the seed and its key only, so the order is the same in every store, and after a resume.
 
 _COLUMNS = ("run_id", "contest", "place", "number")
 _AT_ONCE = 5_000
@@ -470,7 +466,7 @@ def _contest(
     model_a: str | None,
     model_b: str | None,
 ) -> int:
-    """0 where contests are all one."""
+    """0 without contests."""
     if numbers is None:
         return 0
     if model_a is None or model_b is None:
@@ -479,7 +475,7 @@ def _contest(
 
 
 def contest_of(numbers: dict[frozenset[str], int], model_a: str, model_b: str) -> int:
-    """From 1, as they first come by item number."""
+    """From 1, by first item."""
     return numbers.setdefault(frozenset((model_a, model_b)), len(numbers) + 1)
 
 
@@ -497,16 +493,16 @@ def _items(connection: Connection, run_id: int) -> Iterator[list[Any]]:
         after = rows[-1].number
 
 
-# The rows of a prompt come one after the other, or the prompts come again with every model.
+# The rows of a prompt are adjacent, or prompts repeat with every model.
 @lru_cache(maxsize=65_536)
 def _place(seed: int, prompt_key: int) -> int:
     named = b"place 1;%d;%d" % (seed, prompt_key)
-    # Above 0, so that 0 is before the first of them.
+    # Above 0, so that 0 precedes the first.
     return int.from_bytes(blake2b(named, digest_size=8).digest(), "little") >> 1 or 1
 
 
 def _draw(seed: int, number: int) -> bytes:
-    """By item and not by prompt, so that the share spreads over as many prompts as there are."""
+    """By item, so that the share spreads over as many prompts as possible."""
     return blake2b(b"share 1;%d;%d" % (seed, number), digest_size=8).digest()
 
 
@@ -549,7 +545,7 @@ _FIRST_PENDING = (
     .order_by(queue.c.place)
     .limit(1)
 )
-# Averaged to a win or a tie from orders that chose differently: no gate counts that as decided.
+# An average of disagreeing orders: no gate counts it as decided.
 _AVERAGED = and_(
     verdicts.c.outcome.in_(("win", "tie")),
     verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
@@ -564,7 +560,7 @@ _PREFIX = (
 )
 
 
-# By way of the items and not of the queue, which has them in an order that suits no cache.
+# Via the items, not the queue, whose order defeats caching.
 _CONTESTS = (
     select(
         items.c.model_a,

@@ -1,5 +1,5 @@
-"""Runs by a provider's batch API: requests are submitted, collected hours later, and settled.
+"""Runs through a provider's batch API: requests are submitted, collected hours later, and settled.
 
-`executor` repeats, for each judge: `polling` (what is at the provider), settles pairs whose answers
-have come in, and submits what is wanted next (`requests`). They share a `context`.
+`executor` repeats for each judge: `polling` collects what is at the provider, pairs with all
+answers are settled, and the next requests (`requests`) are submitted. They share a `context`.
 """

@@ -24,15 +24,15 @@ from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import BatchRecord
 
-# From so many answers on, what they cost says more than what was expected of them; a little more
-# is reckoned, since the dear ones may come last.
+# From this many answers on, their mean cost replaces the estimate, with a margin because expensive
+# ones may come last.
 _ENOUGH_ANSWERS = 20
 _MARGIN = 1.1
 
 
 class BatchBudget:
-    """For all judges of a run together. What is at the provider counts at what it may cost, also
-    where an earlier command sent it: this one pays for it."""
+    """For all judges of a run. Requests at the provider count at their maximum cost, even if an
+    earlier command sent them, since this one pays for them."""
 
     def __init__(self, options: RunOptions, budget: Budget) -> None:
         self._max_calls = options.max_calls
@@ -42,7 +42,7 @@ class BatchBudget:
         self._here: set[int] = set()  # batches of this command
         self._drafted_calls = 0
         self._drafted_usd = 0.0
-        # What came, by whether it was written for a pass: they cost differently.
+        # Answers by whether they were for a pass, since costs differ.
         self._priced = {True: 0, False: 0}
         self._cost_usd = {True: 0.0, False: 0.0}
 
@@ -53,7 +53,7 @@ class BatchBudget:
         input_tokens: float,
         artefact: ArtefactKind | None = None,
     ) -> float | None:
-        """What a request may cost at most, or about, by what others of its sort did."""
+        """What a request may cost at most, or about, by answers of the same sort."""
         sort = artefact is not None
         if self._priced[sort] >= _ENOUGH_ANSWERS:
             return self._cost_usd[sort] / self._priced[sort] * _MARGIN
@@ -69,7 +69,7 @@ class BatchBudget:
         return None if cost is None else cost * BATCH_RATE
 
     def take(self, expected_usd: float | None) -> tuple[StoppedBy, CapReached] | None:
-        """One more request for a draft, unless a cap is reached by it."""
+        """Reserve one more request for a draft, unless that reaches a cap."""
         calls = self._budget.calls + self._drafted_calls
         if self._max_calls is not None and calls >= self._max_calls:
             return "max-calls", CapReached(
@@ -86,25 +86,25 @@ class BatchBudget:
         return None
 
     def closed(self, calls: int, reserved_usd: float | None) -> None:
-        """These are in a batch now, or were given up."""
+        """These are now in a batch, or were given up."""
         self._drafted_calls -= calls
         self._drafted_usd -= reserved_usd or 0.0
 
     def submitting(self, batch: BatchRecord) -> None:
-        """Its requests are this command's calls from now on, whether or not it sees them arrive."""
+        """Its requests count as this command's calls, whether or not it sees the answers."""
         self._here.add(batch.id)
         self._budget.submitted(batch.requests)
         self.reserve(batch)
 
     def reserve(self, batch: BatchRecord) -> None:
-        """An earlier command sent it: its calls were that one's, what it costs is to come."""
+        """An earlier command sent it: that one counted its calls, but its cost is still to come."""
         self._reserved[batch.id] = batch.reserved_usd or 0.0
 
     def ended(self, batch: BatchRecord) -> None:
         self._reserved.pop(batch.id, None)
 
     def dropped(self, batch: BatchRecord) -> None:
-        """It did not come to be there, or was refused as a whole: nobody makes its calls."""
+        """It did not reach the provider, or was refused as a whole: it makes no calls."""
         self.ended(batch)
         if batch.id in self._here:
             self._here.discard(batch.id)
@@ -124,15 +124,14 @@ class BatchBudget:
 
 @dataclass(frozen=True, slots=True)
 class BatchTiming:
-    """In seconds. Looks come more and more seldom, from `first_look_s` to `look_s`."""
+    """In seconds. The polling interval grows from `first_look_s` to `look_s`."""
 
     first_look_s: float = 2.0
     look_s: float = 60.0
     grows_by: float = 1.5
-    # A batch whose submission nobody saw end is there by then, or it never will be.
+    # An unconfirmed batch has appeared by then, or never will.
     arrives_within_s: float = 60.0
-    # A provider that answers nothing for so long is given up; its batches stay, and can be
-    # collected later.
+    # A provider that is silent for this long is given up; its batches can be collected later.
     patience_s: float = 3600.0
     first_patience_s: float = 60.0  # where it has not answered this command at all
     fetches: int = 5  # of results that come cut short
@@ -146,7 +145,7 @@ class BatchTiming:
 
 
 class PollTimer:
-    """The time between two looks at the provider: it grows, and a stop ends it."""
+    """The polling interval; it grows, and a stop ends the wait."""
 
     def __init__(self, timing: BatchTiming, stop: Stop) -> None:
         self._timing = timing
@@ -158,7 +157,7 @@ class PollTimer:
         stop.listen(self._stopped.set)
 
     def anew(self) -> None:
-        """Something is new there, and may be done soon."""
+        """Something new was submitted and may finish soon."""
         self._next_s = self._timing.first_look_s
 
     def worked(self) -> None:
@@ -166,7 +165,7 @@ class PollTimer:
         self._patience_s = self._timing.patience_s
 
     def hold_back(self) -> None:
-        """There is no room there, and it may take long until there is."""
+        """The provider has no room, perhaps for long."""
         self._at_least_s = self._timing.look_s
 
     @property
@@ -174,7 +173,7 @@ class PollTimer:
         return self._failing_since is not None
 
     def failed(self, error: JudgeError) -> bool:
-        """Whether it is worth going on."""
+        """Whether to go on."""
         if error.retry_after_s:
             self._at_least_s = error.retry_after_s
         now = time.monotonic()
@@ -183,7 +182,7 @@ class PollTimer:
         return error.retryable and now - self._failing_since <= self._patience_s
 
     async def rest(self, *, at_most_s: float | None = None) -> None:
-        """Until it is time to look again, or the run is stopped."""
+        """Wait for the next poll, or until the run is stopped."""
         wait_s = self._next_s if at_most_s is None else min(self._next_s, at_most_s)
         wait_s, self._at_least_s = max(wait_s, self._at_least_s), 0.0
         self._next_s = min(self._timing.look_s, self._next_s * self._timing.grows_by)
@@ -203,11 +202,11 @@ class BatchContext:
     timing: BatchTiming
     waiting: PollTimer
     limits: BatchLimits
-    # Cancel what is at the provider, settle what it brings, ask nothing more.
+    # Cancel batches, settle what they return, ask nothing more.
     giving_up: bool = False
-    # Requests may be wanted anywhere in the data, and not only where a batch has just ended.
+    # Requests may be wanted anywhere in the data, not only where a batch has just ended.
     looks_everywhere: bool = True
-    # The provider has no room for more, until something of ours is done there.
+    # The provider has no room until one of our batches finishes.
     crowded: bool = False
 
     @property
@@ -223,7 +222,7 @@ class BatchContext:
         return self.api.host
 
     def failed(self, error: JudgeError) -> None:
-        """The provider could not be asked: wait, or give it up. Its first failure is told."""
+        """The provider could not be asked: wait, or give up. Announces its first failure."""
         first = not self.waiting.is_failing
         if not self.waiting.failed(error):
             self.stop.ask("judge", error)

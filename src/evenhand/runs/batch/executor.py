@@ -1,6 +1,4 @@
-"""The executor of `--batch`. For each judge: poll, collect, settle, submit, and again until nothing
-is wanted and nothing is at the provider.
-"""
+"""The executor of `--batch`."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ class _Written:
 
 
 class BatchSettler:
-    """Settles one judge's pending pairs as far as their answers have come in."""
+    """Settles one judge's pending pairs as far as their answers have arrived."""
 
     def __init__(self, context: BatchContext, unread: UnreadMonitor) -> None:
         run_judge = context.run_judge
@@ -70,16 +68,16 @@ class BatchSettler:
         self._unread = unread
         self._attempts = run_judge.config.retry_policy.attempts
         self._config = replace(run_judge.config, retry=_ONCE)
-        # Whether the judge has answered: until then its failures say nothing of the pairs.
+        # Whether the judge has answered; until then its failures are not blamed on pairs.
         self.proven = run_judge.count.proven
         self.doubted = 0  # pairs that wait for that
         self.last_failure: JudgeError | None = None
-        # Passes that this command has stored, of pairs that have no verdict yet.
+        # Passes stored by this command, of pairs without a verdict.
         self._own: set[_PassKey] = set()
         self._unread_once: set[_PassKey] = set()  # and told to the watch
 
     async def settle(self, works: Sequence[WorkItem]) -> list[tuple[WorkItem, list[WantedRequest]]]:
-        """Store what these pairs have come to, all of it at once; what they lack is given back."""
+        """Store these pairs' results in one transaction; returns what they still need."""
         judge_id = self._run_judge.judge_id
         pair_ids = {work.pair_id for work in works}
         open_requests = await asyncio.to_thread(
@@ -155,7 +153,7 @@ class BatchSettler:
                 NewVerdict(self._run_id, work.number, self._run_judge.judge_id, settled)
             )
             self._count_reused(work, keeper)
-            # Whoever retries the pair asks for them anew.
+            # Asked anew when the pair is retried.
             written.settled += judge.failed_artefacts
         for made in keeper.made:
             self._file(work, made, written)
@@ -177,8 +175,8 @@ class BatchSettler:
                 self._unread.answered(made)
 
     def _watch(self, work: WorkItem, judge: CollectingJudge) -> None:
-        """An answer counts as unread before its repair here: the repairs of a whole batch are
-        asked at once, and would cost as much again before the first of them is seen."""
+        """An answer counts as unread before its repair: a batch's repairs are all asked at once,
+        and would double the cost before the first is seen."""
         for wanted in judge.wanted:
             key = (work.pair_id, wanted.order, wanted.sample)
             if wanted.repairs is not None and key not in self._unread_once:
@@ -201,7 +199,7 @@ class BatchSettler:
 
 
 class _StoredPasses:
-    """The store's passes of one pair, and what comes to them."""
+    """One pair's passes: those in the store, and new ones."""
 
     def __init__(self, work: WorkItem) -> None:
         self._work = work
@@ -223,16 +221,15 @@ class _StoredPasses:
 
 
 class BatchQueue:
-    """One judge's pending pairs: poll, collect, settle, submit, and again until nothing is wanted
-    and nothing is at the provider. All of it is in the store: whoever takes over, on whatever
-    machine, begins with the same look."""
+    """One judge's pending pairs: poll, collect, settle, submit, until nothing is wanted and nothing
+    is at the provider. All state is in the store, so any process can take over."""
 
     def __init__(self, context: BatchContext, unread: UnreadMonitor) -> None:
         self._context = context
         self._poller = BatchPoller(context)
         self._settler = BatchSettler(context, unread)
         self._builder = BatchBuilder(context.limits)
-        # The same pair may be in the data again: what the builder has is not drafted twice.
+        # Repeated pairs must not draft a request twice.
         self._drafted: set[_RequestKey] = set()
         self._submitted = self._ever_submitted = False
         self._capped: tuple[StoppedBy, CapReached] | None = None  # on the last walk
@@ -260,14 +257,14 @@ class BatchQueue:
             if there or context.looks_everywhere or context.crowded:
                 await context.waiting.rest(at_most_s=self._poller.certain_in_s)
                 if not there and context.crowded:
-                    # Somebody else fills it: try again, with less.
+                    # Another process is filling the provider: try again with less.
                     context.crowded, context.looks_everywhere = False, True
             elif not submitted and not await self._walk_over():
                 self._end()
                 return
 
     async def _walk(self, collected: list[BatchRecord]) -> bool:
-        """Where something may have changed; whether anything was submitted."""
+        """Go through pairs that may have changed; whether anything was submitted."""
         if self._context.looks_everywhere:
             self._context.looks_everywhere = False
             return await self._walk_over()
@@ -277,7 +274,7 @@ class BatchQueue:
         return submitted
 
     def _end(self) -> None:
-        """Nothing is wanted, or nothing may be asked, and nothing is at the provider."""
+        """Nothing is at the provider, and nothing is wanted or may be asked."""
         context = self._context
         if self._capped is not None:
             context.stop.ask(*self._capped)
@@ -288,12 +285,12 @@ class BatchQueue:
             context.stop.ask("judge", failure)
 
     async def _walk_over(self, after: int = 0, up_to: int | None = None) -> bool:
-        """Over the pairs of these numbers. Whether anything was submitted."""
+        """Over these pairs by number. Whether anything was submitted."""
         self._submitted, self._capped = False, None
         unproven = not self._settler.proven
         await self._over(after, up_to)
         if unproven and self._settler.proven and self._settler.doubted:
-            # What failed before the first answer was seen can be believed now.
+            # Failures before the first answer can be trusted now.
             await self._over(after, up_to)
         return self._submitted
 
@@ -319,7 +316,7 @@ class BatchQueue:
             await self._submit()
 
     async def _draft(self, lacking: list[tuple[WorkItem, list[WantedRequest]]]) -> bool:
-        """Whether there is a use in going on."""
+        """Whether to go on."""
         looked_at: set[_RequestKey] = set()
         for work, wants in lacking:
             for wanted in wants:
@@ -336,7 +333,7 @@ class BatchQueue:
         return True
 
     def _allowed(self, work: WorkItem, wanted: WantedRequest) -> tuple[bool, float | None]:
-        """Whether it may be asked, and what it may cost."""
+        """Whether it may be asked, and its maximum cost."""
         context = self._context
         if self._capped is not None or not context.may_submit:
             return False, None
@@ -347,7 +344,7 @@ class BatchQueue:
         return self._capped is None, expected
 
     async def _submit(self) -> bool:
-        """Whether it went: not where the provider takes nothing now."""
+        """Whether it was sent; not if the provider takes nothing now."""
         context, batches = self._context, self._context.store.batches
         builder, self._builder = self._builder, BatchBuilder(context.limits)
         self._drafted.clear()
@@ -411,7 +408,7 @@ class BatchExecutor:
             self._queue(run_id, run_judge, api)
             for run_judge, api in zip(run_judges, apis, strict=True)
         ]
-        # Judges that share what is written for them go in turn, so that each is asked for once.
+        # Judges that share prepared texts take turns, so that each text is requested once.
         in_turn: defaultdict[str, list[BatchQueue]] = defaultdict(list)
         for place, (run_judge, queue) in enumerate(zip(run_judges, self._queues, strict=True)):
             writes = run_judge.config.prepares(run_judge.judge.traits)
@@ -421,7 +418,7 @@ class BatchExecutor:
         try:
             await asyncio.gather(*running)
         except EvenhandError as error:
-            # Providers' faults are the queues' own; this is the store's.
+            # Queues handle the provider's faults; this one is the store's.
             self._stop.ask("store", error)
         finally:
             for task in running:
@@ -431,7 +428,7 @@ class BatchExecutor:
                 await api.close()
 
     def account(self) -> tuple[str, ...]:
-        """What is left behind, for the summary."""
+        """Notes on what is left behind."""
         notes = [Message("runs.batch_rates")] if self._run.budget.cost_usd else []
         if self._options.cancel_batches:
             notes.append(Message("runs.batches_cancelled"))

@@ -1,4 +1,4 @@
-"""Batches at the provider: found again after a crash, polled, collected, cancelled."""
+"""Batches at the provider: recovered after a crash, polled, collected, cancelled."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _STORED_AT_ONCE = 500
 
 
 async def fetch_results(context: BatchContext, batch: BatchRecord, status: BatchStatus) -> int:
-    """Store what the batch has brought and was not stored yet; how many answers of it there are.
+    """Store a batch's new results; returns how many answers it has.
 
-    Raises JudgeConnectionLost where there are more to come, after what came is stored.
+    Raises JudgeConnectionLost if more are to come, after storing those that arrived.
     """
     assert batch.provider_id is not None  # noqa: S101 - only batches that are there have results
     api, batches = context.api, context.store.batches
     lacking = await asyncio.to_thread(batches.lacking, batch.id)
     received: dict[int, str] = {}
     artefacts = {place for place, pair_id in lacking.items() if is_artefact(pair_id)}
-    # Pairs anywhere in the data may wait for one.
+    # Pairs anywhere in the data may wait for an artefact.
     context.looks_everywhere = context.looks_everywhere or bool(artefacts)
 
     async def put_away() -> None:
@@ -71,7 +71,7 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
 
 
 def _count(context: BatchContext, answer: str, *, artefact: bool) -> None:
-    """What it cost; a request that failed costs nothing."""
+    """Add its cost; a failed request is free."""
     used = context.api.usage(answer)
     if used is None:
         return
@@ -101,8 +101,7 @@ class BatchPoller:
 
     @property
     def certain_in_s(self) -> float | None:
-        """When it is sure of one that was sent whether it has arrived; None where none is in
-        doubt."""
+        """When an unconfirmed submission is certain to have arrived or not, or None."""
         doubted = [batch.sent_at for batch in self.at_provider if batch.state == "intended"]
         sent = [sent_at for sent_at in doubted if sent_at is not None]
         if not sent:
@@ -118,7 +117,7 @@ class BatchPoller:
         return self.at_provider
 
     async def look(self) -> list[BatchRecord]:
-        """At each of them; those whose results are in the store now."""
+        """Poll each batch; returns those whose results are now stored."""
         context = self._context
         collected = []
         for batch in await self.unfinished():
@@ -140,13 +139,13 @@ class BatchPoller:
         self._context.waiting.anew()
 
     async def drop(self, batch: BatchRecord) -> None:
-        """It is not at the provider, so that its requests are wanted again."""
+        """It is not at the provider: its requests are wanted again."""
         await asyncio.to_thread(self._batches.drop, batch.id)
         self._context.batch_budget.dropped(batch)
         self._context.looks_everywhere = True
 
     async def _seek(self, batch: BatchRecord) -> None:
-        """Whoever sent it did not see whether it arrived."""
+        """Look for a batch whose submission was not confirmed."""
         context = self._context
         if batch.sent_at is None:
             await self.drop(batch)
@@ -173,7 +172,7 @@ class BatchPoller:
             await self.drop(batch)
 
     async def _looked_at(self, batch: BatchRecord) -> bool:
-        """Whether it has ended and all that it brought is in the store."""
+        """Whether it has ended and all its results are stored."""
         assert batch.provider_id is not None  # noqa: S101 - an open one has one
         api = self._context.api
         try:
@@ -181,7 +180,7 @@ class BatchPoller:
         except JudgeRejected:
             if not self._context.giving_up:
                 raise
-            # It cannot be had any more, with this key at least; whoever gives it up knows that.
+            # It is inaccessible, at least with this key; giving it up is the user's decision.
             status = BatchStatus("cancelled")
         self._through[batch.id] = status.through
         if status.phase == "running":
@@ -195,7 +194,7 @@ class BatchPoller:
         return await self._collected(batch, status)
 
     async def _refused(self, batch: BatchRecord, status: BatchStatus) -> None:
-        """As a whole, before any of it was asked."""
+        """Refused as a whole, before any request was asked."""
         context = self._context
         await self.drop(batch)
         if status.crowded:
@@ -243,7 +242,7 @@ class BatchPoller:
         return True
 
     def _room_again(self) -> None:
-        """Where something ended there may be room for more than was tried."""
+        """A batch that ends makes room to try more."""
         context = self._context
         if context.limits.requests < context.api.limits.requests:
             more = min(2 * context.limits.requests, context.api.limits.requests)
@@ -255,7 +254,7 @@ class BatchPoller:
     def _lapsed(
         self, batch: BatchRecord, status: BatchStatus, those: str, answers: int | None
     ) -> None:
-        """What it leaves unanswered is asked again, unless somebody did not want that."""
+        """Its unanswered requests are asked again, unless it was cancelled on purpose."""
         context = self._context
         name = f"batch {batch.provider_id}"
         if answers is None:

@@ -1,5 +1,5 @@
 """Requests for a provider's batch API: a judge that answers from stored results and notes what to
-ask next, the artefacts that pairs share, and the batches these requests are gathered into.
+ask next, the artefacts that pairs share, and the batches that requests are collected into.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAske
 
 
 def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
-    """Without what is at the provider, or has come from there and waits for its pass."""
+    """The estimate without requests at the provider or waiting for their pass."""
     there = sum(batch.requests for batch in store.batches.unfinished(run_id, judge_id))
     asked = there + store.batches.count_answered(run_id, judge_id)
     left = max(0, whole.calls - asked) / whole.calls if whole.calls else 0.0
@@ -31,12 +31,12 @@ def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -
 
 
 class AnswerPending(Exception):
-    """The answer has not come yet. No JudgeError: nothing has failed."""
+    """The answer has not arrived. Not a JudgeError: nothing has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRequest:
-    """A request that is to be asked next, for a pass of its pair or for an artefact."""
+    """The next request for a pass or an artefact."""
 
     order: str  # of an artefact: its key
     sample: int
@@ -52,8 +52,7 @@ class WantedRequest:
 
 
 class PageArtefacts:
-    """What is known of the artefacts that a page of pairs needs: those in the store, and what was
-    asked for the others, by whichever pair."""
+    """The artefacts that a page of pairs needs: those stored, and requests for the others."""
 
     def __init__(
         self, store: Store, run_id: int, judge_id: int, *, config: JudgeConfig, writer: str
@@ -70,7 +69,7 @@ class PageArtefacts:
         self.made: list[GeneratedAnswer] = []  # from answers that have come; to be stored
 
     async def look_up(self, works: Sequence[WorkItem], traits: Traits) -> None:
-        """What these pairs will ask for, at once."""
+        """Load the artefacts of these pairs in one query."""
         config, needed = self._config, list[ArtefactRequest]()
         kinds = config.prepares(traits)
         for work in works:
@@ -95,7 +94,7 @@ class PageArtefacts:
         self.made.append(made)
 
     def key_of(self, call: JudgeCall) -> str | None:
-        """None: it is for a pass."""
+        """None if it is for a pass."""
         if call.artefact is None:
             return None
         asked = ArtefactRequest(call.artefact, call.pair, self._config, call.artefact_of)
@@ -110,9 +109,8 @@ class PageArtefacts:
 
 
 class CollectingJudge:
-    """Answers from what batches have brought, and notes what to ask otherwise: first requests,
-    repairs and retries of a pass all come about as what is wanted next. For one pair, once: it
-    counts the requests of each pass as they come."""
+    """Answers from batch results and notes what to ask otherwise: first requests, repairs and
+    retries all become wanted requests. For one pair, once: it counts the requests of each pass."""
 
     def __init__(
         self,
@@ -186,13 +184,13 @@ class CollectingJudge:
             self._artefacts.wanted.add(key[0])
         body = await self._api.write(call, form)
         size = sum(tokens_of(message.text) for message in call.messages)
-        # A pass by letters has several questions; one in words is asked again only to repair it.
+        # A pass by letters has several questions; one in words is only asked again for repair.
         repairs = None if call.letters else self._answers.get(key)
         self.wanted.append(WantedRequest(*key, turn, form, body, size, repairs, call.artefact))
         raise AnswerPending
 
     async def close(self) -> None:
-        """The judge is closed by whoever opened it."""
+        """The opener closes the judge."""
 
     def _priced(self, read: Completion, *, requests: int) -> Completion:
         usage = read.usage
@@ -201,15 +199,14 @@ class CollectingJudge:
         return replace(read, usage=usage.model_copy(update=update))
 
 
-# What stands around a request's body in a batch, its id included.
+# The envelope around a request's body, including its id.
 _AROUND = 160
-# The provider tells letters, digits and these two signs, up to 64 of them.
+# Providers allow letters, digits and these two signs, up to 64.
 _NONCE_BYTES = 12
 
 
 class BatchBuilder:
-    """One batch in the making. A request alone is never too much for it: if it is for the provider,
-    that will say so."""
+    """One batch in the making. A single request always fits; the provider may refuse it."""
 
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
@@ -263,6 +260,6 @@ def custom_id_of(nonce: str, place: int) -> str:
 
 
 def place_of(custom_id: str, nonce: str) -> int | None:
-    """None where it is none of this batch's: a provider's file is foreign text."""
+    """None for a foreign id: a provider's file is untrusted."""
     mine, _, place = custom_id.rpartition("-")
     return int(place) if mine == nonce and place.isascii() and place.isdigit() else None

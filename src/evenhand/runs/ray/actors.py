@@ -1,4 +1,4 @@
-"""Workers as Ray's actors: each in a process of its own, on whichever node has room."""
+"""Workers as Ray actors: each a process, on whichever node has room."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PLACED_WITHIN_S = 15.0
 
 
 class ActorWorker(Worker):
-    """Its process ends with it: a raylet that was killed leaves its workers behind."""
+    """Exits its process: a killed raylet leaves its workers behind."""
 
     def leave(self) -> None:
         os._exit(0)
 
 
 class ActorHandle:
-    """Keys and passwords are those of its node's environment: nothing of the sort is passed on."""
+    """Keys and passwords come from the node's environment; none are sent."""
 
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce
@@ -35,7 +35,7 @@ class ActorHandle:
         self.place = "no node has room yet"
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
-        # In threads, whatever may ask Ray's head: where that is lost, it is waited for.
+        # Calls that may ask Ray's head block if it is lost, so they run in threads.
         self._actor = await _in_thread(_new_actor)
         pending = await _in_thread(partial(self._actor.begin.remote, assignment))
         starting = asyncio.ensure_future(self._answer(pending))
@@ -67,7 +67,7 @@ class ActorHandle:
         try:
             return await asyncio.wrap_future(reference.future())
         except RayError as error:
-            # Even where Ray says that an actor is dead: its node may be, and the process may not.
+            # Even an actor that Ray calls dead may live on: only its node may be lost.
             raise WorkerLost(_cause(error), confirmed=False) from None
 
 
@@ -79,13 +79,13 @@ def _new_actor() -> Any:
 
 
 def _kill(actor: Any) -> None:
-    # It may be dead, or the cluster gone: then there is nothing to kill.
+    # Nothing to kill if it is dead or the cluster is gone.
     with contextlib.suppress(RayError, ValueError, RuntimeError):
         ray.kill(actor)
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """In one that nobody waits for at the end, neither this process nor the event loop."""
+    """In a daemon thread, which neither the process nor the event loop waits for."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -108,6 +108,6 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
 
 
 def _cause(error: RayError) -> str:
-    """Ray tells a page; its first sentence that says something has to do."""
+    """The first line of Ray's page of text."""
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

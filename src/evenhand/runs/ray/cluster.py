@@ -1,5 +1,5 @@
-"""Ray, joined or started. What is started here listens on the loopback alone, needs a token, shows
-no dashboard, reports no usage, and ends with this process.
+"""Ray, joined or started. A started one listens on the loopback only, requires a token, has no
+dashboard or usage reports, and ends with this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 _ANSWERS_WITHIN_S = 10.0
-# Ray speaks gRPC, and that is HTTP/2 (RFC 9113, 3.4): each side begins with a frame of settings.
+# Ray speaks gRPC over HTTP/2 (RFC 9113, 3.4): each side begins with a SETTINGS frame.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _FRAME_HEAD_BYTES = 9
 _SETTINGS = 4
@@ -36,7 +36,7 @@ _NO_SETTINGS = bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0))
 
 
 def refuse_unless_ray(address: str, *, within_s: float = _ANSWERS_WITHIN_S) -> None:
-    """Raises ClusterError where nothing listens at HOST:PORT, or something that cannot be Ray."""
+    """Raises ClusterError if nothing at HOST:PORT listens, or it cannot be Ray."""
     host, colon, port = address.rpartition(":")
     if not (colon and port.isdigit()):
         return  # Ray has its own words for what is no address
@@ -56,7 +56,7 @@ def refuse_unless_ray(address: str, *, within_s: float = _ANSWERS_WITHIN_S) -> N
 
 
 def _first_bytes(connection: socket.socket, until: float) -> bytes:
-    """As many as a frame's head has, or fewer where the other side hangs up."""
+    """A frame head, or less if the peer hangs up."""
     received = b""
     while len(received) < _FRAME_HEAD_BYTES:
         left_s = until - time.monotonic()
@@ -74,18 +74,18 @@ def _refusal(address: str, why: str) -> ClusterError:
     return ClusterError(Message("runs.ray_address_refused", address=address, why=why))
 
 
-# A thread that joins or starts Ray, and leaves it again. Nobody has to wait for it: Ray's calls
-# take as long as they like, and cannot be broken off.
+# A thread that joins or starts Ray and leaves it again. Nothing waits for it: Ray's calls take
+# arbitrarily long and cannot be interrupted.
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 class ContextThread(Generic[T]):
-    """Enters a context in a thread of its own, and leaves it there once it is let go.
+    """Enters a context in its own thread, and leaves it there when released.
 
-    The thread lives as long as the context does: the kernel ends what a thread has started with
-    that thread, where it was asked to. It is none that an interpreter waits for at its end.
+    The thread lives as long as the context, since the kernel may end child processes with the
+    thread that started them. It is a daemon, which the interpreter does not wait for.
     """
 
     def __init__(self, context: Callable[[], AbstractContextManager[T]]) -> None:
@@ -98,7 +98,7 @@ class ContextThread(Generic[T]):
         threading.Thread(target=self._keep, name="ray-keeper", daemon=True).start()
 
     async def leave(self, *, within_s: float) -> None:
-        """Also before it has entered: then it leaves as soon as it has."""
+        """May be called before entering has finished."""
         self._let_go.set()
         await asyncio.wait([self._left], timeout=within_s)
 
@@ -122,7 +122,7 @@ class ContextThread(Generic[T]):
 
 
 def _consume_exception(entered: asyncio.Future[T]) -> None:
-    """What fails after everybody has gone is nobody's trouble."""
+    """A failure that nobody awaits any more is ignored."""
     if not entered.cancelled():
         entered.exception()
 
@@ -132,7 +132,7 @@ _FOLDER = "ehray-"
 _JOINED_WITHIN_S = 60.0
 _LEFT_WITHIN_S = 30.0
 _LOST_WITHIN_S = 5.0  # one that is lost has nothing to say to it
-# A socket's path has to fit into so many characters, of which Ray adds 64 and our folders 25.
+# The limit of a socket's path, less 64 characters of Ray's and 25 of our folders.
 _LONGEST_FOLDER = (103 if sys.platform == "darwin" else 107) - 64 - 25
 
 
@@ -147,8 +147,8 @@ class Cluster:
 async def joined(
     address: str | None, *, cpus: int, environment: Mapping[str, str], stop: Stop
 ) -> AsyncIterator[Cluster | None]:
-    """Without an address Ray is started, with so many CPUs and these variables more. Whoever has
-    joined a cluster before keeps it. None where the run was stopped meanwhile."""
+    """Without an address, start Ray with these CPUs and variables. A cluster that the process had
+    joined stays joined. None if the run was stopped meanwhile."""
     stopped = asyncio.Event()
     stop.listen(stopped.set)
     keeper = ContextThread(partial(_connected, address, cpus, environment))
@@ -165,7 +165,7 @@ async def joined(
             raise ClusterError(Message("runs.ray_join_timeout", address=address, within_s=within_s))
     finally:
         stopping.cancel()
-        # What is still on its way is not waited for: it leaves by itself, or with this process.
+        # Pending work is not awaited: it ends by itself, or with this process.
         within_s = _LEFT_WITHIN_S if stop.by != "cluster" else _LOST_WITHIN_S
         await keeper.leave(within_s=within_s if keeper.entered.done() else 0)
 
@@ -189,8 +189,8 @@ def _connected(address: str | None, cpus: int, environment: Mapping[str, str]) -
 
 @contextlib.contextmanager
 def _without_worker_logs() -> Iterator[None]:
-    """Where a node is lost, Ray prints pages of its log on our terminal, whatever it is told. What
-    there is to say of it, we say."""
+    """When a node is lost, Ray prints pages of its log regardless of settings; we report it
+    ourselves."""
     from ray._private import worker
 
     before, worker._worker_logs_enabled = worker._worker_logs_enabled, False
@@ -207,7 +207,7 @@ def _join(address: str) -> None:
     try:
         with _quiet_logger():
             refuse_unless_ray(address)
-            # Where `auto` leads to; and for a loopback's address Ray may take another of its own.
+            # `auto` resolves to an address, and Ray may replace a loopback address with another.
             where = canonicalize_bootstrap_address(address) or address
             if where != address:
                 refuse_unless_ray(where)
@@ -223,7 +223,7 @@ def _join(address: str) -> None:
 def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack) -> None:
     folder = _folder()
     left.callback(shutil.rmtree, folder, ignore_errors=True)
-    # Where nobody waits until it is left.
+    # In case nobody waits for the exit.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _quiet_logger():
         import ray
@@ -240,7 +240,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 num_gpus=0,
                 include_dashboard=False,
                 object_store_memory=_OBJECTS_BYTES,
-                # Ray opens its own folder to everybody; nobody else can enter the one around it.
+                # Ray opens its folder to everyone, but nobody else can enter the one around it.
                 _temp_dir=str(folder / "r"),
                 **_QUIET,
             )
@@ -258,17 +258,17 @@ _QUIET: dict[str, Any] = {
 _PRIVATE = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Ray then takes the loopback for its own address, and listens nowhere else.
+    # Ray then uses the loopback as its address and listens nowhere else.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # Ray's workers give way to everything else on a machine; a run of one process does not either.
+    # Ray's workers run at low priority by default; local runs do not.
     "RAY_worker_niceness": "0",
 }
 
 
 @contextlib.contextmanager
 def _quiet_logger() -> Iterator[None]:
-    """Ray would tell at each start, among others, that it leaves our signals alone."""
+    """Ray logs at each start, for instance that it leaves signals alone."""
     logger = logging.getLogger("ray")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -280,13 +280,13 @@ def _quiet_logger() -> Iterator[None]:
 
 @cache
 def _token() -> str:
-    """One for this process: Ray reads it once."""
+    """One per process: Ray reads it once."""
     return secrets.token_hex(32)
 
 
 @contextlib.contextmanager
 def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
-    """For the processes that are started meanwhile."""
+    """For processes started meanwhile."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -300,7 +300,7 @@ def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def _folder() -> Path:
-    """Of this process; those of processes that were killed are swept away."""
+    """For this process; removes those of killed processes."""
     place = Path(tempfile.gettempdir())
     if len(str(place)) > _LONGEST_FOLDER:
         place = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder that only its user can enter

@@ -1,4 +1,4 @@
-"""The executor of `--executor ray`, and what it refuses before anything is read or started."""
+"""The executor of `--executor ray`, and what it refuses up front."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class RayExecutor:
         self._stop = context.stop
         self._announce = context.observer.announce
         self._notes: list[str] = []
-        # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
+        # As for Ray's own commands: in a submitted job, the job's cluster.
         self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
         self._preparing: LocalExecutor | None = None
         self._pool: WorkerPool | None = None
@@ -150,8 +150,8 @@ class RayExecutor:
             self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
 
     async def _prepare(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
-        """Two workers may have pairs of one prompt: what such pairs share is written here, before
-        any of them begins, and found in the store there."""
+        """Workers may have pairs of the same prompt: shared texts are written here first, and found
+        in the store there."""
         preparing = tuple(each for each in run_judges if each.config.prepares(each.judge.traits))
         if preparing:
             self._announce("prepared texts are written first, once for all workers")
@@ -182,13 +182,13 @@ class RayExecutor:
                 await self._count_anew(run_id, run_judges, before)
 
     def _environment(self) -> dict[str, str]:
-        """For a Ray that is started here: its workers find the store's password as others do."""
+        """For a Ray started here: its workers need the store's password."""
         whole = self._store.address_with_secrets
         return {} if whole is None else {"EVENHAND_STORE": whole}
 
     async def _await_earlier_workers(self) -> None:
-        """The driver before may have died a moment ago, and its workers not yet: what they have
-        in flight would be asked twice. None outlives its lease."""
+        """The previous driver may just have died, and its workers not yet: their calls in flight
+        would be made twice. None outlives its lease."""
         loop = asyncio.get_running_loop()
         until = loop.time() + LEASED_S + _GRACE_S
         announced = False
@@ -223,7 +223,7 @@ class RayExecutor:
             store=self._store.address,
             salt=salt,
             tasks=tuple(self._tasks(run_judges, salt)),
-            # As many in flight in all as on one machine; the first ones take the rest.
+            # In all as many in flight as on one machine; the first workers take the remainder.
             concurrency=None if most is None else most // count + (place < most % count),
             paced_by_requests=options.rpm is not None,
             paced_by_tokens=options.tpm is not None,
@@ -246,7 +246,7 @@ class RayExecutor:
             )
 
     def _note_server_news(self, pool: WorkerPool) -> None:
-        """E.g. of a server of a fleet that is skipped; each worker has its own view of it."""
+        """E.g. a fleet's server that is skipped; each worker has its own view."""
         for line, workers in pool.server_news.most_common(_NEWS_AT_MOST):
             self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
 
@@ -256,7 +256,7 @@ class RayExecutor:
         self._notes.append(f"{lost}; their calls in flight were asked again{calls}")
 
     def _spent(self, run_id: int) -> dict[str, float]:
-        """By all commands of the run, as far as it is known: on passes and on what is prepared."""
+        """By all commands of the run, as far as known, on passes and prepared texts."""
         made = self._store.verdicts.tally(run_id).made
         prepared = self._store.answers.spent(run_id, artefacts=True)
         return {
@@ -266,7 +266,7 @@ class RayExecutor:
     async def _count_anew(
         self, run_id: int, run_judges: tuple[RunJudge, ...], before: Mapping[str, float]
     ) -> None:
-        """What a lost worker stored and did not live to tell is in the store."""
+        """The store has what a lost worker could not report."""
         for run_judge in run_judges:
             tally = await asyncio.to_thread(self._store.verdicts.tally, run_id, run_judge.judge_id)
             for name, count in tally.outcomes.items():

@@ -1,6 +1,4 @@
-"""A worker's side of the books: what it may spend before it has to ask again, and the rate at which
-it may call.
-"""
+"""A worker's share of the budget, and its call rate."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _LOOKED_EVERY_S = 0.2
 
 
 class Lease:
-    """A call that has no leave waits for it. Where there is no cap, leave only has an end."""
+    """A call without leave waits. Without a cap, a lease only expires."""
 
     def __init__(
         self, *, capped_calls: bool, capped_cost: bool, clock: Callable[[], float]
@@ -57,7 +55,7 @@ class Lease:
         return bool(self._waiting) and not self.in_flight and not self._allows()
 
     def is_low(self, limit: int) -> bool:
-        """It is time to ask for more, with so many calls in flight at once."""
+        """Time to ask for more, at this concurrency."""
         enough = self._enough(limit) / 2
         if self._capped_calls and self._calls_left < enough:
             return True
@@ -70,11 +68,11 @@ class Lease:
         return max(0, self._enough(limit) - left)
 
     def _enough(self, limit: int) -> int:
-        """For two rounds of so many calls at once, or for a second where they are quick."""
+        """For two rounds at this concurrency, or a second's worth if calls are quick."""
         return max(2 * limit, int(self._calls_per_s))
 
     def look_at_clock(self) -> None:
-        """How fast calls are begun, from one look to the next."""
+        """Measure calls begun per second since the last look."""
         now = self._clock()
         if (passed := now - self._looked_at) >= _LOOKED_EVERY_S:
             self._calls_per_s = (self.calls - self._calls_then) / passed
@@ -92,7 +90,7 @@ class Lease:
         self._admit()
 
     def give_back(self) -> None:
-        """All that is left; for a worker that cannot use it just now."""
+        """All that is left, if the worker cannot use it now."""
         calls, cost = max(0, self._calls_left), max(0.0, self._cost_left)
         self._calls_left -= calls
         self._cost_left -= cost
@@ -100,7 +98,7 @@ class Lease:
         self.returned_cost_usd += cost
 
     def close(self) -> None:
-        """Nothing begins any more."""
+        """No call begins any more."""
         self._closed = True
         for place in self._waiting:
             if not place.done():
@@ -147,7 +145,7 @@ class Lease:
             return True
         if self._mean is None:  # the first finds out what a call costs
             return not self.in_flight and self._cost_left > 0
-        # A hair's breadth for the rounding of what was leased for just one call.
+        # Tolerance for the rounding of a lease for a single call.
         return (self.in_flight + 1) * self._mean <= self._cost_left * (1 + 1e-9)
 
     def _admit(self) -> None:
@@ -159,7 +157,7 @@ class Lease:
 
 
 class LeasedBudget(Budget):
-    """Counts as any budget does; what may begin is the lease's to say."""
+    """Counts as any budget does; the lease decides what may begin."""
 
     def __init__(self, stop: Stop, lease: Lease) -> None:
         super().__init__(stop)
@@ -182,9 +180,9 @@ class LeasedJudge(WrappedJudge):
         return await super().ask(call)
 
 
-# A judge's pace at one worker: it goes by permits, which the driver gives out for all of them.
+# A judge's pace at one worker, by permits from the driver.
 
-# How soon a call that waits for a permit looks again.
+# Polling interval of a call that waits for a permit.
 _PERMITS_LOOKED_EVERY_S = 0.02
 _USUAL_TOKENS = 1_000.0
 
@@ -206,7 +204,7 @@ class LeasedPace(Pace):
         self._good_until = now + VALID_S
 
     def give_back(self) -> Permits:
-        """What was not used; tokens that were used beyond the permits as a negative number."""
+        """What was unused; overused tokens as a negative number."""
         unused = Permits(self._requests_left, self._tokens_left)
         self._requests_left = self._tokens_left = 0.0
         return unused

@@ -1,5 +1,5 @@
-"""The driver's books for the whole cluster: calls and dollars leased to workers, never twice, and
-rate-limit permits. Pure: it is given what workers report and the time.
+"""The driver's ledger for the cluster: calls and dollars leased to workers, never twice, and
+rate-limit permits. Pure: reports and times are passed in.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from typing import Literal
 
 from evenhand.runs.ray.messages import Permits, WorkerReport, WorkerSpending
 
-# Of what is free, a worker gets at most its part of a half at once: the rest is for the others,
-# and for whoever is faster.
+# A worker gets at most its share of half of what is free; the rest is for others and for faster
+# workers.
 _PARTS = 2
 _TINY_USD = 1e-9
 
 
 @dataclass(slots=True)
 class WorkerAccount:
-    """Of one worker; sums since it began."""
+    """One worker's sums since it began."""
 
     calls_granted: int = 0
     calls_returned: int = 0
@@ -27,12 +27,12 @@ class WorkerAccount:
 
     @property
     def calls_out(self) -> int:
-        """Leased and not begun. A call that took several requests may have overdrawn it."""
+        """Leased and not begun. Calls of several requests may overdraw it."""
         return max(0, self.calls_granted - self.calls_returned - self.spent.calls)
 
     @property
     def cost_out(self) -> float:
-        """Leased and not spent, what is in flight included."""
+        """Leased and not spent, including calls in flight."""
         return max(0.0, self.cost_granted - self.cost_returned - self.spent.cost_usd)
 
 
@@ -71,19 +71,18 @@ class BudgetLedger:
         return loan
 
     def close(self, worker: int) -> None:
-        """It ended, and has told all; what it did not use is free again."""
+        """It ended and reported everything; its unused lease is free again."""
         self._closed += self._accounts.pop(worker).spent
 
     def handle_loss(self, worker: int) -> None:
-        """It died. What it had leased may have been spent, so it counts as spent."""
+        """It died. Its lease may have been spent, so it counts as spent."""
         account = self._accounts.pop(worker)
         self.lost_calls += account.calls_out
         self.lost_cost_usd += account.cost_out
         self._closed += account.spent
 
     def reached(self) -> Literal["max-calls", "max-cost"] | None:
-        """A cap that lets no worker begin another call, now or when leases come back. To be asked
-        when a worker starves."""
+        """A cap that allows no more calls, now or when leases return. For starving workers."""
         accounts = self._accounts.values()
         no_call_out = not any(account.calls_out for account in accounts)
         if self._max_calls is not None and self.free_calls < 1 and no_call_out:
@@ -140,17 +139,17 @@ class BudgetLedger:
         return min(free, most, max(least, free / self._shares))
 
 
-# A permit is used within this time or not at all.
+# A permit expires after this time.
 VALID_S = 1.5
-# Nobody may have asked for so long, and what would have been given is given after all.
+# How long unused permits accumulate.
 _CAUGHT_UP_S = 0.5
 _MINUTE_S = 60.0
 
 
 class PermitIssuer:
-    """So many requests, or tokens, a minute for one judge, given out in small numbers that are good
-    for a moment. A little slower than the rate that it keeps: a permit may be used later than
-    it is given, so that a minute could hold the permits of a little more than a minute."""
+    """Requests or tokens a minute for one judge, issued in small, short-lived permits. Slightly
+    below the rate: permits are used later than issued, so a minute may contain more than a minute's
+    worth."""
 
     def __init__(self, *, requests: float | None, tokens: float | None) -> None:
         self._requests = None if requests is None else _PermitRate(requests)
@@ -183,7 +182,7 @@ class _PermitRate:
         self._free_at = float("-inf")
 
     def give(self, wanted: float, now: float, *, least: float, whole: bool = False) -> float:
-        """Up to what has come together; `least` in any case, once it is time for the next."""
+        """As many as have accumulated; `least` in any case, once the next is due."""
         if now < self._free_at or wanted <= 0:
             return 0.0
         begun = max(self._free_at, now - _CAUGHT_UP_S)
@@ -193,5 +192,5 @@ class _PermitRate:
         return given
 
     def take_back(self, amount: float) -> None:
-        """A negative amount was used beyond what was given."""
+        """A negative amount was overused."""
         self._free_at -= amount * self._unit_s

@@ -1,5 +1,5 @@
-"""What a driver and its workers send each other, and the handle by which a driver reaches a worker.
-No key and no password is part of it.
+"""Messages between a driver and its workers, and the driver's handle to a worker. Contain no keys
+or passwords.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from evenhand.runs.stop import StoppedBy
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """A judge as a worker opens it. `key` is what the driver knows it by: a worker that comes to
-    another one would give other answers, and must not begin."""
+    """A judge for a worker. `key` is the driver's: a worker whose key differs would give other
+    answers and must not begin."""
 
     judge_id: int
     config: JudgeConfig  # without its key, and its writer's
@@ -47,7 +47,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Pending items of one judge, from one number to another."""
+    """Pending items of one judge in a range of numbers."""
 
     number: int
     judge_index: int
@@ -58,7 +58,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """So many requests, and so many tokens, may go out soon."""
+    """Requests and tokens that may be used soon."""
 
     requests: float = 0.0
     tokens: float = 0.0
@@ -66,7 +66,7 @@ class Permits:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a worker gets: work, and leave to spend. All of it ends after `valid_s`."""
+    """Work and budget for a worker, valid for `valid_s`."""
 
     valid_s: float
     shards: tuple[Shard, ...] = ()
@@ -83,7 +83,7 @@ WORKER_COUNTED = (*OUTCOMES, "passes", "unread", "reused")
 
 @dataclass(frozen=True, slots=True)
 class WorkerCounts:
-    """Of one judge at one worker; sums since the worker began, verdicts as far as stored."""
+    """For one judge at one worker: sums since it began, verdicts as stored."""
 
     counted: Mapping[str, int]  # each of WORKER_COUNTED
     wants_shard: bool
@@ -93,8 +93,6 @@ class WorkerCounts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpending:
-    """Sums since the worker began."""
-
     calls: int = 0
     cost_usd: float = 0.0
     priced: int = 0
@@ -140,7 +138,7 @@ class WorkerReport:
 
 
 class WorkerLost(Exception):
-    """`confirmed`: it is dead, and not only out of reach."""
+    """`confirmed`: it is dead, not just out of reach."""
 
     def __init__(self, why: str, *, confirmed: bool) -> None:
         super().__init__(why)
@@ -149,7 +147,7 @@ class WorkerLost(Exception):
 
 
 class WorkerHandle(Protocol):
-    """A worker, wherever it is. Both calls raise WorkerLost."""
+    """Both calls raise WorkerLost."""
 
     @property
     def place(self) -> str:
@@ -163,7 +161,7 @@ class WorkerHandle(Protocol):
 
 
 def error_of(trouble: WorkerFailure, place: str) -> EvenhandError:
-    """As the class that it was, so that its exit code is what it is on one machine."""
+    """With its original class, so that the exit code is the same as on one machine."""
     message = f"{trouble.message} (said a worker: {place})"
     if trouble.by == "judge":
         return _of_kind(JudgeError, trouble.kind)(message)

@@ -1,5 +1,5 @@
-"""The driver's side of its workers: each is started, granted work and budget, listened to, and
-replaced when lost.
+"""The driver's side of its workers: starts them, grants work and budget, processes reports, and
+replaces lost ones.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from evenhand.runs.ray.messages import (
 )
 from evenhand.runs.ray.shards import ShardQueue
 
-# A worker that hears nothing for so long ends by itself.
+# A worker without messages for this long ends itself.
 LEASED_S = 15.0
-# One that tells nothing for so long is given up: its lease has ended by then.
+# A worker silent for this long is given up; its lease has expired by then.
 _LOST_AFTER_S = 25.0
 _DEATHS_IN_A_ROW = 3
-# Where every worker was lost and no other begins within so long, the nodes are gone. Ray itself
-# would wait for a minute, and then end this process.
+# If all workers were lost and none restarts within this time, the nodes are gone. Ray would wait a
+# minute, then end this process.
 _REPLACED_WITHIN_S = 20.0
 
 
@@ -66,7 +66,7 @@ class WorkerPool:
         self._announce = context.observer.announce
         self._over = asyncio.Event()  # the run is stopped, or nothing is left to do
         stop.listen(self._over.set)
-        # Of the caps, what was not spent before: by the driver, on what is prepared.
+        # The caps less what the driver has spent on preparation.
         most_calls, most_cost = options.max_calls, options.max_cost
         self._ledger = BudgetLedger(
             max_calls=None if most_calls is None else max(0, most_calls - self._budget.calls),
@@ -111,7 +111,7 @@ class WorkerPool:
 
     @property
     def trouble(self) -> str | None:
-        """Where no worker gets an answer."""
+        """If no worker gets an answer."""
         reports = [each.report for each in self._members.values() if each.report]
         failing = [report.failing for report in reports]
         return failing[0] if failing and all(failing) else None
@@ -121,7 +121,7 @@ class WorkerPool:
         return self._ledger.lost_calls
 
     async def work(self) -> None:
-        """Until nothing is pending, or the run is stopped and what was in flight has come."""
+        """Until nothing is pending, or after a stop once calls in flight are done."""
         workers = [asyncio.create_task(self._run_worker(each)) for each in self._assignments]
         try:
             await asyncio.gather(*workers)
@@ -131,7 +131,7 @@ class WorkerPool:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _run_worker(self, assignment: Assignment) -> None:
-        """One place of the pool: a worker, and the one after it where it is lost."""
+        """One slot of the pool: a worker, and its replacement if lost."""
         while not self._over.is_set():
             handle = self._start()
             try:
@@ -155,7 +155,7 @@ class WorkerPool:
         except WorkerLost as lost:
             handle.kill()
             if not lost.confirmed and member is not None and self._stop.by is None:
-                # It may still be at work. Once its lease has ended it is not.
+                # It may still be working until its lease expires.
                 await asyncio.sleep(max(0.0, member.heard_at + LEASED_S - time.monotonic()))
             self._handle_loss(member, f"{lost.why} ({handle.place})")
         except BaseException:
@@ -164,7 +164,7 @@ class WorkerPool:
             raise
 
     async def _has_started(self, handle: WorkerHandle, assignment: Assignment) -> bool:
-        """Where all is over before a worker has a place to run at, it is not waited for."""
+        """Does not wait for a worker to be placed once everything is over."""
         beginning = asyncio.create_task(handle.begin(assignment))
         ending = asyncio.create_task(self._over.wait())
         try:
@@ -266,12 +266,12 @@ class WorkerPool:
         return tuple(cut)
 
     def _is_done(self) -> bool:
-        """Nothing is left in any queue, and nobody has anything left to do."""
+        """Nothing is queued, and every worker is idle."""
         if self._over.is_set():
             return True
         if not all(queue.is_empty for queue in self._queues):
             return False
-        # While shards are cut, somebody is about to get one.
+        # A shard is being cut for someone.
         if self._cutting.locked() or not all(each.idle for each in self._members.values()):
             return False
         repeating = [queue.begin_repeats() for queue in self._queues]

@@ -1,6 +1,4 @@
-"""Pending pairs cut into shards: the driver's queue of them, and the supply that a worker draws
-from.
-"""
+"""Pending pairs cut into shards: the driver's queue, and a worker's supply."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ _PARTS = 4
 
 
 class ShardQueue:
-    """Of one judge. Pairs with the same content share their passes, so the first of each goes
-    before all the others: no two workers ask for the same pass."""
+    """For one judge. Pairs with the same content share passes, so the first of each goes before all
+    others: no two workers request the same pass."""
 
     def __init__(
         self,
@@ -33,7 +31,7 @@ class ShardQueue:
         pending: Callable[[], int],
         numbers: Iterator[int],
     ) -> None:
-        """`numbers` are the shards' own, for all judges together."""
+        """`numbers` are unique over all judges."""
         self._store = store
         self._run_id = run_id
         self._judge_id = judge_id
@@ -48,22 +46,22 @@ class ShardQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Until the repeats' turn comes, or a worker is lost."""
+        """Until the repeats begin, or a worker is lost."""
         return self._cut_to_the_end and not self._returned
 
     def give_back(self, shard: Shard) -> None:
-        """Its worker was lost; what is judged of it is not pending, and will not be again."""
+        """Of a lost worker; pairs judged already are no longer pending."""
         self._returned.append(replace(shard, number=next(self._numbers)))
 
     def begin_repeats(self) -> bool:
-        """Once all before them are at their ends; whether it is their turn just now."""
+        """Once all first items are done; whether the repeats begin now."""
         if not self._firsts:
             return False
         self._firsts, self._cut_to_the_end, self._after = False, False, 0
         return True
 
     def next(self) -> Shard | None:
-        """It asks the store."""
+        """Queries the store."""
         if self._returned:
             return self._returned.popleft()
         if self._cut_to_the_end:
@@ -80,7 +78,7 @@ class ShardQueue:
         return Shard(next(self._numbers), self._judge_index, first, last, self._firsts)
 
 
-# A worker's supply: the pending pairs of the shards that it was given, and a wish for more.
+# A worker's supply: the pending pairs of its shards, and a request for more.
 
 
 class ShardSupply(FetchedAhead):
@@ -104,7 +102,7 @@ class ShardSupply(FetchedAhead):
 
     @property
     def is_empty(self) -> bool:
-        """All that was given is read, and whoever takes waits for more."""
+        """Everything is read, and the consumer waits for more."""
         return self._waits and not self._shards
 
     def give(self, shard: Shard) -> None:
@@ -114,7 +112,7 @@ class ShardSupply(FetchedAhead):
         self._more.set()
 
     def end(self) -> None:
-        """There will be no more; or none of it is wanted."""
+        """There will be no more, or none is wanted."""
         self._no_more = True
         self._more.set()
 
@@ -123,13 +121,13 @@ class ShardSupply(FetchedAhead):
         super().close()
 
     async def closed(self) -> None:
-        """Once no thread reads the store for it any more."""
+        """Waits until no thread reads the store for it."""
         self.close()
         if self._reading is not None:
             await asyncio.wait([self._reading])
 
     def finished(self) -> list[Shard]:
-        """Those with nothing pending any more; told once. It asks the store."""
+        """Shards with nothing pending, each reported once. Queries the store."""
         over = [shard for shard in self._read if not self._is_pending(shard)]
         self._read = [shard for shard in self._read if shard not in over]
         return over

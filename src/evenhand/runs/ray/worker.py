@@ -1,4 +1,4 @@
-"""A worker: the local executor, with work and budget granted by a driver elsewhere."""
+"""A worker: the local executor, with work and budget from a remote driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from evenhand.store.address import SECRET_OPTIONS, ServerAddress, read_address
 
 
 def open_with_own_key(config: JudgeConfig) -> Judge:
-    """The driver's judge, with the key of this process: keys do not travel."""
+    """The driver's judge with this process's key: keys do not travel."""
     writer = None if config.writer is None else _with_own_key(config.writer)
     return replace(_with_own_key(config), writer=writer).open_judge()
 
@@ -53,8 +53,8 @@ def _with_own_key(config: JudgeConfig) -> JudgeConfig:
 
 
 def with_own_secrets(shown: str) -> str:
-    """With the password of this process's EVENHAND_STORE, where that is the same store; else as it
-    is, and libpq looks for one (PGPASSWORD, PGPASSFILE, ~/.pgpass)."""
+    """With the password of this process's EVENHAND_STORE, if that is the same store; else libpq
+    looks for one (PGPASSWORD, PGPASSFILE, ~/.pgpass)."""
     own = os.environ.get("EVENHAND_STORE", "").strip()
     if not own:
         return shown
@@ -71,8 +71,8 @@ def with_own_secrets(shown: str) -> str:
 
 
 class StoredCount(JudgeCounts):
-    """What is stored, and nothing that a kill could take back. Verdicts are stored in the order in
-    which they are settled."""
+    """Counts only what is stored, which a kill cannot undo. Verdicts are stored in the order they
+    are settled."""
 
     def __init__(self, judge: str, *, known: bool) -> None:
         super().__init__(judge, 0)
@@ -99,14 +99,14 @@ _LOOKED_EVERY_S = 0.05
 _SOONEST_S = 0.01
 _SIFTED_EVERY_S = 1.0
 _FIRST_GRANT_WITHIN_S = 60.0
-# A driver that was only held up has so long to hear that its worker has ended.
+# How long a delayed driver has to learn that its worker ended.
 _ASKED_FOR_LAST_S = 5.0
 
 
 class Worker:
-    """Begun once, then told and asked again and again by `exchange`, until it says that it ended.
+    """Begun once, then driven by `exchange` until it reports its end.
 
-    It ends by itself when it is told nothing for longer than its lease lasts.
+    Ends by itself if it hears nothing for longer than its lease.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Worker:
         self._server_news: list[News] = []
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
-        """What keeps it from beginning."""
+        """Returns what prevents it from beginning."""
         try:
             await self._prepare(assignment)
         except EvenhandError as error:
@@ -223,7 +223,7 @@ class Worker:
                 await asyncio.to_thread(self._resources.close)
 
     async def _watch(self) -> None:
-        """Who leases may have died, or be cut off: nothing is spent beyond the lease's end."""
+        """The driver may have died or be unreachable: nothing is spent beyond the lease."""
         while self._working is not None and not self._working.done():
             if self._lease.is_expired:
                 self._stop.ask("interrupt")
@@ -234,7 +234,7 @@ class Worker:
             await asyncio.sleep(_TOLD_EVERY_S)
 
     def leave(self) -> None:
-        """For one with a process of its own: nobody will ask it any more."""
+        """For a process of its own, which is no longer needed."""
 
     def _accept(self, grant: Grant) -> None:
         self._news.clear()
@@ -257,7 +257,7 @@ class Worker:
         self._news.set()
 
     async def _something_new(self) -> None:
-        """Soon where something is wanted, and after a moment in any case."""
+        """Returns soon if something is wanted, after a moment in any case."""
         until = time.monotonic() + _TOLD_EVERY_S
         await asyncio.sleep(_SOONEST_S)
         if self._wants_leave:  # it was refused just now, or the end of the cap is near
@@ -294,7 +294,7 @@ class Worker:
         )
 
     async def _sift(self) -> None:
-        """Which shards are at their ends; not too often, for it asks the store."""
+        """Which shards are finished; infrequent, since it queries the store."""
         now = time.monotonic()
         if not self._is_idle and now - self._sifted_at < _SIFTED_EVERY_S:
             return

@@ -1,4 +1,4 @@
-"""What Alembic runs: the revisions, on the connection that `schema_version` hands over."""
+"""Alembic's environment: the revisions, on the connection from `schema_version`."""
 
 from alembic import context
 
@@ -8,7 +8,7 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
     version_table=VERSION_TABLE,
-    # SQLite's tables are made and changed inside a transaction too; Alembic assumes they are not.
+    # SQLite changes tables inside a transaction too; Alembic assumes it does not.
     transactional_ddl=True,
 )
 context.run_migrations()

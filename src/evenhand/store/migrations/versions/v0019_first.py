@@ -1,5 +1,6 @@
-"""The first schema. It makes nothing: a new store is made from `schema.py` at its newest revision.
-This is where the revisions of later versions begin."""
+"""The first schema. Makes nothing, since new stores are made from `schema.py`; later revisions
+start here.
+"""
 
 revision = "0019"
 down_revision = None
