@@ -1,4 +1,6 @@
-"""Verdicts read back: by page, with their passes, by item, or counted with their cost."""
+"""Verdicts read back: page by page, whole with their passes, one item at a time, or counted with
+what they cost.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from evenhand.contract import Failure, Pair
 from evenhand.contract.codes import INVALID
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store.answers import find_answers, keys_before, prepares, written_before
-from evenhand.store.columns import OUTCOMES, of_its_item
+from evenhand.store.columns import OUTCOMES, same_item
 from evenhand.store.database import Subject
 from evenhand.store.flags import flags_on
 from evenhand.store.records import (
@@ -90,19 +92,19 @@ def _whole(connection: Connection, run_id: int, rows: Sequence[RowMapping]) -> l
 def _with_artefacts(
     connection: Connection, judged: Sequence[tuple[int, Pair, Settled]]
 ) -> list[Settled]:
-    """With prepared texts, in one query, only for judges that prepare."""
-    preparing = _preparing(connection, {judge_id for judge_id, _, _ in judged})
+    """With what was written before: looked up at once, and only for judges that prepare."""
+    judge_ids = _preparing(connection, {judge_id for judge_id, _, _ in judged})
     wanted = [
-        written_before(pair, preparing[judge_id]) if judge_id in preparing else []
+        written_before(pair, judge_ids[judge_id]) if judge_id in judge_ids else []
         for judge_id, pair, _ in judged
     ]
-    keys = {key for requests in wanted for key, _ in requests}
+    keys = {key for its in wanted for key, _ in its}
     stored = find_answers(connection, sorted(keys)) if keys else {}
     settled_with: list[Settled] = []
-    for (_, _, settled), requests in zip(judged, wanted, strict=True):
+    for (_, _, settled), its in zip(judged, wanted, strict=True):
         prepared = [
             request.to_contract(stored[key], written_here=False)
-            for key, request in requests
+            for key, request in its
             if key in stored
         ]
         if prepared and not isinstance(settled, Failure) and settled.passes:
@@ -127,7 +129,7 @@ def _page(
     limit: int,
     judge_id: int | None,
 ) -> list[RowMapping]:
-    """Whole items: all judges' verdicts on the last one are included."""
+    """Whole items: where the last one has verdicts of further judges, they come with it."""
     query = query.where(verdicts.c.run_id == run_id)
     if judge_id is not None:
         query = query.where(verdicts.c.judge_id == judge_id)
@@ -161,13 +163,15 @@ def _passes_of(
 
 
 class VerdictPlace(NamedTuple):
-    """A verdict's place in its run: by item, then by judge."""
+    """Where a verdict stands in its run: by item, then by judge."""
 
     number: int
     judge_id: int
 
 
 class VerdictStore(Subject):
+    """Verdicts and items read back; runs tallied."""
+
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
         with self._reading() as connection:
             judge_ids = _judges_of(run_id, judge_id)
@@ -177,7 +181,7 @@ class VerdictStore(Subject):
             return _verdicts(
                 connection,
                 run_id,
-                its_judges,
+                judge_ids,
                 unread_passes=sum(row["passes"] for row in used if row["status"] == "unread"),
                 failed_passes=sum(row["passes"] for row in used if row["status"] == "failed"),
                 reused_passes=sum(row["passes"] for row in used if row["run_id"] != run_id),
@@ -186,7 +190,7 @@ class VerdictStore(Subject):
             )
 
     def count(self, run_id: int, judge_id: int | None = None) -> Tally:
-        """Pairs and outcomes only, from an index; the rest of the tally is empty."""
+        """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
         with self._reading() as connection:
             return _verdicts(connection, run_id, _judges_of(run_id, judge_id))
 
@@ -195,14 +199,14 @@ class VerdictStore(Subject):
             return [verdict_row(row) for row in _rows_at(connection, _LIGHT, run_id, places)]
 
     def whole_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
-        """These verdicts with their pairs and passes."""
+        """These very verdicts, with everything behind them."""
         with self._reading() as connection:
             return _whole(connection, run_id, [*_rows_at(connection, _WHOLE, run_id, places)])
 
     def page(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
     ) -> list[VerdictRow]:
-        """The page after item number `after`, by number, then judge; empty at the end."""
+        """A page after item number `after`, by number, then judge; an empty one is the end."""
         with self._reading() as connection:
             rows = _page(connection, _LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
             return [verdict_row(row) for row in rows]
@@ -210,7 +214,7 @@ class VerdictStore(Subject):
     def whole_page(
         self, run_id: int, *, after: int = 0, limit: int = 100, judge_id: int | None = None
     ) -> list[WholeVerdict]:
-        """The same with pairs, passes and prose."""
+        """The same, each with its pair, its passes and its prose."""
         with self._reading() as connection:
             rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
             return _whole(connection, run_id, rows)
@@ -229,7 +233,8 @@ class VerdictStore(Subject):
             after = rows[-1].row.item.number
 
     def artefacts_behind(self, run_id: int, judge: JudgeRecord) -> list[GeneratedAnswer]:
-        """Every text prepared for this judge's verdicts, by any run; shared ones once."""
+        """Every text that was written before this judge's verdicts, whichever run had it written;
+        one that pairs share, once."""
         keys: set[str] = set()
         for whole in self.each_whole(run_id, judge_id=judge.id):
             keys.update(keys_before(whole.pair, judge))
@@ -250,13 +255,13 @@ class VerdictStore(Subject):
             item = item_record(row)
             query = _WHOLE.where(verdicts.c.run_id == run_id, verdicts.c.number == item.number)
             by_judge = {each["judge_id"]: each for each in connection.execute(query).mappings()}
-            judges = judges_of_run(connection, run_id)
-            wanted = [(item.pair_id, judge.id) for judge in judges]
+            judge_ids = judges_of_run(connection, run_id)
+            wanted = [(item.pair_id, judge.id) for judge in judge_ids]
             made = _passes_of(connection, passes, wanted)
             replaced = _passes_of(connection, replaced_passes, wanted)
             judged = []
             pair = pair_of(row)
-            for judge in judges:
+            for judge in judge_ids:
                 pair_passes = made[item.pair_id, judge.id]
                 verdict = by_judge.get(judge.id)
                 settled = None
@@ -278,7 +283,7 @@ class VerdictStore(Subject):
 def _rows_at(
     connection: Connection, query: Select[Any], run_id: int, places: Sequence[VerdictPlace]
 ) -> Iterator[RowMapping]:
-    """By item, then by judge."""
+    """These very verdicts, by item, then by judge."""
     there = {*places}
     for some in in_slices(sorted({place.number for place in places})):
         of_items = query.where(verdicts.c.run_id == run_id, verdicts.c.number.in_(some))
@@ -288,15 +293,15 @@ def _rows_at(
 
 
 def _judges_of(run_id: int, judge_id: int | None) -> Select[tuple[int]]:
-    """All judges of the run, or this one."""
+    """All of the run, or this one of them."""
     judge_ids = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     return judge_ids if judge_id is None else judge_ids.where(run_judges.c.judge_id == judge_id)
 
 
 def _verdicts(
-    connection: Connection, run_id: int, its_judges: Select[tuple[int]], **on_passes: Any
+    connection: Connection, run_id: int, judge_ids: Select[tuple[int]], **on_passes: Any
 ) -> Tally:
-    codes = _counted(connection, run_id, its_judges)
+    codes = _counted(connection, run_id, judge_ids)
     pairs = count_items(connection, run_id)
     judges = connection.execute(select(func.count()).select_from(judge_ids.subquery())).scalar_one()
     skipped = select(func.count()).where(skipped_rows.c.run_id == run_id)
@@ -309,10 +314,10 @@ def _verdicts(
     )
 
 
-def _counted(connection: Connection, run_id: int, its_judges: Any) -> list[int]:
+def _counted(connection: Connection, run_id: int, judge_ids: Any) -> list[int]:
     """By the outcomes' codes."""
     column = verdicts.c
-    # By judge first, as in the index, so that nothing is sorted.
+    # By judge too, in the order of the index: then nothing has to be sorted.
     by_end = (column.judge_id, column.outcome, column.winner)
     query = (
         select(column.outcome, column.winner, func.count())
@@ -368,6 +373,6 @@ def _known_sum(values: Iterable[Any]) -> Any:
 
 
 def _whole_sum(values: Iterable[Any]) -> int | None:
-    # PostgreSQL's sum of integers is a Decimal.
+    # PostgreSQL's sum of whole numbers is a Decimal.
     total = _known_sum(values)
     return None if total is None else int(total)
