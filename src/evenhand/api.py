@@ -114,7 +114,7 @@ def _given(
 
 
 _AT_ONCE = 8
-# So many may be finished, or wait for their turn, while the next in order is still being judged.
+# How many may be finished or waiting while the next in order is being judged.
 _AHEAD = 4
 
 

@@ -50,21 +50,21 @@ class Option:
     metavar: str | None = None
     least: float | None = None
     above: float | None = None  # the same, without the number itself
-    # On the command line and for clients; elsewhere callers know what they do.
+    # On the command line and for clients; Python callers are not limited.
     most: float | None = None
     common: bool = False  # shown by --help; the others by --help-all
-    # Which config files may set it. One in the working directory may be from somebody's checkout.
+    # The config files that may set it. One in the working directory may come with a checkout.
     files: Literal["any", "yours", "none"] = "any"
     variable: str | None = None  # the environment's
     served: bool = True  # a key of [[judges]] in the server's file
     clients: bool = False  # a field that HTTP and MCP clients may send
-    # What depends on it: the judge's answers, what they come to, or neither.
+    # What depends on it: the judge's answers, the verdicts from them, or neither.
     decides: Literal["passes", "verdicts", "nothing"] = "nothing"
     always: bool = False  # recorded also where it is as implied: what runs from before are known by
     implied: object = None  # what it is where nobody chose
     example: object = None  # what `evenhand init` writes, where nothing is implied
     duration: bool = False  # seconds, or a text such as 10m
-    # What its text names in the store: another run, or a judge of the first or the second run.
+    # What its text names in the store: another run, or a judge of the first or second run.
     names: Literal["run", "judge", "other judge"] | None = None
 
 
@@ -108,7 +108,7 @@ class Row:
 
     @property
     def example(self) -> Any:
-        """What a config file may say: the default, where it is a value."""
+        """For a config file: the default, if there is a plain one."""
         option = self.option
         if option.example is not None:
             return option.example
@@ -119,7 +119,7 @@ class Row:
         return False if self.kind == "flag" else (*self.choices, option.metavar or "TEXT")[0]
 
     def check(self, where: str, value: Any, error: type[InputError] = InputError) -> Any:
-        """The value, where it is one that the option takes; `where` is what it was given as."""
+        """The validated value; `where` is what it was given as."""
         if value is None:
             return None
         checked = getattr(self, f"_{self.kind}")(value)
@@ -128,7 +128,7 @@ class Row:
         return checked
 
     def read(self, where: str, text: str, error: type[InputError] = InputError) -> Any:
-        """The same of a text, as an environment variable has it."""
+        """The same from text, as in an environment variable."""
         try:
             value: Any = _FROM_TEXT.get(self.kind, str)(text)
         except (ValueError, KeyError):
@@ -158,7 +158,7 @@ class Row:
         return value if isinstance(value, str) and value in self.choices else None
 
     def _choices(self, value: Any) -> Any:
-        """In one order, each once: `metrics,reference` or a list of them; `none` for nothing."""
+        """In canonical order without duplicates: `metrics,reference` or a list; `none` is empty."""
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, (list, tuple)):
             return None
@@ -220,11 +220,11 @@ class Options:
 
     @classmethod
     def implied(cls) -> dict[str, Any]:
-        """What holds where nobody chose."""
+        """The default if nobody chose."""
         return {row.name: row.option.implied for row in cls.rows()}
 
     def deciding(self, what: Literal["passes", "verdicts"]) -> dict[str, Any]:
-        """What these depend on, as a run records it; a new option changes no run that is there."""
+        """The deciding options, as a run records them; a new option changes no existing run."""
         values = {
             row: row.option.implied if (given := getattr(self, row.name)) is None else given
             for row in self.rows()
@@ -238,7 +238,7 @@ class Options:
 
     @classmethod
     def recorded(cls: type[T], record: Mapping[str, Any]) -> T:
-        """The deciding ones out of what a run recorded of them."""
+        """The deciding options as a run recorded them."""
         return cls(
             **{
                 row.name: record[row.name]
@@ -248,7 +248,7 @@ class Options:
         )
 
     def chosen(self) -> dict[str, Any]:
-        """What is not as nobody chose it."""
+        """Those that differ from the default."""
         return {
             row.name: getattr(self, row.name)
             for row in self.rows()
@@ -256,7 +256,7 @@ class Options:
         }
 
     def over(self: T, under: Options | Mapping[str, Any]) -> T:
-        """What is not chosen here is as it is there."""
+        """Fills what is not chosen here from there."""
         there = under if isinstance(under, Mapping) else under.chosen()
         unset = {
             row.name: there[row.name]
@@ -268,7 +268,7 @@ class Options:
         return changed
 
     def check(self) -> None:
-        """Refuse what no option takes, and bring the rest into one form."""
+        """Validate and normalise all values."""
         for row in self.rows():
             value = getattr(self, row.name)
             checked = row.check(row.name, value)
@@ -296,7 +296,7 @@ def _each_row(owner: Any, hints: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _kind_of(declared: Any) -> tuple[Any, tuple[str, ...]]:
-    """The kind, and what may be chosen where there is a choice."""
+    """The type, and the choices, if any."""
     members = (
         [each for each in get_args(declared) if each is not type(None)]
         if get_origin(declared) in (Union, UnionType)

@@ -1,7 +1,7 @@
-"""A plugin of pytest: `evenhand_better(…)` and `assert_better(…)` claim that b is better than a.
+"""A pytest plugin: `evenhand_better(…)` and `assert_better(…)` claim that b is better than a.
 
-A claim has three results: it holds, it is wrong, or it is undecided. All claims of a session share
-a store, whose answers are never asked for twice, and a budget.
+A claim holds, is wrong, or is undecided. A session's claims share a budget and a store, so that
+nothing is asked twice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Undecided(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Better:
-    """What a claim that holds rests on."""
+    """The evidence of a claim that holds."""
 
     run: str
     store: str
@@ -66,14 +66,14 @@ class _Session:
         self._config = config
         self.ledger = _Ledger(ledger)
         self.shared = shared  # with other processes
-        # Claims that could not be made: no judge, no key, no such file. They say nothing about b.
+        # Claims that could not be tested: no judge, no key, no such file. They say nothing about b.
         self.unmade: WeakSet[BaseException] = WeakSet()
 
     def setting(self, name: str) -> str | None:
         return str(self._config.getini(f"evenhand_{name}")).strip() or None
 
     def cap(self, name: str, kind: Callable[[str], Any]) -> Any:
-        """Of the session: pytest's own setting, else evenhand's."""
+        """The session's cap: pytest's own setting, else evenhand's."""
         from evenhand.errors import InputError
         from evenhand.messages import Message
         from evenhand.settings import load_settings
@@ -102,7 +102,7 @@ class _Session:
         return self.cap("max_calls", int) is not None or self.cap("max_cost", float) is not None
 
     def options(self, spent: _Spent) -> Any:
-        """What is left of the budget; with nothing left, what is stored still counts."""
+        """The rest of the budget; stored answers count even if nothing is left."""
         from evenhand.judges.prices import read_price
         from evenhand.runs import RunOptions
 
@@ -112,7 +112,7 @@ class _Session:
             max_calls = max(0, max_calls - spent.calls)
         if max_cost is not None:
             left = max_cost - (spent.cost_usd or 0.0)
-            # A call that might go beyond it does not begin; what one takes is the mean so far.
+            # A call that might exceed it does not begin; a call's cost is the mean so far.
             if left <= 0 or left < (spent.cost_usd or 0.0) / max(1, spent.calls):
                 max_calls = 0
             else:
@@ -135,14 +135,14 @@ class _Spent:
 
 
 class _Ledger:
-    """What the session has spent, in a file that its worker processes share."""
+    """The session's spending, in a file shared by its worker processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def entry(self, *, alone: bool) -> Iterator[Callable[[Result, RunSummary], None]]:
-        """`alone`: no other claim is made meanwhile, which might spend what this one counts on."""
+        """`alone`: no concurrent claim, which might spend the same budget."""
         self.path.parent.mkdir(mode=0o700, exist_ok=True)
         ledger = sqlite3.connect(self.path, timeout=86_400, isolation_level=None)
         try:
@@ -257,7 +257,6 @@ def _judged(
 
 
 def _of_one(summary: RunSummary) -> tuple[Result, str]:
-    """By the verdict on the one pair."""
     from evenhand.contract import Outcome, Verdict
     from evenhand.data.records import shortened
     from evenhand.errors import JudgeError, NoVerdict
@@ -282,7 +281,6 @@ def _of_one(summary: RunSummary) -> tuple[Result, str]:
 def _of_many(
     summary: RunSummary, session: _Session, min_win_rate: float | None, alpha: float | None
 ) -> tuple[Result, str]:
-    """By the interval of the win rate."""
     from evenhand.analysis_options import GateOptions
     from evenhand.api_runs import gate
     from evenhand.messages import Message, chained
@@ -333,7 +331,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Of pytest-xdist: every worker writes into the controller's ledger."""
+    """pytest-xdist: every worker writes into the controller's ledger."""
     if _sessions:
         node.workerinput[_LEDGER] = str(_sessions[-1].ledger.path)
 
@@ -360,7 +358,7 @@ def pytest_runtest_makereport(
 
 
 def _one_line(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> str:
-    """The place in the test and the error: a traceback into evenhand would tell nobody more."""
+    """The place in the test and the error, without evenhand's traceback."""
     from evenhand.errors import visible
 
     own = [entry for entry in raised.traceback if Path(entry.path) == item.path]

@@ -1,8 +1,8 @@
-"""The environment and the config files, read once and passed on as a value.
+"""The environment and config files, read once and passed on as a value.
 
-A config file of the user's may set anything. One found in the working directory came with somebody
-else's checkout: it may choose how to judge, but not where requests go, which files are read, or
-with which key.
+The user's config file may set anything. One in the working directory may come with somebody else's
+checkout: it may choose how to judge, but not where requests go, which files are read, or which key
+is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evenhand.options import JudgingOptions, RunningOptions
 
 LOCAL_FILE = "evenhand.toml"
 
-# Several addresses in one text. A comma inside an address is not before another scheme.
+# Separates addresses; a comma inside an address is not followed by a scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
 _TRANSPORTS = ("aiohttp", "httptools")
 _MISSING = ("against", "half")
@@ -31,8 +31,8 @@ _MISSING = ("against", "half")
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """What `evenhand gate` asks of a run, each from 0 to 1; `missing` is "against" or "half". None:
-    not set."""
+    """Options of `evenhand gate`, each from 0 to 1; `missing` is "against" or "half". None: not
+    set."""
 
     min_win_rate: float | None = None
     alpha: float | None = None
@@ -46,12 +46,12 @@ class GateSettings:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Settings(JudgingOptions, RunningOptions):
-    """What holds unless a caller says otherwise. None: not set."""
+    """Defaults for every caller. None: not set."""
 
     api_key: str | None = field(default=None, repr=False)
     criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
     gate: GateSettings = GateSettings()
-    # Names of models, or parts of them, and their families: the later file's are added.
+    # Models' names or parts of them, and their families; later files add theirs.
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
@@ -69,7 +69,7 @@ def load_settings(
     user_file: Path | None = None,
     directory: Path | None = None,
 ) -> Settings:
-    """Working directory's file, then the user's, then the environment: the later one wins."""
+    """The working directory's file, then the user's, then the environment; later ones win."""
     environment = os.environ if environment is None else environment
     settings = Settings()
     local_file = (directory or Path.cwd()) / LOCAL_FILE
@@ -88,7 +88,7 @@ def _user_file(environment: Mapping[str, str]) -> Path | None:
         if not path.is_file():
             raise SettingsError(Message("settings.config_no_file", path=path))
         return path
-    # platformdirs costs some milliseconds; a home without a config file should not pay for more.
+    # platformdirs takes some milliseconds; skip it without a config file.
     from platformdirs import user_config_path
 
     return user_config_path("evenhand") / "config.toml"
@@ -109,7 +109,7 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
 
 
 def check_local(text: str) -> None:
-    """Refuse what a file in the working directory may not say, before it is one."""
+    """Refuse what a file in the working directory may not set."""
     _with_table(Settings(), tomllib.loads(text), Path(LOCAL_FILE), trusted=False)
 
 
@@ -203,13 +203,13 @@ def _criteria(where: str, value: object) -> tuple[Criterion, ...]:
 def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _IN_FILES and _IN_FILES[name].option.files == "yours":
         raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
-    # open_judge sets spaces around a name aside, so they hide nothing here either.
+    # open_judge strips names, so spaces hide nothing.
     if name in ("judge", "prepare_with") and file_of(str(value)) is not None:
         raise SettingsError(Message("settings.judge_reads_file", path=path, value=value))
 
 
 def check_setting(where: str, name: str, value: object) -> object:
-    """The value, where it is one that the setting takes; `where` is what people gave it as."""
+    """The validated value; `where` is what people gave it as."""
     if name == "transport":
         if value not in _TRANSPORTS:
             raise SettingsError(
@@ -238,6 +238,6 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
 
 
 def split_addresses(text: str) -> tuple[str, ...]:
-    """One address, or several with spaces or commas between them."""
+    """Several are separated by spaces or commas."""
     several = tuple(_BETWEEN_ADDRESSES.split(text.strip(" \t\r\n,")))
     return several if len(several) > 1 else (text,)

@@ -41,7 +41,7 @@ DESCRIPTION = (
 
 def input_schema() -> dict[str, Any]:
     """The JSON Schema of a call's arguments, self-contained (no $ref)."""
-    # A copy: frameworks change the schemas that they are given.
+    # A copy: frameworks modify schemas.
     return deepcopy(_input_schema())
 
 
@@ -59,12 +59,12 @@ def output_schema() -> dict[str, Any]:
 def _output_schema() -> dict[str, Any]:
     adapter: TypeAdapter[Verdict | Failure] = TypeAdapter(Verdict | Failure)
     schema = slim_schema(adapter.json_schema(by_alias=True, mode="serialization"))
-    # An object at the top, as protocols for tools require, whichever of the two it is.
+    # An object at the top, as tool protocols require, although it is one of two.
     return {"type": "object", **schema}
 
 
 def inlined_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without references, for frameworks that follow none."""
+    """For frameworks that do not resolve references."""
     plain = {key: value for key, value in schema.items() if key != "$defs"}
     inlined: dict[str, Any] = _inlined(plain, schema.get("$defs", {}))
     return inlined
@@ -88,10 +88,9 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 def slim_schema(schema: Mapping[str, Any], *, described: bool = True) -> dict[str, Any]:
-    """The same rules in fewer words, of a result: models read it, and pay for each.
+    """An equivalent shorter schema for results, whose length models pay for.
 
-    Titles repeat the fields' names, nobody fills in a result's defaults, and a list of values
-    needs no type beside it.
+    Titles repeat the fields' names, nobody fills in a result's defaults, and an enum needs no type.
     """
     idle = {"title", "default"} if described else {"title", "default", "description"}
     slim: dict[str, Any] = {}
@@ -111,7 +110,7 @@ def slim_schema(schema: Mapping[str, Any], *, described: bool = True) -> dict[st
 
 
 def _slim_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
-    """Something or null, as one schema where that is possible."""
+    """Something or null, as one schema if possible."""
     one, *others = choices
     if others == [{"type": "null"}] and "enum" in one:
         return {**one, "enum": [*one["enum"], None]}
@@ -156,7 +155,7 @@ def openai_agents_tool(
         raise MissingExtra("openai-agents", "tools") from None
 
     async def pairwise_compare(context: Any, arguments: str) -> str:
-        # As JSON: of anything but a string the SDK would send Python's own notation.
+        # As JSON: the SDK would send the repr of anything but a string.
         return json.dumps(await run_tool(arguments, judge, config), ensure_ascii=False)
 
     return FunctionTool(

@@ -1,7 +1,7 @@
-"""A dozen pairs that we wrote, and example answers to them, so that everything can be seen once.
+"""A dozen pairs and example answers, to see everything once.
 
 The answers in `answers.jsonl` were written by evenhand's authors in the manner of a strong judge;
-they are no measurement of any model.
+they measure no model.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def answers_file() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class DemoTally:
-    """How a judge fared over the demo's pairs, counted and with its uncertainty."""
+    """A judge's results on the demo's pairs, with their uncertainty."""
 
     pairs: int
     first_place: int  # both orders chose whatever was shown first

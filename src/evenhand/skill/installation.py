@@ -1,5 +1,5 @@
-"""Writing the skill into the folders where coding agents look for skills: repeatable, and never
-over a file that the user changed.
+"""Writes the skill into the folders where coding agents look for skills; repeatable, and never over
+a user's edits.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from uuid import uuid4
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
-# Where coding agents look for skills, by their own documentation (November 2026).
-#
-# `.agents/skills` is the folder that the Agent Skills standard's clients share: Codex, Copilot,
-# Cursor, Gemini CLI and OpenCode read it, in a project and in the home directory. Claude Code
-# reads its own alone.
+# Where coding agents look for skills, by their own documentation (November 2026). `.agents/skills`
+# is shared by clients of the Agent Skills standard: Codex, Copilot, Cursor, Gemini CLI and OpenCode
+# read it, in a project and in the home directory. Claude Code reads only its own.
 
 _IN_PROJECT = {
     "agents": ".agents/skills",
@@ -43,14 +41,14 @@ _OF_USER = {
     "opencode": ".config/opencode/skills",
 }
 AGENTS = tuple(_IN_PROJECT)
-# The two that between them reach every agent above.
+# These two reach every agent above.
 EVERYBODY = ("agents", "claude")
 
 
 def skill_folders(
     agents: Sequence[str] = (), *, of_user: bool = False, start: Path | None = None
 ) -> list[Path]:
-    """The folders of skills that these agents look into, each once; without any, everybody's."""
+    """The agents' skill folders without duplicates; everybody's by default."""
     for agent in agents:
         if agent not in AGENTS:
             raise InputError(Message("skill.agent_unknown", agent=agent, agents=", ".join(AGENTS)))
@@ -60,7 +58,7 @@ def skill_folders(
 
 
 def project_root(start: Path) -> Path:
-    """The checkout that holds a directory, as the agents find it; else the directory itself."""
+    """The checkout that contains a directory, as agents find it; else the directory itself."""
     here = start.resolve()
     for directory in (here, *here.parents):
         if (directory / ".git").exists():
@@ -68,23 +66,19 @@ def project_root(start: Path) -> Path:
     return here
 
 
-# Writing the skill into a folder of skills: again and again, and over nobody's own words.
-
 NAME = "evenhand"  # of the skill, and so of its folder: the standard wants them equal
-# What was written, by digest: what differs from it later is somebody's edit.
+# Digests of what was written; differences are a user's edits.
 _RECORD = ".written.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of one folder."""
-
     folder: Path
     state: Literal["written", "updated", "unchanged"]
 
 
 def skill_texts() -> dict[str, bytes]:
-    """Every file of the skill by its path in the skill's folder, SKILL.md first."""
+    """Every file of the skill by relative path, SKILL.md first."""
     found = dict(_walk(files("evenhand.skill") / NAME, ""))
     return {"SKILL.md": found.pop("SKILL.md"), **found}
 
@@ -100,7 +94,7 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
 
 
 def write_skill(folders: Sequence[Path], *, force: bool = False) -> list[Written]:
-    """Write the skill into each folder of skills; all are looked at before one is written."""
+    """Write the skill into each folder, after checking all of them."""
     texts = skill_texts()
     if not force:
         for folder in folders:
@@ -128,11 +122,11 @@ def _write(folder: Path, texts: dict[str, bytes]) -> Written:
         if there[name] != text:
             _replace(folder / name, text)
     for name in stale:
-        # A file that an earlier version had; where it was edited, it is its editor's.
+        # A file of an earlier version; an edited one belongs to its editor.
         old = _read(folder / name)
         if old is not None and _digest(old) == recorded[name]:
             (folder / name).unlink()
-    # Last: killed before this, the next one finds every file either as it was or as it will be.
+    # Last, so that after a kill every file is either old or new.
     _replace(folder / _RECORD, json.dumps(wanted, indent=1).encode() + b"\n")
     fresh = all(text is None for text in there.values())
     return Written(folder, "written" if fresh else "updated")
@@ -152,7 +146,7 @@ def _read_record(folder: Path) -> dict[str, str]:
         return {}
     if not isinstance(record, dict):
         return {}
-    # It lies in somebody's checkout: a name that leads out of the folder is not ours.
+    # In somebody's checkout, names that leave the folder are not ours.
     return {
         name: digest
         for name, digest in record.items()

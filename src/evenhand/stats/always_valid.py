@@ -1,5 +1,5 @@
-"""Intervals and p-values that hold however often and whenever somebody looks at them, by betting.
-Loads no NumPy: a run's live display uses it.
+"""Intervals and p-values that hold however often one looks, by betting. Loads no NumPy: a run's
+live display uses it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from evenhand.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Bets:
-    """The stakes that share the first coin, in equal parts, half of it on either side.
+    """Stakes that share the initial capital equally, half on each side.
 
-    A stake `c` in (0, 1) on A, against the claim that the mean of the scores is `m`, multiplies
-    its capital by `1 - c + c·x/m` at a score `x`; on B it is the mirror image. The factor is
-    never negative and has mean 1 under the claim, so the capital is a martingale that starts at
-    1 and exceeds 1/α at any time whatever with probability at most α (Ville, 1939). These are
-    the bets λ = c/m of Waudby-Smith and Ramdas (2024). Each factor is log-convex in `m`, and so
-    is any mixture of products of them: the claims that are not refuted are always one interval.
+    A stake `c` in (0, 1) on A, against the claim that the mean score is `m`, multiplies its capital
+    by `1 - c + c·x/m` at a score `x`; on B it is the mirror image. The factor is never negative and
+    has mean 1 under the claim, so the capital is a martingale that starts at 1 and ever exceeds 1/α
+    with probability at most α (Ville, 1939). These are the bets λ = c/m of Waudby-Smith and Ramdas
+    (2024). Each factor is log-convex in `m`, and so is any mixture of products of them: the claims
+    not refuted always form one interval.
     """
 
     stakes: tuple[float, ...]
 
     def log_capital(self, counts: Mapping[float, int], claim: float) -> float:
-        """The logarithm of the capital after these scores, the order of which plays no part."""
+        """The log of the capital after these scores, in any order."""
         on_a = self._log_capitals([(score / claim, times) for score, times in counts.items()])
         on_b = self._log_capitals(
             [((1 - score) / (1 - claim), times) for score, times in counts.items()]
@@ -45,9 +45,9 @@ class Bets:
 
 
 def log_mean(on_a: list[float], on_b: list[float]) -> float:
-    """The logarithm of the mean of all capitals, given their logarithms.
+    """The log of the mean capital, given the logs.
 
-    The two sides are summed apart and then added, so that exchanging them changes no bit.
+    The two sides are summed separately, so that exchanging them changes no bit.
     """
     most = max(max(on_a), max(on_b))
     total = sum([math.exp(one - most) for one in on_a]) + sum(
@@ -60,9 +60,9 @@ def log_mean(on_a: list[float], on_b: list[float]) -> float:
 def planned_bets(prompts: int) -> Bets:
     """Stakes for a test that ends after so many prompts.
 
-    Evenly spaced in the logarithm from the smallest difference that could be decided before
-    the end (a stake below √(12/n) has no time to pay) up to a win rate of 0.85 against 0.5.
-    `scripts/verify_sequential.py` prints the table against other choices.
+    Log-spaced from the smallest difference that could be decided before the end (a stake below
+    √(12/n) has no time to pay) up to a win rate of 0.85 against 0.5. `scripts/verify_sequential.py`
+    compares other choices.
     """
     return Bets(_geometric(min(math.sqrt(12 / max(prompts, 1)), 0.5), 0.7, 16))
 
@@ -72,18 +72,18 @@ def _geometric(low: float, high: float, count: int) -> tuple[float, ...]:
     return tuple(low * ratio**step for step in range(count))
 
 
-# For a display that knows no size: differences from a thousandth (a million pairs) to all.
+# For a display of unknown size: differences from a thousandth (a million pairs) up.
 BROAD_BETS = Bets(_geometric(0.003, 0.97, 20))
 
 
-# Intervals that stay true however often, and whenever, somebody looks at them.
+# Confidence sequences.
 
 _GRAIN = 2.0**40  # bounds are multiples of 2^-40, for which 1 - bound is exact: the mirror is too
 _FEW = 64  # distinct scores up to which plain Python is as fast as importing NumPy
 
 
 class AlwaysValidInterval(Model):
-    """The mean score of A, and the means that no bettor could refute."""
+    """A's mean score, and the means that no bettor could refute."""
 
     mean: float
     low: float
@@ -96,10 +96,9 @@ class AlwaysValidInterval(Model):
 def always_valid_interval(
     wins: int, halves: int, losses: int, *, level: float = 0.95, bets: Bets = BROAD_BETS
 ) -> AlwaysValidInterval | None:
-    """The interval from counts of pairs that A won, that nobody won, and that B won.
+    """The interval from the counts of A's wins, ties and B's wins.
 
-    With probability `level` it holds the true mean at every moment of a run at once. None where
-    nothing was counted.
+    With probability `level` it holds the true mean throughout a run. None without counts.
     """
     for name, count in (("wins", wins), ("halves", halves), ("losses", losses)):
         if count < 0:
@@ -117,7 +116,7 @@ def always_valid_interval_of_counts(
             raise InputError(Message("stats.score_outside", score=score))
     if not 0 < level < 1:
         raise InputError(Message("stats.level_outside", level=level))
-    # Sorted, so that the same scores give the same bits in whatever order they came.
+    # Sorted, so that the order of arrival changes no bit.
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     mirrored = {1 - score: count for score, count in reversed(kept.items())}
     number = sum(kept.values())
@@ -149,10 +148,10 @@ def _lower_bound(counts: dict[float, int], enough: float, bets: Bets) -> float:
 
 
 def _crossing(excess: Callable[[float], float], outside: float, inside: float) -> float:
-    """Where a convex function falls below zero, from the safe side.
+    """The zero of a convex function, approached from the safe side.
 
-    Regula falsi by the Illinois rule of Dowell and Jarratt (1971): an end that stays twice has
-    its weight halved.
+    Regula falsi, Illinois rule (Dowell and Jarratt 1971): the weight of an end that stays twice is
+    halved.
     """
     weight_out, weight_in = excess(outside), excess(inside)
     moved = ""

@@ -23,8 +23,8 @@ FEWEST_PAIRS = 6
 # With fewer prompts the clustered interval says nothing: it covers 97 to 100% by being wide.
 FEWEST_PROMPTS = 5
 
-# Rows of a prompt that agree less than chance may shrink the variance by this much and no more:
-# a few prompts with equal scores would otherwise read as certainty.
+# Rows of a prompt that agree less than chance may shrink the variance only down to this: a few
+# prompts with equal scores would otherwise read as certainty.
 SMALLEST_DESIGN_EFFECT = 0.25
 # The fourth moment of a normal variable with variance 1.
 NORMAL_KURTOSIS = 3.0
@@ -33,7 +33,7 @@ NORMAL_KURTOSIS = 3.0
 def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.intp], list[Any]]:
     """Each row's label as a number from 0, and the labels in the order of those numbers.
 
-    Arrays of integers are numbered in ascending order, all else in order of first appearance.
+    Integer arrays are numbered in ascending order, all else by first appearance.
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         return _integer_codes(labels)
@@ -52,7 +52,7 @@ def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.in
 
 
 def _plain(labels: Any) -> list[Any]:
-    """NumPy and pandas have `tolist`, Arrow has `to_pylist`."""
+    """NumPy and pandas have `tolist`, Arrow `to_pylist`."""
     for method in ("to_pylist", "tolist"):
         if hasattr(labels, method):
             column: list[Any] = getattr(labels, method)()
@@ -62,7 +62,7 @@ def _plain(labels: Any) -> list[Any]:
 
 def _integer_codes(labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:
     if labels.size and int(labels.min()) >= 0 and int(labels.max()) < 4 * labels.size:
-        # Codes already, or nearly: counting them is ten times as fast as sorting them.
+        # Codes already, or nearly: counting is ten times as fast as sorting.
         present = np.bincount(labels) > 0
         rank = np.cumsum(present) - 1
         return rank[labels].astype(np.intp, copy=False), np.flatnonzero(present).tolist()
@@ -73,7 +73,7 @@ def _integer_codes(labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:
 def row_clusters(
     prompts: Labels | None, kept: NDArray[np.bool_]
 ) -> tuple[NDArray[np.intp], int, bool]:
-    """The cluster of each kept row, how many there are, and whether every one has one row."""
+    """The cluster of each kept row, their number, and whether each has a single row."""
     rows = int(kept.sum())
     if prompts is None:
         return np.arange(rows, dtype=np.intp), rows, True
@@ -89,7 +89,7 @@ def not_enough(have: int, what: str, fewest: int) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far prompts scatter: variance against that of independent rows, and for t its degrees."""
+    """How prompts scatter: the variance relative to independent rows, and its degrees."""
 
     design_effect: float
     degrees: float
@@ -99,7 +99,7 @@ def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
     """The design effect of prompts on the mean score, from each prompt's counts.
 
     The variance is the jackknife's over prompts (CR3; MacKinnon, Nielsen and Webb 2023), which
-    bears prompts of unequal size.
+    tolerates prompts of unequal size.
     """
     sizes = wins + ties + losses
     prompts, total = sizes.size, float(sizes.sum())
@@ -109,7 +109,7 @@ def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
     independent = (decisive - difference * difference) / (total - 1)
     degrees = float(prompts - 1)
     if independent <= 0:
-        # All rows alike: the data cannot say how prompts scatter, so a prompt counts as one row.
+        # All rows alike: the scatter of prompts is unknown, so a prompt counts as one row.
         return Spread(design_effect=float((sizes * sizes).sum()) / total, degrees=degrees)
     squares = residuals * residuals
     clustered = (prompts - 1) / prompts * float((squares / (total - sizes) ** 2).sum())
@@ -122,8 +122,8 @@ def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
 def satterthwaite_degrees(deviations: Floats, *, most: float) -> float:
     """Satterthwaite's degrees of freedom (1946) of a sum of squared deviations, one a prompt.
 
-    At most `most`, and fewer where a few prompts carry the variance: the variance of a variance
-    grows with the kurtosis, so the degrees are 3 (sum e^2)^2 / sum e^4 - 1.
+    At most `most`, and fewer if a few prompts carry the variance: the variance of a variance grows
+    with the kurtosis, so the degrees are 3 (sum e^2)^2 / sum e^4 - 1.
     """
     squares = deviations * deviations
     quartic = float((squares * squares).sum())

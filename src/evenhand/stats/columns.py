@@ -1,5 +1,5 @@
-"""Columns of any make (lists, NumPy, pandas, Arrow) as whole numbers or floats, checked. Neither
-pandas nor Arrow is imported here: a column that has their interface is asked through it.
+"""Columns of any kind (lists, NumPy, pandas, Arrow) as validated codes, integers or floats. Neither
+pandas nor Arrow is imported: their columns are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ODD = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """`values[codes[row]]` is the cell of a row; where nothing is missing every code is >= 0."""
+    """`values[codes[row]]` is the cell of a row; without missing cells every code is >= 0."""
 
     codes: CellCodes
     values: list[Any]
@@ -45,7 +45,7 @@ class Encoded:
 
 
 def encode(column: Any, name: str) -> Encoded:
-    """Give each different cell a number; missing cells (None, NaN, null) are refused."""
+    """Number the distinct cells; missing cells (None, NaN, null) are refused."""
     encoded = _encoded(column, name)
     for code, value in enumerate(encoded.values):
         if is_missing(value):
@@ -55,7 +55,7 @@ def encode(column: Any, name: str) -> Encoded:
 
 
 def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
-    """The column as numbers where it holds numbers; None where it holds anything else."""
+    """The column as floats; None if it holds anything but numbers."""
     column = _unwrapped(column)
     if hasattr(column, "dictionary_encode"):  # Arrow
         kind = str(column.type)
@@ -87,7 +87,7 @@ def float_column(
     high: float = math.inf,
     missing: bool = False,
 ) -> Floats:
-    """Finite numbers within the limits; with `missing`, None and NaN stand for no number."""
+    """Finite numbers within limits; with `missing`, None and NaN stand for no number."""
     if high < math.inf:
         wanted = Message("stats.numbers_between", low=low, high=high)
     elif low > -math.inf:
@@ -129,7 +129,7 @@ def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[
 
 
 def whole_numbers(column: Any) -> NDArray[Any] | None:
-    """The column as an array of whole numbers where it already is one, of any make."""
+    """The column as an integer array, if it already is one."""
     column = _unwrapped(column)
     if hasattr(column, "dictionary_encode"):
         if str(column.type).startswith(("int", "uint")) and not column.null_count:
@@ -162,7 +162,7 @@ def _encoded(column: Any, name: str) -> Encoded:
 
 
 def _unwrapped(column: Any) -> Any:
-    """A pandas column as the array inside it, where that is NumPy's own."""
+    """A pandas column as its NumPy array, if it has one."""
     if hasattr(column, "factorize") and isinstance(getattr(column, "dtype", None), np.dtype):
         return column.to_numpy()
     return column
@@ -382,7 +382,7 @@ def _of_arrow(column: Any, name: str) -> Encoded:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, or pandas' NA, which refuses to be compared."""
+    """None, NaN, or pandas' NA, whose comparison raises."""
     if value is None:
         return True
     try:

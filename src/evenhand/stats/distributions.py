@@ -1,7 +1,7 @@
 """Distribution functions and quantiles of single numbers, and the logistic function of arrays.
 
-A start that needs one interval does without SciPy, whose special functions take longer to load
-than the interval to compute (tests/stats/test_distributions.py compares the two).
+SciPy's special functions take longer to load than one interval takes to compute
+(tests/stats/test_distributions.py compares the two).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
 def expit(odds: Any) -> Floats:
-    """1 / (1 + exp(-odds)), as precise far below 0 as far above."""
+    """1 / (1 + exp(-odds)), precise in both tails."""
     small = np.exp(-np.abs(odds))
     return np.asarray(np.where(np.greater_equal(odds, 0), 1.0, small) / (1.0 + small))
 
@@ -37,12 +37,12 @@ def normal_cdf(deviations: float) -> float:
 
 
 def binomial_cdf(count: int, of: int, share: float) -> float:
-    """The chance of `count` or fewer."""
+    """P(X <= count)."""
     return 1.0 if count >= of else beta_cdf(of - count, count + 1, 1 - share)
 
 
 def binomial_tail(count: int, of: int, share: float) -> float:
-    """The chance of more than `count`."""
+    """P(X > count)."""
     return 0.0 if count >= of else beta_cdf(count + 1, of - count, share)
 
 
@@ -66,7 +66,7 @@ def t_quantile(degrees: float, share: float) -> float:
 
 
 def f_tail(above: float, below: float, value: float) -> float:
-    """The chance of a larger F with so many degrees of freedom above and below."""
+    """P(F > value) with these degrees of freedom in numerator and denominator."""
     return beta_cdf(below / 2, above / 2, below / (below + above * value))
 
 
@@ -80,7 +80,7 @@ def beta_cdf(a: float, b: float, share: float) -> float:
 
 
 def beta_quantile(a: float, b: float, chance: float) -> float:
-    """Newton's method on the logarithms of both, between the bounds known so far."""
+    """Newton's method on the logarithms of both, within the current bounds."""
     if chance <= 0 or chance >= 1:
         return float(chance >= 1)
     if chance > 0.5:
@@ -100,8 +100,8 @@ def beta_quantile(a: float, b: float, chance: float) -> float:
 
 
 def _power(a: float, b: float, share: float) -> float:
-    """share^a (1 - share)^b / B(a, b) by deviances (Loader 2000): logarithms of the gamma function
-    would cost large parameters half their digits."""
+    """share^a (1 - share)^b / B(a, b) by deviances (Loader 2000): log gamma would cost large
+    parameters half their digits."""
     whole = a + b
     size = _stirling_rest(whole) - _stirling_rest(a) - _stirling_rest(b)
     far = _deviance(a, whole * share) + _deviance(b, whole * (1 - share))
@@ -116,7 +116,7 @@ def _deviance(seen: float, expected: float) -> float:
 
 
 def _stirling_rest(value: float) -> float:
-    """What Stirling's formula leaves of the logarithm of gamma(value + 1)."""
+    """Log gamma(value + 1) minus Stirling's formula."""
     if value < _SERIES_FROM:
         formula = (value + 0.5) * math.log(value) - value + math.log(2 * math.pi) / 2
         return math.lgamma(value + 1) - formula
@@ -140,5 +140,5 @@ def _fraction(a: float, b: float, share: float) -> float:
 
 
 def _away(value: float) -> float:
-    """From 0, which the fraction would divide by."""
+    """Away from 0, the fraction's denominator."""
     return value if abs(value) > _TINY else _TINY

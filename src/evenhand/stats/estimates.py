@@ -1,4 +1,4 @@
-"""A share, or another figure of rows clustered by prompt, with its interval or the reason why there
+"""A share or another figure of rows clustered by prompt, with its interval or the reason why there
 is none.
 """
 
@@ -30,8 +30,6 @@ from evenhand.stats.intervals import score_interval
 
 
 class EstimatedValue(Model):
-    """A figure with its interval, or the reason why one of them is missing."""
-
     value: float | None
     low: float | None
     high: float | None
@@ -52,7 +50,7 @@ class EstimatedShare(EstimatedValue):
 def estimate_share(
     part: Floats, rest: Floats, *, independent: bool, level: float, unit: str
 ) -> EstimatedShare:
-    """From each prompt's counts of the part and of the rest."""
+    """From each prompt's counts of the part and the rest."""
     score = estimate_score(part, 0 * part, rest, independent=independent, level=level, unit=unit)
     some = float(part.sum())
     return EstimatedShare(
@@ -68,7 +66,7 @@ def estimate_share(
 def estimate_score(
     wins: Floats, halves: Floats, losses: Floats, *, independent: bool, level: float, unit: str
 ) -> EstimatedValue:
-    """The share of wins, where halves count half, from each prompt's counts."""
+    """The share of wins, halves counting half, from each prompt's counts."""
     sizes = wins + halves + losses
     reason = _too_few_counts(sizes, independent=independent, unit=unit)
     if reason is not None:
@@ -89,7 +87,7 @@ def estimate_score(
 def share_of_rows(
     part: NDArray[np.bool_], prompts: NDArray[Any], *, level: float, unit: str
 ) -> EstimatedShare:
-    """Of these rows, clustered by prompt where prompts repeat."""
+    """Clustered by prompt if prompts repeat."""
     clusters, count, independent = row_clusters(prompts, np.ones(part.size, dtype=np.bool_))
     hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
     rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
@@ -97,7 +95,7 @@ def share_of_rows(
 
 
 def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | None:
-    """Prompts count by Kish's number (1965): a few large ones among many small are few."""
+    """Prompts count by Kish's number (1965): a few large ones among many small ones are few."""
     total = float(sizes.sum())
     if total < FEWEST_PAIRS:
         return not_enough(int(total), unit, FEWEST_PAIRS)
@@ -112,14 +110,13 @@ def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | Non
     return None
 
 
-# From sums (a row for each set of clusters, a column for each sum) to one figure a row; NaN where
-# the figure is not defined.
+# From sums (a row per set of clusters, a column per sum) to one figure a row; NaN if undefined.
 Figure: TypeAlias = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Jackknife:
-    """A figure of all clusters, its variance and the degrees of freedom of that variance."""
+    """A figure of all clusters, its variance and that variance's degrees of freedom."""
 
     value: float
     variance: float
@@ -129,15 +126,15 @@ class Jackknife:
 def jackknife(sums: Floats, figure: Figure) -> Jackknife | None:
     """Leave out each cluster once (CR3; MacKinnon, Nielsen and Webb 2023).
 
-    Deviations are from the figure of all clusters. None where the figure is undefined with or
-    without a cluster.
+    Deviations are from the figure of all clusters. None if the figure is undefined with or without
+    a cluster.
     """
     total = sums.sum(axis=0)
     return left_out(float(figure(total[np.newaxis, :])[0]), figure(total - sums))
 
 
 def left_out(value: float, without: Floats) -> Jackknife | None:
-    """The same from the figure of all clusters, and what it is without each."""
+    """From the figure of all clusters, and the figures without each."""
     clusters = without.size
     if clusters < 2 or not math.isfinite(value):
         return None
@@ -153,7 +150,7 @@ def left_out(value: float, without: Floats) -> Jackknife | None:
 
 
 def too_few(sizes: Floats) -> str | None:
-    """The reason why clusters of these sizes bear no interval."""
+    """Why clusters of these sizes allow no interval."""
     rows, clusters = int(sizes.sum()), int((sizes > 0).sum())
     if rows < FEWEST_PAIRS:
         return not_enough(rows, "pair", FEWEST_PAIRS)
@@ -165,16 +162,16 @@ def too_few(sizes: Floats) -> str | None:
 def share_like_interval(
     share: float, variance: float, *, sizes: Floats, degrees: float, level: float
 ) -> tuple[float, float]:
-    """The score interval of a figure between 0 and 1 that has this variance.
+    """The score interval of a figure between 0 and 1 with this variance.
 
     The figure is read as a share of as many rows as give a binomial share that variance (the
-    effective size of Korn and Graubard 1998): near 0 and 1 the interval is skewed as it must be,
-    and it never shrinks to a point.
+    effective size of Korn and Graubard 1998): near 0 and 1 the interval is properly skewed, and it
+    never shrinks to a point.
     """
     rows = float(sizes.sum())
     binomial = share * (1 - share)
     if binomial <= 0 or variance <= 0:
-        # All alike, so the data cannot say how prompts scatter: a prompt counts as one row.
+        # All rows alike: the scatter of prompts is unknown, so a prompt counts as one row.
         effective = rows * rows / float((sizes * sizes).sum())
     else:
         effective = min(binomial / variance, rows / SMALLEST_DESIGN_EFFECT)
@@ -189,7 +186,7 @@ def share_like_interval(
 def mean_of_rows(
     values: Floats, *, clusters: NDArray[np.intp], count: int, level: float
 ) -> EstimatedValue:
-    """The mean of one number a row with Student's interval, rows of a cluster together."""
+    """The mean of one number a row with Student's interval, clustered."""
     sizes = np.bincount(clusters, minlength=count).astype(np.float64)
     sums = np.stack([np.bincount(clusters, weights=values, minlength=count), sizes], axis=1)
     return figure_of_sums(

@@ -17,7 +17,7 @@ from evenhand.messages import Message
 from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import beta_quantile, binomial_cdf, binomial_tail
 
-# Enough halvings to come from 1 to the last bit of a double.
+# Enough halvings from 1 to the last bit of a double.
 HALVINGS = 60
 
 
@@ -26,10 +26,10 @@ def score_interval(
 ) -> tuple[float, float]:
     """The rates (wins + ties / 2) / n that a score test at the critical value does not reject.
 
-    Tango's interval (1998) for a paired difference, in other words: there the discordant pairs
-    are our wins and losses. Without ties it is Wilson's (1927). Counts may be fractional, which
-    is what a design effect makes of them. It never shrinks to a point, not at all wins and not
-    at all ties. Swapping wins and losses mirrors it to the last bit.
+    Tango's interval (1998) for a paired difference, whose discordant pairs are our wins and losses;
+    without ties it is Wilson's (1927). Counts may be fractional, after division by a design effect.
+    Never a single point, not even for all wins or all ties. Swapping wins and losses mirrors it to
+    the last bit.
     """
     high = _upper_difference(wins, ties, losses, critical)
     low = -_upper_difference(losses, ties, wins, critical)
@@ -37,17 +37,17 @@ def score_interval(
 
 
 def score_lower(wins: float, ties: float, losses: float, *, critical: float) -> float:
-    """The lower end alone; the upper one is 1 minus that with wins and losses exchanged."""
+    """The lower end; the upper one is 1 minus that with wins and losses exchanged."""
     return rate_of_difference(-_upper_difference(losses, ties, wins, critical))
 
 
 def exact_lower(wins: int, ties: int, losses: int, *, level: float) -> float:
     """A lower end for few pairs, above the true rate in at most (1 - level) / 2 of all cases.
 
-    Clopper and Pearson's (1934) limits of the wins and of the losses, put together by the
-    variances that they imply (Zou and Donner 2008) with the correlation of two shares of one
-    whole; without ties it is theirs. At one half the exact sign test has the last word. That it
-    holds with ties is checked by enumeration, not proven (tests/stats/test_score_interval.py).
+    Clopper and Pearson's (1934) limits of wins and losses, combined by the variances that they
+    imply (Zou and Donner 2008) with the correlation of two shares of one whole; without ties it is
+    theirs. At one half the exact sign test decides. That it holds with ties is checked by
+    enumeration, not proven (tests/stats/test_score_interval.py).
     """
     total, tail = wins + ties + losses, (1 - level) / 2
     won, lost = wins / total, losses / total
@@ -72,14 +72,14 @@ def rate_of_difference(difference: float) -> float:
 def constrained_variance(difference: float, *, wins: float, ties: float, losses: float) -> float:
     """The variance of one score of +1, 0 or -1 whose mean is `difference`.
 
-    The other parameter, the share of losses, is at its maximum of likelihood under that mean
-    (Tango 1998, equation 6: the larger root of a quadratic).
+    The share of losses is the maximum likelihood estimate under that mean (Tango 1998, equation 6:
+    the larger root of a quadratic).
     """
     total = wins + ties + losses
     linear = (2 * total - wins + losses) * difference - wins - losses
     constant = -losses * difference * (1 - difference)
     root = math.sqrt(max(0.0, linear * linear - 8 * total * constant))
-    # The two forms are equal; each is exact where the other loses its digits.
+    # Equal forms; each is exact where the other cancels.
     share_lost = (root - linear) / (4 * total) if linear <= 0 else -2 * constant / (root + linear)
     return max(0.0, 2 * share_lost + difference * (1 - difference))
 
@@ -101,19 +101,19 @@ def _upper_difference(wins: float, ties: float, losses: float, critical: float) 
 
 
 def _variance(difference: float, wins: float, ties: float, losses: float) -> float:
-    # The quadratic is stated for differences that are not negative; the rest is its mirror.
+    # The quadratic is for non-negative differences; the rest is its mirror.
     if difference < 0:
         return constrained_variance(-difference, wins=losses, ties=ties, losses=wins)
     return constrained_variance(difference, wins=wins, ties=ties, losses=losses)
 
 
-# The score interval of a mean of bounded values, as Wilson's is for wins and losses.
+# The score interval of a mean of bounded values.
 
-# Enough halvings to come from 1 to the last digits that a report could show.
+# Enough halvings from 1 to the last digit that a report could show.
 MEAN_HALVINGS = 50
-# More distinct values than this are gathered into bins that keep their means.
+# More distinct values than this are binned, keeping their means.
 MOST_ATOMS = 1_000
-# Squares below this are the rounding of values that are all alike: they tell of no variance.
+# Smaller squares are rounding errors of identical values, not variance.
 ROUNDING = 1e-24
 
 
@@ -122,14 +122,13 @@ def mean_interval(
 ) -> tuple[float, float]:
     """The means that a score test of `size` independent values does not reject.
 
-    Under each mean the distribution is at its maximum of likelihood over the values seen and the
-    two ends of their range (Owen 1988 without the ends), and its variance is the test's. With the
-    ends for values it is Wilson's interval (1927), with the middle too it is Tango's (1998). It
-    never shrinks to a point: what was not seen in a few values may yet be there. Negated values
-    mirror it to the last bit.
+    Under each mean the distribution is the maximum likelihood over the observed values and the two
+    ends of their range (Owen 1988 without the ends), and its variance is the test's. With only the
+    ends as values it is Wilson's interval (1927), with the middle too Tango's (1998). Never a
+    single point: rare values may not have been observed. Negated values mirror it to the last bit.
     """
     atoms, shares = _atoms(values, weights)
-    # Summed in both orders, so that negated values have the negated mean to the last bit.
+    # Summed in both directions, so that negated values have exactly the negated mean.
     reverse = np.ascontiguousarray(shares[::-1])
     mean = (float(atoms @ shares) + float(np.ascontiguousarray(atoms[::-1]) @ reverse)) / 2.0
     low_end, high_end = min(ends[0], float(atoms[0])), max(ends[1], float(atoms[-1]))
@@ -144,8 +143,8 @@ def _distance(
 ) -> float:
     """How far above the mean of the ascending offsets, which is 0, a mean may lie.
 
-    Likeliest shares under a mean are proportional to shares / (1 - tilt * offset / end) with a
-    tilt below 1. At a tilt of 1 the rest of the mass sits on the end, if no value does.
+    The likeliest shares under a mean are proportional to shares / (1 - tilt * offset / end) with a
+    tilt below 1. At a tilt of 1 the rest of the mass sits on the end, unless a value does.
     """
     if end <= 0:
         return 0.0
@@ -182,7 +181,7 @@ def _atoms(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     distinct, places = np.unique(values, return_inverse=True)
     if distinct.size > MOST_ATOMS:
         span = max(abs(float(distinct[0])), abs(float(distinct[-1])))
-        # Rounding to multiples of a width is symmetric about 0, so bins mirror as values do.
+        # Rounding to multiples is symmetric about 0, so bins mirror as values do.
         bins = np.rint(distinct * (MOST_ATOMS / (2.0 * span)))
         places = np.unique(bins, return_inverse=True)[1][places]
     shares = np.bincount(places, weights=weights)
@@ -195,7 +194,7 @@ def _atoms(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 class SignTest(Model):
-    """Two-sided, on those who decided; a prompt decides by the sign of its summed score."""
+    """Two-sided, on those that decided; a prompt decides by the sign of its summed score."""
 
     p_value: float
     wins_a: int
@@ -206,7 +205,7 @@ class SignTest(Model):
 def sign_test_p(wins: int, losses: int) -> float:
     """Twice the smaller tail of a fair coin, at most 1 (exact binomial).
 
-    A p-value too small for a double is given as the smallest one: never 0.
+    Never 0: too small a p-value becomes the smallest double.
     """
     if wins < 0 or losses < 0:
         raise InputError(Message("stats.sign_test_counts", wins=wins, losses=losses))
@@ -215,10 +214,9 @@ def sign_test_p(wins: int, losses: int) -> float:
 
 
 def holm_adjusted(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Each p-value of a family (tags, criteria) as Holm's step-down procedure (1979) adjusts it:
-    the smallest level at which that one is significant while the chance of any false finding in
-    the family stays below the level, however the tests depend on each other. None stays None, and
-    is no member of the family."""
+    """P-values of a family (tags, criteria) after Holm's step-down adjustment (1979): the smallest
+    level at which each is significant while the chance of any false finding in the family stays
+    below the level, under any dependence. None stays None and is not counted."""
     for p_value in p_values:
         if p_value is not None and not 0 <= p_value <= 1:
             raise InputError(Message("stats.p_value_outside", p_value=p_value))
@@ -232,7 +230,7 @@ def holm_adjusted(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def sign_test(wins_a: int, wins_b: int, *, by: Literal["pair", "prompt"]) -> SignTest | None:
-    """None where nobody decided."""
+    """None if nobody decided."""
     if wins_a + wins_b == 0:
         return None
     return SignTest(p_value=sign_test_p(wins_a, wins_b), wins_a=wins_a, wins_b=wins_b, by=by)

@@ -14,17 +14,17 @@ from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import expit
 
 MOST_STEPS = 60
-# A step this small changes no printed digit.
+# A smaller step changes no printed digit.
 SETTLED = 1e-8
-# No step may move a row's log-odds further than this.
+# The most that a step may move a row's log-odds.
 LONGEST_STEP = 5.0
-# Where the plain likelihood has a maximum, Newton finds it from the penalised one in a few steps.
+# If the plain likelihood has a maximum, Newton finds it from the penalised one in a few steps.
 PLAIN_STEPS = 15
-# Keeps a quotient finite where a fitted share is 0 or 1 to the last bit.
+# Keeps a quotient finite if a fitted share is 0 or 1 to the last bit.
 TINY_WEIGHT = 1e-12
-# From this many clusters on, leaving one out moves the fit by less than its rounding in a report.
+# With this many clusters, leaving one out moves the fit by less than a report's rounding.
 LEAVE_OUT_BELOW = 2_000
-# Keeps a ridge's intercept finite where all rows are alike.
+# Keeps a ridge's intercept finite if all rows are alike.
 INTERCEPT_PENALTY = 1e-6
 
 
@@ -32,7 +32,7 @@ INTERCEPT_PENALTY = 1e-6
 class LogisticFit:
     """Coefficients, each cluster's influence on them (a row each), and how the fit went.
 
-    `dispersion` is Pearson's: 1 for wins and losses, less where there are ties.
+    `dispersion` is Pearson's: 1 for wins and losses, less with ties.
     """
 
     coefficients: Floats
@@ -49,9 +49,9 @@ def fit_logistic(
 ) -> LogisticFit:
     """One row of `columns` for each coefficient, of full rank; responses are shares from 0 to 1.
 
-    Firth's penalty (1993), half the log-determinant of the information, keeps the estimates
-    finite when the data are separated (Heinze and Schemper 2002) and takes off their first-order
-    bias otherwise. `separated` says that without it there would have been no finite estimate.
+    Firth's penalty (1993), half the log-determinant of the information, keeps the estimates finite
+    if the data are separated (Heinze and Schemper 2002), and otherwise removes their first-order
+    bias. `separated` says that without it no finite estimate exists.
     """
     coefficients = np.zeros(columns.shape[0])
     converged, steps = False, 0
@@ -118,8 +118,8 @@ def _influence(
 ) -> Floats:
     """How far each cluster moves the coefficients; the squares add up to their covariance.
 
-    With few clusters this is one Newton step of leaving it out (CR3; MacKinnon, Nielsen and Webb
-    2023); with many it is the usual sandwich, which by then is the same.
+    With few clusters, one Newton step of leaving it out (CR3; MacKinnon, Nielsen and Webb 2023);
+    with many, the usual sandwich, by then the same.
     """
     scores = _cluster_sums(columns * residuals, clusters, count)
     if count >= LEAVE_OUT_BELOW:
@@ -132,8 +132,8 @@ def _influence(
     try:
         moved = np.linalg.solve(remaining, scores[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
-        # Without one of the clusters there is no fit at all: the pseudo-inverse leaves out the
-        # direction that only that cluster tells.
+        # Without one of the clusters there may be no fit: the pseudo-inverse drops the direction
+        # that only that cluster determines.
         moved = np.einsum("cij,cj->ci", np.linalg.pinv(remaining), scores)
     return np.asarray(moved * np.sqrt((count - 1) / count), dtype=np.float64)
 
@@ -148,8 +148,7 @@ def fit_ridge(
 ) -> Floats:
     """Intercept and slopes that maximise the likelihood less penalty / 2 times squared slopes.
 
-    Newton's method; the penalised likelihood is strictly concave, so there is one maximum.
-    `responses` may be shares.
+    Newton's method; strictly concave, so the maximum is unique. `responses` may be shares.
     """
     rows, width = design.shape
     columns = np.empty((width + 1, rows))
@@ -173,11 +172,11 @@ def fit_ridge(
 def ridge_log_evidence(
     design: Floats, responses: Floats, fitted: Floats, *, penalty: float, weight: float = 1.0
 ) -> float:
-    """How well a ridge predicts the responses before it has seen them, by Laplace's approximation.
+    """A ridge's log evidence, by Laplace's approximation.
 
     `penalty` is the inverse variance of the slopes' normal prior. A row counts as `weight`
-    independent ones, for a fit with a penalty of penalty / weight. What every design of the same
-    responses shares (the intercept's flat prior) is left out: only differences mean something.
+    independent ones, for a fit with a penalty of penalty / weight. Constants shared by every design
+    of the same responses are left out: only differences matter.
     """
     rows, width = design.shape
     columns = np.concatenate([np.ones((1, rows)), design.T])

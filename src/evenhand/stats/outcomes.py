@@ -16,7 +16,7 @@ Codes: TypeAlias = Sequence[int] | bytes | NDArray[np.integer[Any]]
 
 
 def outcome_codes(outcomes: Codes) -> NDArray[np.int8]:
-    """The outcomes as an array; anything but a code is a mistake that names its row."""
+    """The outcomes as an array; an invalid code is an error that names its row."""
     codes = code_array(outcomes, name="outcomes", low=WIN_A, high=INVALID)
     return codes.astype(np.int8, copy=False)
 
@@ -40,14 +40,13 @@ def code_array(values: Codes, *, name: str, low: int, high: int) -> NDArray[np.i
 
 
 def same_length(rows: int, **columns: Any) -> None:
-    """Columns of unequal length cannot belong together."""
     for name, column in columns.items():
         if column is not None and len(column) != rows:
             raise InputError(Message("stats.length_differs", name=name, n=len(column), rows=rows))
 
 
 def confidence_level(level: float) -> float:
-    # A level that rounds to 1 halfway to its quantile is as good as 1.
+    # A level that rounds to 1 halfway to its quantile counts as 1.
     if not (level > 0 and 0.5 + level / 2 < 1):
         raise InputError(Message("stats.level_outside", level=level))
     return level

@@ -1,5 +1,5 @@
-"""A share of pairs with Wilson's interval. Apart from `estimates` since it loads no NumPy: reports
-and the demo use it.
+"""A share of pairs with Wilson's interval. Separate from `estimates` because it loads no NumPy:
+reports and the demo use it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evenhand.contract.model import Model
 def wilson_interval(
     successes: int, trials: int, *, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Wilson's score interval (1927) for a binomial share; None where nothing was counted."""
+    """Wilson's score interval (1927) for a binomial share; None without counts."""
     if not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes in {trials} trials")
     if trials == 0:
@@ -27,9 +27,6 @@ def wilson_interval(
     return max(0.0, low), min(1.0, high)
 
 
-# A share of pairs, never without its interval.
-
-
 class Share(Model):
     """`part` of `of` pairs, with the 95% interval of Wilson (1927)."""
 
@@ -41,7 +38,7 @@ class Share(Model):
 
     @classmethod
     def of_counts(cls, part: int, of: int) -> Share | None:
-        """None where nothing was counted: no data is not a share of zero."""
+        """None without counts: no data is not a share of zero."""
         interval = wilson_interval(part, of)
         if interval is None:
             return None

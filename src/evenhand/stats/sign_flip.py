@@ -1,8 +1,8 @@
-"""The sign-flip test: could prompts that favour neither side have gone so far to one?
+"""The sign-flip test: could prompts that favour neither side lean this far to one?
 
-Under the claim that both sides are equal, each prompt's difference is as likely as its negative;
-the p-value is the share of all sign patterns whose sum is at least as far from 0 (Fisher 1935).
-With one pair a prompt it is the exact sign test.
+If both sides are equal, each prompt's difference is as likely as its negative; the p-value is the
+share of all sign patterns whose sum is at least as far from 0 (Fisher 1935). With one pair a prompt
+it is the exact sign test.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import normal_cdf
 from evenhand.stats.intervals import sign_test_p
 
-# Points of the lattice that sums are counted on. Means that need a finer one are rounded to it, or
-# from so many prompts on the sum is normal.
+# Points of the lattice for sums. Finer means are rounded to it; from this many prompts on the sum
+# is normal.
 _LATTICE = 1 << 20
 _LARGEST_DENOMINATOR = 1_000
 _NORMAL_FROM = 1_000
-# What rounding leaves of a chance that is 0.
+# The rounding error of a chance of 0.
 _ROUNDING = 1e-12
 _NOTHING = -46.0  # the logarithm of 1e-20
-# Fewer decisive prompts claim nothing: of five, even all alike are 6% (2/2⁵).
+# Fewer decisive prompts claim nothing: five unanimous ones have 6% (2/2⁵).
 FEWEST_DECISIVE = 6
 
 
 class SignFlipTest(Model):
-    """Two-sided; `decisive` prompts are those whose mean is not one half. It is held to `alpha`."""
+    """Two-sided; `decisive` prompts have a mean other than one half. Compared to `alpha`."""
 
     p_value: float
     decisive: int
@@ -44,8 +44,8 @@ class SignFlipTest(Model):
 
 
 def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlipTest:
-    """Of prompts' contributions (mean score times two, less one; weighted, if they are), and how
-    often each was seen. Negated ones have the same p-value, to the last bit."""
+    """From prompts' contributions (mean score times two, less one; weighted, if they are), and
+    their multiplicities. Negation gives exactly the same p-value."""
     seen = np.ones(differences.size) if times is None else times
     there = (np.abs(differences) > _ROUNDING) & (seen > 0)
     values, counts = differences[there], np.rint(seen[there]).astype(np.int64)
@@ -69,7 +69,7 @@ def sign_flip_test(differences: Floats, times: Floats | None = None) -> SignFlip
 
 
 def _steps(sizes: Floats, many: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Each size as a whole number of the lattice's steps; None where these would be too coarse."""
+    """Each size in whole lattice steps; None if too coarse."""
     most = _LATTICE / (2 * float(sizes @ many))
     unit = 1
     for size in sizes.tolist():
@@ -84,9 +84,8 @@ def _steps(sizes: Floats, many: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 def _two_sided(steps: NDArray[np.int64], many: NDArray[np.int64], reached: int) -> float:
     """The chance of a sum of randomly signed steps as far from 0: the sum's characteristic
-    function, a product of cosines, over all frequencies, each weighed by Dirichlet's kernel of the
-    sums nearer to 0. Where the cosines of the commonest steps leave nothing, neither do the others.
-    """
+    function, a product of cosines, over all frequencies, weighted by Dirichlet's kernel of the sums
+    nearer to 0. Where the cosines of the commonest steps vanish, the others do not matter."""
     points = 2 * int(steps @ many) + 1
     commonest = int(many.argmax())
     widest = math.acos(math.exp(_NOTHING / int(many[commonest]))) * points / math.pi

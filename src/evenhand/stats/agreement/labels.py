@@ -25,14 +25,14 @@ from evenhand.stats.estimates import (
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
 
 KINDS = len(WINNERS)
-# A table is flat: a row for each label, and in it a column for each verdict and one for none.
+# A table is flat: a row per label, with a column per verdict and one for none.
 COLUMNS = KINDS + 1
 CELLS = KINDS * COLUMNS
 
 
 class ConfusionRow(Model):
-    """The verdicts on the pairs of one label. `none` are inconsistent and invalid together, each of
-    which is None where outcomes are not known."""
+    """The verdicts on the pairs of one label. `none` counts inconsistent and invalid together; each
+    is None if outcomes are unknown."""
 
     label: str
     says_a: int
@@ -64,7 +64,7 @@ def confusion_cells(
     clusters: NDArray[np.intp],
     count: int,
 ) -> Floats:
-    """One flat table for each cluster; every row must have a label."""
+    """One flat table per cluster; every row must have a label."""
     column = np.where(verdicts < 0, KINDS, verdicts).astype(np.intp)
     cell = labels.astype(np.intp) * COLUMNS + column
     counted = np.bincount(clusters * CELLS + cell, minlength=count * CELLS)
@@ -72,13 +72,14 @@ def confusion_cells(
 
 
 def read_cells(cells: Floats, *, ties: bool) -> Floats:
-    """Square tables of the rows with a verdict; without ties, of those where neither is one."""
+    """Square tables of the rows with a verdict; without ties, of those without a TIE on either
+    side."""
     kept = KINDS if ties else KINDS - 1
     return cells.reshape(-1, KINDS, COLUMNS)[:, :kept, :kept]
 
 
 def kappa_parts(cells: Floats, *, ties: bool) -> tuple[Floats, Floats]:
-    """Observed and expected disagreement (Cohen 1960); NaN where there is nothing to compare."""
+    """Observed and expected disagreement (Cohen 1960); NaN without data."""
     square = read_cells(cells, ties=ties)
     total = square.sum(axis=(1, 2))
     agreed = np.trace(square, axis1=1, axis2=2)
@@ -88,18 +89,18 @@ def kappa_parts(cells: Floats, *, ties: bool) -> tuple[Floats, Floats]:
 
 
 def kappa_of_cells(cells: Floats, *, ties: bool) -> Floats:
-    """1 - observed / expected disagreement; NaN where both only ever say the same one thing."""
+    """1 - observed / expected disagreement; NaN if both always give the same single answer."""
     observed, expected = kappa_parts(cells, ties=ties)
-    # Sums of whole numbers over their square: below this the expectation is 0 but for rounding.
+    # Quotients of integers: below this the expectation is 0 up to rounding.
     possible = np.where(expected > 1e-12, expected, np.nan)
     kappa: Floats = 1 - observed / possible
     return kappa
 
 
 def macro_f1_of_cells(cells: Floats) -> Floats:
-    """The mean F1 of the classes that a label or a verdict has; no verdict is a miss.
+    """The mean F1 of the classes that occur; no verdict is a miss.
 
-    F1 of a class is twice its hits over all labels and verdicts of that class.
+    A class's F1 is twice its hits over all its labels and verdicts.
     """
     table = cells.reshape(-1, KINDS, COLUMNS)
     hits = np.diagonal(table[:, :, :KINDS], axis1=1, axis2=2)
@@ -113,9 +114,9 @@ def macro_f1_of_cells(cells: Floats) -> Floats:
 class Agreement(Model):
     """`n` rows have a label, and `read` of them a verdict.
 
-    Accuracy and macro F1 are of all rows with a label, and no verdict is wrong. Agreement and
-    kappa are of the rows with a verdict: they are the same if judge and labels change places.
-    Without ties: of the rows where neither says TIE.
+    Accuracy and macro F1 are over all labelled rows, where no verdict is wrong. Agreement and kappa
+    are over the rows with a verdict, and symmetric in judge and labels. Without ties: over the rows
+    where neither says TIE.
     """
 
     n: int
@@ -139,7 +140,7 @@ def agreement(
 ) -> Agreement:
     """From a winner and a label a row (0 is A, 1 is B, 2 a tie, -1 none); prompts are clusters.
 
-    Rows without a label are counted and left out. A second judge's winners serve as labels.
+    Rows without a label are counted and left out. A second judge's winners may serve as labels.
     """
     confidence_level(level)
     given = code_array(verdicts, name="verdicts", low=NO_WINNER, high=SAYS_TIE)

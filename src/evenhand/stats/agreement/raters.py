@@ -1,5 +1,5 @@
-"""Agreement among several ratings of the same pair (samples, judges or people): Krippendorff's
-alpha and the share of agreeing pairs of ratings.
+"""Agreement among several ratings of a pair (samples, judges or people): Krippendorff's alpha and
+the share of agreeing pairs of ratings.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ MISSING = -1
 MOST_CLASSES = 1000
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 100
-# Resamples whose values are all the same have no alpha; with more of them than this the rest
-# would be a picture of the easy ones.
+# Resamples with a single value have no alpha; if more than this share have none, the rest would
+# represent only the easy ones.
 MOST_UNDEFINED = 0.05
 # Resamples times distinct units, drawn at once.
 CHUNK = 10_000_000
 
 
 class Krippendorff(Model):
-    """Alpha over the `units` that have two values or more; `single` others have one or none.
+    """Alpha over the `units` with two or more values; `single` others have one or none.
 
-    The interval's variance is the bootstrap's over units, or over prompts where they are given.
+    The interval's variance is from a bootstrap over units, or over prompts if given.
     """
 
     alpha: float | None
@@ -54,15 +54,14 @@ def krippendorff(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Krippendorff:
-    """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
-    vote."""
+    """From one vote a row (from 0, -1 if missing); a unit's prompt is that of its first vote."""
     return _alpha(*_counted(units, values, prompts), level=level, resamples=resamples, seed=seed)
 
 
 def _counted(
     units: Labels, values: Codes, prompts: Labels | None
 ) -> tuple[NDArray[np.int64], NDArray[np.intp] | None]:
-    """How often each unit was given each class, and its prompt."""
+    """Each unit's count of each class, and its prompt."""
     codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
     same_length(codes.size, units=units, prompts=prompts)
     unit, labels = label_codes(units, name="units")
@@ -125,7 +124,7 @@ def _alpha(
 
 
 def _parts(sums: Floats) -> tuple[Floats, Floats]:
-    """Observed and expected disagreement, each a share of pairs of values."""
+    """Observed and expected disagreement, as shares of pairs of values."""
     agreeing, classes = sums[:, 0], sums[:, 1:]
     total = classes.sum(axis=1)
     return (
@@ -135,9 +134,9 @@ def _parts(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _alpha_of_sums(sums: Floats) -> Floats:
-    """1 - observed / expected disagreement (Krippendorff 2011); NaN where all values are one."""
+    """1 - observed / expected disagreement (Krippendorff 2011); NaN if all values are the same."""
     observed, expected = _parts(sums)
-    # Quotients of whole numbers: below this the expectation is 0 but for rounding.
+    # Quotients of integers: below this the expectation is 0 up to rounding.
     alpha: Floats = 1 - observed / np.where(expected > 1e-12, expected, np.nan)
     return alpha
 
@@ -189,9 +188,9 @@ def _resampled(sums: Floats, *, resamples: int, seed: int) -> Floats:
 
 
 class RaterAgreement(Model):
-    """The share of agreeing pairs of ratings of the same unit, and alpha: the same less chance.
+    """The share of agreeing pairs of ratings of the same unit, and alpha.
 
-    `unanimous` is the share of units, of those with two ratings or more, on which all agree.
+    `unanimous` is the share of units with two or more ratings on which all agree.
     """
 
     units: int
@@ -210,8 +209,7 @@ def agreement_among(
     level: float = 0.95,
     seed: int = 0,
 ) -> RaterAgreement:
-    """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
-    vote."""
+    """From one vote a row (from 0, -1 if missing); a unit's prompt is that of its first vote."""
     counts, own = _counted(units, values, prompts)
     alpha = _alpha(counts, own, level=level, resamples=RESAMPLES, seed=seed)
     cluster = np.arange(len(counts), dtype=np.intp) if own is None else own
@@ -228,7 +226,7 @@ def agreement_among(
         return sums
 
     unanimous = (counts.max(axis=1, initial=0) == sizes).astype(np.float64)
-    # Several pairs of ratings of one unit are no more independent than rows of one prompt.
+    # Pairs of ratings of one unit are no more independent than rows of one prompt.
     return RaterAgreement(
         units=int(paired.sum()),
         agreement=estimate_share(

@@ -1,5 +1,5 @@
-"""The signals of verdicts as columns, and curves fitted from them to the probability of being
-right: frozen, and the same after a trip through JSON.
+"""The signals of verdicts as columns, and curves from them to the probability of being right; a
+curve survives JSON unchanged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.distributions import expit
 from evenhand.stats.logistic_regression import fit_ridge, ridge_log_evidence
 
-# None and NaN are both "this verdict has no such signal".
+# None and NaN both mean that a verdict lacks the signal.
 Signals: TypeAlias = Mapping[str, Sequence[float | None] | NDArray[Any]]
 
 
 def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Floats]:
-    """The columns as floats, NaN where missing; all of one length."""
+    """The columns as floats, NaN if missing; all of one length."""
     columns: dict[str, Floats] = {}
     for name, given in signals.items():
         column = float_column(given, name=f"signal {name!r}", missing=True)
@@ -36,7 +36,7 @@ def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Fl
 
 
 def right_or_wrong(correct: Sequence[Any] | NDArray[Any]) -> Floats:
-    """1.0 where the verdict was right, 0.0 where it was wrong."""
+    """1.0 for a right verdict, 0.0 for a wrong one."""
     right = float_column(correct, name="correct", low=0, high=1)
     between = (right != 0) & (right != 1)
     if between.any():
@@ -48,11 +48,11 @@ def right_or_wrong(correct: Sequence[Any] | NDArray[Any]) -> Floats:
 Columns: TypeAlias = Mapping[str, Floats]
 
 LARGE = 1e100
-# A curve may bend where the signal's lower and upper thirds end.
+# A curve may bend at the ends of the signal's lower and upper thirds.
 BENDS_AT = (1 / 3, 2 / 3)
 
 
-# A curve may come from a file, which somebody has written by hand or half copied.
+# A curve may come from a file that was edited by hand or truncated.
 Probability: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Scale: TypeAlias = Annotated[float, Field(gt=0)]
 
@@ -62,8 +62,6 @@ class _CurveModel(Model):
 
 
 class Constant(_CurveModel):
-    """One probability for every verdict."""
-
     kind: Literal["constant"] = "constant"
     probability: Probability
 
@@ -82,8 +80,8 @@ class Bend(_CurveModel):
 class LogisticSignal(_CurveModel):
     """One signal's part: slopes in standard units, and what its absence adds to the log-odds.
 
-    Values beyond `low` and `high`, the range it was learned on, count as its ends. `missing` is
-    None where the signal was never missing when this was learned.
+    Values beyond `low` and `high`, the range learned on, count as its ends. `missing` is None if
+    the signal was never missing then.
     """
 
     signal: str
@@ -96,7 +94,7 @@ class LogisticSignal(_CurveModel):
     missing: float | None
 
     def terms(self, column: Floats) -> list[Floats]:
-        """What the slope and those of the bends are multiplied by: 0 where it is missing."""
+        """The factors of the slope and of the bends' slopes: 0 if missing."""
         absent = np.isnan(column)
         known = np.clip(np.where(absent, self.centre, column), self.low, self.high)
         beyond = [np.maximum(known - bend.at, 0.0) for bend in self.bends]
@@ -104,8 +102,8 @@ class LogisticSignal(_CurveModel):
 
 
 class Logistic(_CurveModel):
-    """Log-odds that are straight or bent lines of one signal or several; `otherwise` is for
-    verdicts that lack one that was always there before."""
+    """Log-odds linear or bent in one or more signals; `otherwise` is for verdicts that lack a
+    signal which was never missing before."""
 
     kind: Literal["logistic"] = "logistic"
     intercept: float
@@ -133,7 +131,7 @@ Curve: TypeAlias = Annotated[Constant | Logistic, Field(discriminator="kind")]
 
 
 def smoothed_share(right: Floats) -> float:
-    """Laplace's: as if one more were right and one more wrong, so that it is never 0 or 1."""
+    """Laplace's rule, with one more right and one more wrong: never 0 or 1."""
     return float((right.sum() + 1) / (right.size + 2))
 
 
@@ -157,8 +155,8 @@ def fit_logistic_signals(
 ) -> list[tuple[Logistic, float]]:
     """A curve for each penalty, and its log evidence.
 
-    A penalty is the inverse variance of the slopes' normal prior around 0. `weight` is how much
-    of an independent row each row is: below 1 where rows of a prompt hang together.
+    A penalty is the inverse variance of the slopes' normal prior around 0. `weight` is how much of
+    an independent row each row is: below 1 if a prompt's rows are correlated.
     """
     parts = [_described(name, column, bent=bent) for name, column in columns.items()]
     terms: list[Floats] = []
@@ -203,7 +201,7 @@ def _described(name: str, column: Floats, *, bent: bool) -> LogisticSignal:
 
 
 def _with_slopes(part: LogisticSignal, slopes: Iterator[float]) -> LogisticSignal:
-    """The next of the slopes, in the order of `terms` and then of what is missing."""
+    """With the next slopes, in the order of `terms`, then of missing signals."""
     return part.model_copy(
         update={
             "slope": next(slopes),
@@ -214,14 +212,14 @@ def _with_slopes(part: LogisticSignal, slopes: Iterator[float]) -> LogisticSigna
 
 
 def varies(column: Floats) -> bool:
-    """Whether a signal is there at all and has two values."""
+    """Whether a signal is present at all with two values."""
     known = column[~np.isnan(column)]
     return known.size > 1 and bool(known.min() < known.max())
 
 
 def _standard(known: Floats) -> tuple[float, float]:
     largest = float(np.abs(known).max(initial=0.0))
-    # Squares and sums of what is larger would be no numbers any more.
+    # The squares and sums of larger values would overflow.
     unit = largest if largest > LARGE else 1.0
     scale = float((known / unit).std()) * unit if known.size else 0.0
     centre = float((known / unit).mean()) * unit if known.size else 0.0

@@ -1,5 +1,5 @@
-"""Calibration learned on labelled verdicts: a logistic curve of their signals where the labels
-speak for one, or else the share that is right.
+"""Calibration learned on labelled verdicts: a logistic curve of their signals if the labels support
+one, else the base rate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PENALTIES = (10.0, 3.0, 1.0, 0.3)
 # "Positive" evidence (Kass and Raftery 1995). Of 1, 3, 10, 30 and other methods it is what other
 # families of judges on other pairs choose (scripts/verify_calibrated_runs.py).
 LEAST_BAYES_FACTOR = 3.0
-# With fewer nothing was measured: every recorded judge was learned on at least as many.
+# Every recorded judge was learned on at least as many; fewer were not measured.
 FEWEST_PROMPTS = 30
 # Laplace's approximation needs a few of either kind.
 FEWEST_OF_EACH = 3
@@ -47,7 +47,7 @@ FOLDS = 5
 
 
 class Candidate(Model):
-    """A curve that was tried, and the logarithm of its Bayes factor against the base rate."""
+    """A curve that was tried, and its log Bayes factor against the base rate."""
 
     signals: tuple[str, ...]
     bent: bool
@@ -58,9 +58,9 @@ class Candidate(Model):
 class Calibration(Model):
     """A fitted curve with what it was learned on; `predict` gives probabilities of being right.
 
-    `log_bayes_factor` is that of a curve, whichever, against the base rate: all candidates are
-    equally likely beforehand. `reason` says why it is a constant where a curve was asked for. No
-    prediction is nearer to 0 or 1 than `floor`, which is as near as `n` rows can tell.
+    `log_bayes_factor` is that of the curves as a whole against the base rate: all candidates have
+    equal prior probability. `reason` says why it is a constant although a curve was requested. No
+    prediction is nearer to 0 or 1 than `floor`, the limit of what `n` rows can show.
     """
 
     curve: Curve
@@ -78,7 +78,7 @@ class Calibration(Model):
 
     @property
     def goes_by(self) -> tuple[str, ...]:
-        """The signals that the curve looks at; a constant looks at none."""
+        """The signals that the curve uses; none for a constant."""
         match self.curve:
             case Constant():
                 return ()
@@ -86,7 +86,7 @@ class Calibration(Model):
                 return tuple(part.signal for part in parts)
 
     def can_tell(self, signals: Signals) -> NDArray[np.bool_]:
-        """The rows that have one of the signals it goes by; a constant holds for every row."""
+        """The rows with one of its signals; all of them for a constant."""
         columns = signal_columns(signals)
         rows = next((column.size for column in columns.values()), 0)
         known = np.full(rows, isinstance(self.curve, Constant))
@@ -96,7 +96,7 @@ class Calibration(Model):
         return known
 
     def predict(self, signals: Signals) -> Floats:
-        """One probability a row; a signal that is not given at all is missing in every row."""
+        """One probability a row; a signal not given is missing in every row."""
         columns = signal_columns(signals)
         rows = next((column.size for column in columns.values()), 0)
         for name in self.signals:
@@ -115,10 +115,10 @@ def fit_calibration(
 ) -> Calibration:
     """Learn from labelled verdicts: whether each was right, and its signals (None is missing).
 
-    Candidates are logistic curves of each signal and of all, straight and bent, with weak to
-    strong priors on their slopes. `auto` takes the one with the most evidence where a curve is
-    `least_bayes_factor` times as well supported by the labels as the base rate, and the base rate
-    otherwise; `logistic` takes it in any case. All rows of a prompt together count as one.
+    Candidates are logistic curves of each signal and of all, straight and bent, with weak to strong
+    priors on their slopes. `auto` takes the one with the most evidence if the labels support it
+    `least_bayes_factor` times as well as the base rate, else the base rate; `logistic` always takes
+    it. A prompt's rows together count as one.
     """
     if method not in METHODS:
         raise InputError(Message("stats.method_unknown", method=method, methods=list(METHODS)))
@@ -184,7 +184,7 @@ def _candidates(
 def prompt_folds(
     groups: NDArray[np.intp], count: int, *, folds: int, seed: int
 ) -> NDArray[np.intp]:
-    """A fold for each row: prompts in a random order, cut where the rows are evenly parted."""
+    """A fold for each row: prompts in random order, cut into parts of nearly equal rows."""
     order = np.random.default_rng(seed).permutation(count)
     sizes = np.bincount(groups, minlength=count)[order]
     before = np.cumsum(sizes) - sizes
@@ -203,8 +203,8 @@ def cross_fitted(
 ) -> Floats:
     """For each row, the probability by a calibration that never saw its prompt.
 
-    What `calibration_error` may be given when there are no other labels: the errors of a
-    calibration on its own labels would be too small.
+    For `calibration_error` without other labels: a calibration's errors on its own labels would be
+    too small.
     """
     right = right_or_wrong(correct)
     same_length(right.size, prompts=prompts)

@@ -20,15 +20,15 @@ from evenhand.stats.distributions import beta_quantile, binomial_cdf, binomial_t
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import confidence_level, same_length
 
-# The sequence starts with the surest third of the prompts and goes on by twentieths: a start
-# with fewer fails too often by chance, one with more asks too much of a middling judge, and
-# every step is one more chance to fail.
+# The sequence starts with the surest third of the prompts and adds twentieths: fewer at the start
+# fail too often by chance, more ask too much of a middling judge, and every step is another chance
+# to fail.
 FIRST_SHARE = 1 / 3
 STEP_SHARE = 1 / 20
 
 
 class ThresholdTest(Model):
-    """Of `n` drawn verdicts at or above the threshold, `agreeing` agree with their labels."""
+    """`agreeing` of the `n` drawn verdicts at or above the threshold agree with their labels."""
 
     threshold: float
     n: int
@@ -40,12 +40,11 @@ class ThresholdTest(Model):
 class Guarantee(Model):
     """Verdicts at or above `threshold` passed the test of agreeing at least `target` often.
 
-    Over repeated draws of labels a threshold that does not is granted in at most `error_level` of
-    all draws, whatever the judge. Of the draws that grant one, more may be wrong: all of them for
-    a judge that reaches the target nowhere. `agreement` is what was seen above it, one row a
-    prompt, and its interval holds for whichever of the `thresholds` in question was chosen.
-    `coverage` is the share of all labelled rows that the threshold keeps. Without a threshold,
-    `reason` says why.
+    Over repeated draws of labels, a threshold that falls short is granted in at most `error_level`
+    of all draws, whatever the judge. Among granted ones more may be wrong: all of them for a judge
+    that never reaches the target. `agreement` is the observed share above it, one row a prompt,
+    with an interval that holds for any of the candidate `thresholds`. `coverage` is the share of
+    labelled rows that it keeps. Without a threshold, `reason` says why.
     """
 
     target: float
@@ -63,7 +62,7 @@ class Guarantee(Model):
     reason: Sentence | None
 
     def keeps(self, confidences: Sequence[float | None] | NDArray[Any]) -> NDArray[np.bool_]:
-        """Which verdicts stand; the others abstain. Without a threshold, or confidence: none."""
+        """Which verdicts stand; the others abstain. None do without a threshold or confidence."""
         column = np.asarray(confidences, dtype=np.float64)
         if self.threshold is None:
             return np.zeros(column.shape, dtype=np.bool_)
@@ -72,7 +71,7 @@ class Guarantee(Model):
 
 
 class PromiseCheck(Model):
-    """Whether labels contradict a promised agreement: of `n` verdicts that stand, one a prompt,
+    """Whether labels contradict a promised agreement: of `n` standing verdicts, one a prompt,
     `agreeing` agree. `p_value` is the chance of so few or fewer if the promise held."""
 
     promised: float
@@ -91,8 +90,8 @@ def check_promise(
     seed: int = 0,
 ) -> PromiseCheck | None:
     """The exact one-sided binomial test of "agreement is at least the target", on labels that the
-    guarantee was not learned from. One row of each prompt is drawn, as for the guarantee, so that
-    rows are independent. None without rows."""
+    guarantee was not learned from. One row of each prompt is drawn, as for the guarantee, for
+    independence. None without rows."""
     _limits(target, error_level)
     right = right_or_wrong(correct)
     same_length(right.size, prompts=prompts)
@@ -130,9 +129,8 @@ def guarantee_agreement(
     """The most lenient threshold, on labels that the calibration has not seen.
 
     Fixed-sequence testing (Angelopoulos et al. 2021): thresholds from strict to lenient, each by
-    the exact binomial test of "agreement is below the target", up to the first that fails. Of
-    each prompt one row is drawn, so that rows are independent. Thresholds are chosen by rank
-    from the confidences alone.
+    the exact binomial test of "agreement is below the target", up to the first that fails. One row
+    of each prompt is drawn, for independence. Candidate thresholds depend on the confidences alone.
     """
     _limits(target, error_level)
     confidence_level(level)
@@ -165,7 +163,7 @@ def guarantee_agreement(
     best = next((test for test in reversed(tested) if test.passed), None)
     coverage = measured = None
     if best is not None:
-        # Bonferroni's share of the error for each threshold that might have been chosen.
+        # Bonferroni's share of the error for each candidate threshold.
         measured = _exact_share(best.agreeing, best.n, error=(1 - level) / len(ends))
         kept = (known & (stated >= best.threshold)).astype(np.float64)
         coverage = estimate_share(
@@ -195,7 +193,7 @@ def guarantee_agreement(
 
 
 def one_row_each(clusters: NDArray[np.intp], count: int, *, seed: int) -> NDArray[np.intp]:
-    """The number of one row of each prompt, every row of it equally likely."""
+    """The number of one row of each prompt, uniformly drawn."""
     shuffled = np.random.default_rng(seed).permutation(clusters.size)
     chosen = np.zeros(count, dtype=np.intp)
     chosen[clusters[shuffled]] = shuffled
@@ -203,34 +201,34 @@ def one_row_each(clusters: NDArray[np.intp], count: int, *, seed: int) -> NDArra
 
 
 def _ends(sure: Floats, *, fewest: int, prompts: int) -> list[tuple[int, float]]:
-    """How many of the drawn rows each threshold keeps, and the threshold, from strict to lenient.
+    """How many of the drawn rows each candidate threshold keeps, from strict to lenient.
 
-    Which ones come into it depends on the confidences alone, never on the labels. Those that keep
-    too few rows for the test ever to pass are left out.
+    Candidates depend on the confidences alone, never on the labels. Those with too few rows for the
+    test ever to pass are left out.
     """
     ranks = np.arange(
         max(fewest, math.ceil(FIRST_SHARE * prompts)),
         sure.size + 1,
         max(1, round(STEP_SHARE * prompts)),
     )
-    # The last step takes in everybody.
+    # The last step takes everyone.
     limits = np.unique(sure[np.append(ranks, sure.size) - 1])
     ends: dict[int, float] = {}
     for limit in limits.tolist():
         end = int(np.searchsorted(-sure, -limit, side="right"))
         if end >= fewest:
-            # Of thresholds that keep the same rows the strictest promises the least.
+            # Of thresholds that keep the same rows, the strictest promises the least.
             ends[end] = limit
     return sorted(ends.items())
 
 
 def _binomial_p(agreeing: int, of: int, target: float) -> float:
-    """The chance of so many agreeing or more where the true share is the target."""
+    """The chance of so many agreeing or more if the true share is the target."""
     return 1.0 if agreeing == 0 else binomial_tail(agreeing - 1, of, target)
 
 
 def _exact_share(agreeing: int, of: int, *, error: float) -> EstimatedShare:
-    """With Clopper and Pearson's (1934) interval, two-sided."""
+    """With Clopper and Pearson's (1934) two-sided interval."""
     wrong = of - agreeing
     return EstimatedShare(
         part=agreeing,

@@ -1,5 +1,5 @@
-"""How far probabilities are from what happens: reliability bins, calibration error, Brier score and
-log loss, and what a calibration changed.
+"""How far probabilities are from outcomes: reliability bins, calibration error, Brier score and log
+loss, and what a calibration changed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from evenhand.stats.estimates import (
 )
 from evenhand.stats.outcomes import confidence_level, same_length
 
-# A bin of fewer rows tells little beyond noise.
+# A smaller bin is mostly noise.
 ROWS_A_BIN = 15
 # Resamples times rows drawn at once.
 CHUNK = 4_000_000
 
 
 class ReliabilityBin(Model):
-    """Rows of like probability: what was said, and what happened."""
+    """Rows of similar probability: predicted and observed."""
 
     low: float
     high: float
@@ -44,7 +44,7 @@ class ReliabilityBin(Model):
 
 
 def equal_mass_bins(stated: Floats, *, bins: int) -> NDArray[np.intp]:
-    """A bin for each row: equal shares of rows, equal probabilities never parted."""
+    """A bin for each row: equal shares of rows, never splitting equal probabilities."""
     wanted = max(1, min(bins, stated.size // ROWS_A_BIN))
     _, place, counts = np.unique(stated, return_inverse=True, return_counts=True)
     # A value goes where the middle of its rows lies.
@@ -91,9 +91,9 @@ def debiased_square(
 ) -> float:
     """The squared calibration error (L2), which may fall below 0 by chance.
 
-    The squared distance of a bin's mean overstates by that mean's variance, which is taken off
-    (Broecker 2012; Kumar, Liang and Ma 2019). The variance is that between prompts, so that rows
-    of a prompt do not count as independent.
+    The squared distance of a bin's mean is biased by that mean's variance, which is subtracted
+    (Broecker 2012; Kumar, Liang and Ma 2019). The variance is between prompts, since a prompt's
+    rows are not independent.
     """
     residuals = right - stated
     bins, rows = int(place.max()) + 1, float(right.size)
@@ -104,7 +104,7 @@ def debiased_square(
     of_bin = cell % bins
     prompts = np.bincount(of_bin, minlength=bins)
     spread = np.bincount(of_bin, weights=apart * apart, minlength=bins)
-    # One prompt alone cannot tell its variance: nothing is taken off, so the error is too large.
+    # A single prompt has no variance estimate: nothing is subtracted, so the error is too large.
     variances = np.where(
         prompts > 1, spread * prompts / np.maximum(prompts - 1, 1) / (sizes * sizes), 0.0
     )
@@ -114,9 +114,9 @@ def debiased_square(
 def debiased_and_plain_error(
     stated: Floats, right: Floats, place: NDArray[np.intp], *, clusters: NDArray[np.intp]
 ) -> tuple[float, float]:
-    """Debiased and plain: the first of squares (L2), the second of distances (L1), as is usual.
+    """Debiased L2 and the usual plain L1.
 
-    A debiased square below 0 is noise around 0.
+    A negative debiased square is noise around 0.
     """
     sizes = np.bincount(place)
     means = np.bincount(place, weights=right - stated) / sizes
@@ -135,11 +135,11 @@ def consistency_p_value(
     resamples: int,
     seed: int,
 ) -> float:
-    """How often right probabilities would give squared bin errors as large as these.
+    """How often correct probabilities would give squared bin errors as large as these.
 
-    Independent rows are drawn anew by their own probabilities (consistency resampling, Broecker
-    and Smith 2007). Where prompts repeat, each prompt's residuals keep or change their signs
-    together (the wild bootstrap), which keeps how rows of a prompt hang together.
+    Independent rows are redrawn by their probabilities (consistency resampling, Broecker and Smith
+    2007). If prompts repeat, each prompt's residuals keep or change their signs together (the wild
+    bootstrap), which keeps their correlation.
     """
     bins = int(place.max()) + 1
     sizes = np.bincount(place, minlength=bins)
@@ -171,7 +171,7 @@ def consistency_p_value(
         else:
             signs = rng.integers(0, 2, size=(size, units), dtype=np.int8)
             sums = np.asarray((2.0 * signs - 1.0) @ table, dtype=np.float64)
-        # The smallest rounding must not part what is equal.
+        # Rounding must not separate equal values.
         at_least += int((statistic(sums) >= observed * (1 - 1e-9)).sum())
     return (1 + at_least) / (1 + resamples)
 
@@ -183,8 +183,8 @@ def sums_by(places: NDArray[np.intp], values: Floats, *, count: int = 0) -> Floa
 BINS = 10
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 100
-# A wrong verdict with probability 1 has no finite log loss: there, and only there, probabilities
-# are held this far from 0 and 1.
+# A wrong verdict with probability 1 has infinite log loss: only there are probabilities kept this
+# far from 0 and 1.
 LOG_LOSS_FLOOR = 0.001
 
 
@@ -230,8 +230,8 @@ def calibration_error(
 ) -> CalibrationError:
     """Of probabilities that were not learned on these rows.
 
-    The base rate is that of these rows unless one learned elsewhere is given; the rows' own is
-    the hardest constant to beat.
+    The base rate is these rows' own, the hardest constant to beat, unless one learned elsewhere is
+    given.
     """
     confidence_level(level)
     if bins < 1:
@@ -306,7 +306,7 @@ def _skill(
     count: int,
     level: float,
 ) -> EstimatedValue:
-    """1 - Brier / the base rate's Brier; the rows' own rate is estimated anew without a prompt."""
+    """1 - Brier / the base rate's Brier; the rows' own rate is re-estimated without each prompt."""
     sizes = np.bincount(clusters, minlength=count).astype(np.float64)
     columns = [squares, right] if base_rate is None else [squares, (base_rate - right) ** 2]
     sums = np.stack([sizes, *(sums_by(clusters, each, count=count) for each in columns)], axis=1)
@@ -321,10 +321,10 @@ def _skill(
 
 
 class CalibrationChange(Model):
-    """Both judged on the rows that had a confidence before; `without` others had none.
+    """Both on the rows that had a confidence before; `without` others had none.
 
-    Changes are after less before: below 0 is better, and an interval above 0 is worse beyond
-    noise. `after_all` is of every row.
+    Changes are after minus before: below 0 is better, and an interval above 0 is worse beyond
+    noise. `after_all` is over every row.
     """
 
     before: CalibrationError | None
@@ -345,7 +345,7 @@ def calibration_change(
     level: float = 0.95,
     seed: int = 0,
 ) -> CalibrationChange:
-    """Of the confidence before (None or NaN where there was none) and the probability after."""
+    """Of the confidence before (None or NaN if missing) and the probability after."""
     right = right_or_wrong(correct)
     later = float_column(after, name="after", low=0, high=1)
     earlier = float_column(before, name="before", low=0, high=1, missing=True)

@@ -32,7 +32,7 @@ from evenhand.stats.outcomes import code_array, confidence_level, same_length
 
 @dataclass(frozen=True, slots=True)
 class WeightedMean:
-    """`influence` is how far leaving out each prompt moves the mean, with its sign turned."""
+    """`influence` is minus the change of the mean without each prompt."""
 
     mean: float
     variance: float
@@ -43,7 +43,7 @@ class WeightedMean:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Which rows a mean is of: their prompts (of `prompts` in all), and what each weighs."""
+    """The rows of a mean: their prompts (of `prompts` in all) and weights."""
 
     prompt: NDArray[np.intp]
     weight: Floats
@@ -51,7 +51,6 @@ class Rows:
 
     @property
     def simple(self) -> bool:
-        """Independent rows of equal weight."""
         alone = self.prompt.size == 0 or int(np.bincount(self.prompt).max()) <= 1
         return alone and bool((self.weight == self.weight[0]).all())
 
@@ -61,9 +60,9 @@ def weighted_mean(
 ) -> WeightedMean:
     """Hájek's mean (1971) with the jackknife's variance over prompts (CR3) and a score interval.
 
-    The interval is that of as many independent rows as have the same variance. Rows that are all
-    alike cannot tell how prompts scatter: then they are worth their weights' Kish number (1965).
-    Values that are residuals of a `learned` slope have Student's t; plain scores need none.
+    The interval is that of as many independent rows as have the same variance. Identical rows say
+    nothing about the scatter of prompts: they are worth their weights' Kish number (1965).
+    Residuals of a `learned` slope have Student's t; plain scores need none.
     """
     weight, number = rows.weight, values.size
     total = float(weight.sum())
@@ -91,13 +90,13 @@ def weighted_mean(
     return WeightedMean(mean=mean, variance=variance, low=low, high=high, influence=influence)
 
 
-# Below this the judge said the same of every row, up to rounding.
+# Below this the judge gave every row the same score, up to rounding.
 TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeWeight:
-    """The weight that each labelled row uses, learned without the rows of its prompt."""
+    """Each labelled row's weight, learned without the rows of its prompt."""
 
     of_row: Floats
     mean: float
@@ -120,7 +119,7 @@ def tune_judge_weight(people: Floats, judge: Floats, *, rows: Rows, chance: Floa
     spare = spare / spare.max()
 
     def others(terms: Floats) -> Floats:
-        """The sum over all prompts but each one."""
+        """The sum over all other prompts, for each."""
         own = np.bincount(rows.prompt, weights=terms, minlength=count)
         rest: Floats = own.sum() - own
         return rest
@@ -174,7 +173,7 @@ def _shrunk_slope(
 
 Drawn: TypeAlias = Literal["at random", "with known chances"]
 
-# Below this a slope between judge and people says nothing, and people alone hardly more.
+# Below this a slope between judge and people means nothing, and people's scores hardly more.
 FEWEST_LABELLED = 10
 # How large an error of the judge that no label has shown yet is taken to be, beyond the people's
 # own score: 1 is always a contrary verdict. Chosen by simulation: at 1 the intervals of good
@@ -183,8 +182,6 @@ UNSEEN_ERROR = 0.5
 
 
 class RateEstimate(Model):
-    """A's rate with its interval, or the reason why there is none."""
-
     n: int
     prompts: int
     rate: float | None
@@ -194,7 +191,7 @@ class RateEstimate(Model):
 
 
 class ExcludedLabels(Model):
-    """Labels that were not used, by reason; a pair counts where no usable label is left."""
+    """Labels not used, by reason; counts pairs without any usable label."""
 
     escalated: int
     undecided: int
@@ -229,7 +226,7 @@ class CorrectedRate(Model):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Scores from -1 to 1, so that exchanging A and B turns signs and nothing else."""
+    """Scores from -1 to 1, so that exchanging A and B only changes signs."""
 
     mean: float
     low: float
@@ -308,7 +305,7 @@ def corrected_win_rate(
 
 
 def winner_scores(winners: Any) -> tuple[Floats, NDArray[np.bool_]]:
-    """A's scores for winners 0 A, 1 B, 2 tie and -1 none, and which of them are no -1."""
+    """A's scores for winners 0 A, 1 B, 2 tie and -1 none, and which are not -1."""
     codes = code_array(winners, name="winners", low=-1, high=2)
     return np.array([1.0, 0.0, 0.5, 0.5])[codes], codes >= 0
 
@@ -337,15 +334,15 @@ def _join(
     judged = weighted_mean(judge, every, ends=(-1.0, 1.0), level=level)
     if judged.variance <= 0:
         return without
-    # A prompt that has labels moves both means. Where the weight is the slope of least variance
-    # and rows are independent the two do not go together; where it was shrunk they do.
+    # Prompts with labels move both means. With the slope of least variance and independent rows the
+    # two are uncorrelated; with a shrunk one they are correlated.
     labelled_prompt = np.zeros(own_rows.prompts, dtype=np.intp)
     labelled_prompt[own_rows.prompt] = prompt[people.rows]
     together = 2.0 * weight * float(errors.influence @ judged.influence[labelled_prompt])
     share = max(weight * weight, weight * weight + together / judged.variance)
     joined = _side_by_side(errors, judged, weight=weight, share=share)
-    # Errors that no label has shown can make the interval wider than people's own, where nearly
-    # all labels are wins, or ties. Then the judge has nothing to add.
+    # Unseen errors can make the interval wider than people's own, if nearly all labels are wins, or
+    # ties. Then the judge adds nothing.
     if joined.width > alone.high - alone.low:
         return without
     return joined, weight, ((alone.high - alone.low) / joined.width) ** 2
@@ -359,7 +356,7 @@ def _side_by_side(
     scale = math.sqrt(share)
     below = math.hypot(errors.mean - errors.low, scale * (judged.mean - judged.low))
     above = math.hypot(errors.high - errors.mean, scale * (judged.high - judged.mean))
-    # The estimate itself may leave the range where the judge's mean moves it.
+    # The judge's mean may move the estimate itself out of range.
     mean = min(1.0, max(-1.0, mean))
     return _Part(mean=mean, low=max(-1.0, mean - below), high=min(1.0, mean + above))
 
@@ -368,7 +365,7 @@ def _people_only(
     people: HumanLabels, prompt: NDArray[np.intp], *, level: float
 ) -> tuple[RateEstimate, Rows]:
     codes, labels = label_codes(prompt[people.rows])
-    # Against the smallest chance, so that no weight is beyond what can be squared.
+    # Relative to the smallest chance, so that no square of a weight overflows.
     least = float(people.chances.min(initial=1.0))
     rows = Rows(prompt=codes, weight=least / people.chances, prompts=len(labels))
     return _mean_rate(people.scores, rows, unit="labelled pair", level=level), rows

@@ -1,6 +1,4 @@
-"""People's labels as columns, and which pairs to label next, drawn so that their chances are
-known.
-"""
+"""People's labels as columns, and which pairs to label next, drawn with known chances."""
 
 from __future__ import annotations
 
@@ -70,19 +68,19 @@ def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
     return own
 
 
-# Half of the draw is even: no pair weighs more than twice as much as in an even draw, so an error
-# where the judge was sure does not overturn the estimate.
+# Half of the draw is uniform: no pair weighs more than twice as much as in a uniform draw, so an
+# error where the judge was sure cannot dominate the estimate.
 EVEN_SHARE = 0.5
 _KEYS = 2.0**63
-# Doubts that are larger are scaled before they are summed.
+# Larger doubts are scaled before summing.
 _LARGE = 1e100
 
 
 @dataclass(frozen=True, slots=True)
 class LabelDraw:
-    """The pairs to label now, in this order, and every pair's chance of being drawn by now.
+    """The pairs to label now, in order, and every pair's chance of being drawn so far.
 
-    `chances` are those after `drawn` pairs in all; `chances_after` tells them for any other number,
+    `chances` are those after `drawn` pairs in all; `chances_after` gives them for any other number,
     such as when people stopped early.
     """
 
@@ -97,7 +95,7 @@ class LabelDraw:
     _sizes: Floats
 
     def chances_after(self, number: int) -> Floats:
-        """The chances if the first `number` pairs of the queue were labelled, and no others."""
+        """The chances if only the first `number` pairs of the queue were labelled."""
         if not 0 <= number <= self.queue.size:
             raise InputError(Message("stats.more_than_queue", number=number, size=self.queue.size))
         return _draw_chances(self._keys, self._sizes, self.queue, number)
@@ -114,15 +112,15 @@ def draw_labels(
 ) -> LabelDraw:
     """The next `number` pairs of a queue in which doubtful pairs tend to come early.
 
-    Priority sampling (Duffield, Lund and Thorup 2007): pair i has the key u_i / size_i, u_i being
-    uniform and named by the seed, and the lowest keys are drawn. Given the lowest key that was not
-    drawn, pair i was in with a chance of min(1, key * size_i), and estimates that weigh by these
-    chances are unbiased at any length of the queue. So a later draw with the same doubts and the
-    same seed goes on in the queue, and its chances hold for all labels so far.
+    Priority sampling (Duffield, Lund and Thorup 2007): pair i has the key u_i / size_i, with u_i
+    uniform by the seed, and the lowest keys are drawn. Given the lowest key not drawn, pair i was
+    in with a chance of min(1, key * size_i), and estimates weighted by these chances are unbiased
+    at any length of the queue. So a later draw with the same doubts and seed continues the queue,
+    and its chances hold for all labels so far.
 
-    Sizes are an even share and a share that is proportional to the doubt, which should be the
-    size of the error to be expected (`doubts_of_confidence`). They may depend on anything but
-    the labels of these pairs. With `ids`, u_i depends on the pair's id and not on its row.
+    Sizes are a uniform share plus a share proportional to the doubt, the expected size of the error
+    (`doubts_of_confidence`). They may depend on anything but the labels of these pairs. With `ids`,
+    u_i depends on the pair's id instead of its row.
     """
     doubt = float_column(doubts, name="doubts", low=0)
     if not 0 < even_share <= 1:
@@ -147,10 +145,10 @@ def draw_labels(
 
 
 def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
-    """The size of error to expect of a verdict that is right with this probability.
+    """The expected size of the error of a verdict that is right with this probability.
 
-    Its square is the chance of an error, and the draw of least variance is in proportion to the
-    root of the mean square (Neyman 1934). A pair without a verdict has the doubt of a coin's.
+    Its square is the chance of an error, and the draw of least variance is proportional to the root
+    of the mean square (Neyman 1934). A pair without a verdict has a coin's doubt.
     """
     chance = float_column(confidence, name="confidence")
     known = mask_column(read, chance.size, name="read", default=True)
@@ -160,7 +158,7 @@ def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
 
 
 def joint_chances(first: Any, second: Any) -> Floats:
-    """A pair's chance of being in one of two draws whose seeds (or sources) are independent."""
+    """A pair's chance of being in one of two draws with independent seeds (or sources)."""
     one, other = float_column(first, name="first"), float_column(second, name="second")
     if one.size != other.size:
         raise InputError(Message("stats.draws_differ", size=one.size, size2=other.size))
@@ -171,7 +169,7 @@ def joint_chances(first: Any, second: Any) -> Floats:
 def _draw_chances(keys: Floats, sizes: Floats, queue: NDArray[np.intp], number: int) -> Floats:
     if number == queue.size:
         return np.ones(number)
-    # The key of the first pair that was not drawn, which no drawn pair's key depends on.
+    # The key of the first pair not drawn, on which no drawn pair's key depends.
     chances: Floats = np.minimum(1.0, float(keys[queue[number]]) * sizes)
     return chances
 
@@ -182,20 +180,20 @@ def _sizes(doubt: Floats, even_share: float) -> Floats:
     total = float(doubt.sum())
     if total <= 0:
         return np.ones(doubt.size)
-    # A mean of 1, so that keys stay near the uniform numbers they came from.
+    # A mean of 1 keeps keys near their uniform numbers.
     sizes: Floats = even_share + (1.0 - even_share) * doubt * (doubt.size / total)
     return sizes
 
 
 def _uniform(pairs: int, ids: Sequence[str] | None, seed: int) -> Floats:
-    """Numbers above 0, so that no pair is drawn for certain."""
+    """Above 0, so that no pair is drawn for certain."""
     if ids is None:
         return 1.0 - np.random.default_rng(seed).random(pairs)
     if len(ids) != pairs:
         raise InputError(Message("stats.ids_length", n=len(ids), pairs=pairs))
     if len(set(ids)) != pairs:
         raise InputError(Message("stats.id_twice"))
-    # By another name than in the order in which people label a run: with the same seed that draw
-    # and this one are independent, as `joint_chances` needs.
+    # Named differently from the order in which people label a run: with the same seed the two draws
+    # are independent, as `joint_chances` needs.
     keys = np.array([order_key(f"drawn\0{own}", seed=seed) for own in ids], dtype=np.float64)
     return (keys + 1.0) / (_KEYS + 1.0)

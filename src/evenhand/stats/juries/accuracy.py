@@ -1,5 +1,5 @@
-"""Which rule suits these judges, by labels; how right every rule is on prompts that had no part in
-it; and what each judge adds.
+"""Which rule suits these judges by labels, how right every rule is on held-out prompts, and what
+each judge adds.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from evenhand.stats.juries.votes import (
 )
 from evenhand.stats.outcomes import code_array, confidence_level, same_length
 
-# A judge that is right on 57% of pairs adds this much, in nats a label, to knowing nothing.
+# A judge that is right on 57% of pairs gains this much over ignorance, in nats a label.
 LITTLE = 0.01
 _NO_SCATTER = 1e-9
-# Standard errors of its gain over the best member that a rule needs: a paired test at 2.5%. With
-# none, one panel in five of recorded judges did worse than its best member; with two, one in
-# eighteen, for a sixth of the gain (docs/calibration.md).
+# The gain over the best member that a rule needs, in standard errors: a paired test at 2.5%.
+# Without it, one panel in five of recorded judges did worse than its best member; with two standard
+# errors one in eighteen, for a sixth of the gain (docs/calibration.md).
 _CLEAR = 2.0
 
 CHOSEN, BEST_MEMBER, THIS_JURY = "chosen", "best member", "this jury"
@@ -62,19 +62,19 @@ LEARNED: Literal["learned"] = "learned"
 PLURALITY: Literal["plurality"] = "plurality"
 MAJORITY: Literal["majority"] = "majority"
 
-# By winner (A, B, tie, none) and label: 1 right, 0 wrong, and one half where nothing is decided,
-# as by a tie where the label names a winner.
+# By winner (A, B, tie, none) and label: 1 right, 0 wrong, and one half if nothing is decided, such
+# as a tie where the label names a winner.
 _CREDIT = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0], [0.5, 0.5, 0.5]])
 
 
 def half_credit(winners: Any, labels: Any) -> Floats:
-    """1 where the winner is the label, 0 where it is not, and one half where nothing is decided."""
+    """1 for the label, 0 for another winner, and one half if nothing is decided."""
     credit: Floats = _CREDIT[winners, labels]
     return credit
 
 
 def usual_quorum(rule: str, judges: int) -> int:
-    """How many whole votes a verdict takes; none where half votes may decide."""
+    """How many whole votes a verdict takes; 0 if half votes may decide."""
     return {MAJORITY: (judges + 1) // 2, LEARNED: 1}.get(rule, 0)
 
 
@@ -83,12 +83,12 @@ def decided_winners(verdicts: JuryVerdicts, quorum: int) -> Winners:
 
 
 class RuleAccuracy(Model):
-    """A rule on the labelled pairs, those that taught or chose it left out.
+    """A rule on the labelled pairs, each judged without its own fold.
 
-    `accuracy` is the share of all labelled pairs whose verdict is the label, `half_credit` counts
-    what is not decided as half: no verdict, and a tie where the label names a winner. `gain` is
-    its half credit less that of the best member. `picks` has, where a rule is chosen on the other
-    prompts, what was chosen and in how many folds.
+    `accuracy` is the share of labelled pairs whose verdict is the label; `half_credit` counts the
+    undecided (no verdict, or a tie where the label names a winner) as half. `gain` is its half
+    credit minus the best member's. `picks` counts, by fold, what a rule chosen on the other prompts
+    chose.
     """
 
     rule: str
@@ -102,11 +102,11 @@ class RuleAccuracy(Model):
 
 
 class JuryAccuracy(Model):
-    """`worth` has for each judge how much worse, in nats a label, a learned jury does without it.
+    """`worth` is how much worse, in nats a label, a learned jury does without each judge.
 
-    All that is learned or chosen (weights, their penalty, the best member, the rule) is so without
-    the prompts that it is tried on. `choice_reason` says why none is chosen, and `reason` why none
-    is learned.
+    Everything learned or chosen (weights, their penalty, the best member, the rule) is so without
+    the prompts it is tested on. `choice_reason` says why none is chosen, and `reason` why none is
+    learned.
     """
 
     labels: int
@@ -129,9 +129,9 @@ def choose_jury(
     folds: int = FOLDS,
     seed: int = 0,
 ) -> Jury:
-    """The best judge, or the rule that has the most half credit on folds left out and clearly more
-    than it: plurality, majority, or learned weights. The plurality where labels are too few to
-    choose by, with the reason."""
+    """The best judge, or the rule with the most half credit on held-out folds if clearly above it:
+    plurality, majority, or learned weights. The plurality, with the reason, if labels are too few.
+    """
     trial = _Trial.of(votes, label_winners, judges, prompts, folds=folds, seed=seed)
     reason = trial.too_few(1)
     if reason is not None:
@@ -166,9 +166,8 @@ def jury_accuracy(
     seed: int = 0,
     level: float = 0.95,
 ) -> JuryAccuracy:
-    """Every rule and each judge alone, on the rows that have a label; rows of a prompt stay
-    together. `quorum` is that of the rules that have another than the usual one; `given` are the
-    verdicts of a jury that was made elsewhere."""
+    """Every rule and each judge alone, on the labelled rows; rows of a prompt stay together.
+    `quorum` overrides the usual quorum of rules; `given` are the verdicts of an existing jury."""
     confidence_level(level)
     trial = _Trial.of(votes, label_winners, judges, prompts, quorum, folds=folds, seed=seed)
     tried = trial.winners()
@@ -207,7 +206,7 @@ def jury_accuracy(
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A rule's verdict on each row, by what was learned without the row's fold."""
+    """A rule's verdict on each row, learned without the row's fold."""
 
     winners: Winners
     losses: Floats | None = None
@@ -216,8 +215,8 @@ class _Tried:
 
 @dataclass(frozen=True, slots=True)
 class _Trained:
-    """Each rule's winner by pattern, learned from some folds; `gains` are over the best member, in
-    standard errors and rows, on one of them after the other, learned from the rest."""
+    """Each rule's winner by pattern, learned from some folds; `gains` over the best member, in
+    standard errors and rows, are cross-validated among these folds."""
 
     winners: dict[str, Winners]
     gains: dict[str, tuple[float, float]]
@@ -227,15 +226,15 @@ class _Trained:
     @property
     def chosen(self) -> Any:
         """The best member, unless a rule clearly gains over it: the best of several estimates is
-        the best by luck as well. Then the one that gains the most; of equals the first, learned
-        weights being the last."""
+        also the luckiest. Among those the largest gain; of equals the first, with learned weights
+        last."""
         clear = [name for name, (errors, _) in self.gains.items() if errors > _CLEAR]
         return max(clear, key=lambda name: self.gains[name][1], default=BEST_MEMBER)
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The labelled rows, their patterns of votes, and the counts of labels by fold and pattern."""
+    """The labelled rows, their vote patterns, and label counts by fold and pattern."""
 
     judges: tuple[str, ...]
     quorum: dict[str, int]
@@ -294,13 +293,13 @@ class _Trial:
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """The judges that may be the best member: with no vote a judge has half credit on every
-        pair, which is more than one that is wrong has."""
+        """The judges that may be the best member: one without votes has half credit on every pair,
+        more than a wrong one."""
         usable: NDArray[np.bool_] = (whole_votes(self.codes) >= 0).sum(axis=0) >= FEWEST_LABELS
         return usable
 
     def too_few(self, times: int) -> str | None:
-        """The reason why labels are too few, by so many times the fewest that a rule needs."""
+        """Why labels are fewer than so many times a rule's minimum."""
         cluster = self.cluster[self.voted]
         fewest = times * FEWEST_LABELS
         if cluster.size < fewest:
@@ -318,14 +317,14 @@ class _Trial:
 
     @property
     def unlearned(self) -> str | None:
-        """Why no weights are tried; each fold is tried by a jury learned from four fifths."""
+        """Why no weights are learned; each fold is tested with those of four fifths."""
         if len(self.judges) > MOST_JUDGES:
             return Message("stats.jury_too_large", judges=len(self.judges), most=MOST_JUDGES)
         return self.too_few(2)
 
     @property
     def fixed(self) -> dict[str, Winners]:
-        """By pattern, of the rules that learn nothing."""
+        """By pattern, for the rules that learn nothing."""
         return {
             PLURALITY: decided_winners(plurality_vote(self.patterns), self.quorum[PLURALITY]),
             MAJORITY: decided_winners(majority_vote(self.patterns), self.quorum[MAJORITY]),
@@ -362,7 +361,7 @@ class _Trial:
 
     def train(self, folds: NDArray[np.intp], fixed: dict[str, Winners], *, learn: bool) -> _Trained:
         own, counts = whole_votes(self.patterns), self.counts[folds]
-        # By fold, judge: half credit over the patterns.
+        # By fold and judge: half credit over the patterns.
         members = np.stack([_credit_by_fold(each, counts) for each in own.T], 1)
         totals = np.where(self.usable, members.sum(axis=0), -np.inf)
         member = int(totals.argmax())
@@ -395,7 +394,6 @@ class _Trial:
         return total / max(scatter, _NO_SCATTER) ** 0.5, total
 
     def without(self, place: int) -> Floats:
-        """The losses of learned weights without one judge."""
         codes = np.delete(self.codes, place, axis=1)
         pattern, patterns, counts = vote_patterns(codes, self.labels, self.fold, len(self.counts))
         losses = np.empty(self.labels.size)
@@ -455,7 +453,7 @@ def _credit_by_fold(winners: Winners, counts: Floats) -> Floats:
 def _learn(
     patterns: Winners, counts: Floats, *, quorum: int = 1
 ) -> tuple[Floats, Winners, Winners]:
-    """Chances and winners by pattern, by the penalty that predicts best the folds left out; and the
+    """Chances and winners by pattern, with the penalty that predicts held-out folds best; and
     winners by fold and pattern, each learned from the other folds."""
     counts = counts * _voted(patterns)[:, None]
     penalty, held = choose_penalty(patterns, counts)

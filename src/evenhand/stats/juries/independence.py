@@ -26,7 +26,7 @@ def effective_votes(
     """How many independent judges would scatter as little as the mean of these: k / (1 + (k-1) r).
 
     r is the mean correlation of the judges' half credit over the labelled pairs: Kish's design
-    effect (1965) with judges as the sample. At most k. Its interval is that of 1 over it.
+    effect (1965) with judges as the sample. At most k. Its interval is that of the inverse.
     """
     confidence_level(level)
     codes = whole_votes(vote_table(votes))
@@ -65,7 +65,7 @@ def _twos(judges: int) -> list[tuple[int, int]]:
 
 
 def _mean_correlation(totals: Floats, judges: int) -> Floats:
-    """The mean of the whole matrix of correlations, its diagonal of ones among them."""
+    """Over the whole correlation matrix, including its diagonal."""
     means = totals[:, 1 : judges + 1] / totals[:, :1]
     products = totals[:, judges + 1 :] / totals[:, :1]
     twos = _twos(judges)

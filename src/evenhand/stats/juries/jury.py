@@ -1,4 +1,4 @@
-"""A frozen jury, and how the weights of its votes are learned from labels."""
+"""A frozen jury, and how its weights are learned from labels."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ JuryMethod: TypeAlias = Literal["plurality", "majority", "learned", "member"]
 FEWEST_LABELS = 20
 FEWEST_PROMPTS = 10
 FOLDS = 5
-# In labels' worth; the strongest is chosen where it predicts as well as any.
+# In labels' worth; the strongest that predicts as well as any is chosen.
 PENALTIES = (30.0, 10.0, 3.0, 1.0)
 _SMALLEST_CHANCE = 1e-12
 
 
 class Jury(Model):
-    """A frozen jury: who sits on it, how their votes count, and what it was learned from.
+    """A frozen jury: its members, how their votes count, and what it was learned from.
 
-    `member` is the place of the judge that speaks for all, where that is the method. `labels` are
-    those that taught its weights or chose its method: none for one that was made without.
+    `member` is the place of the judge that decides, if that is the method. `labels` are those that
+    taught its weights or chose its method: none for one made without.
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -61,7 +61,7 @@ class Jury(Model):
     seed: int
     reason: Sentence | None
     member: int | None = None
-    # Files of earlier versions have it; nothing reads it.
+    # In files of earlier versions; unused.
     scores: object = Field(default=None, exclude=True, repr=False)
 
     def predict(self, votes: Any) -> JuryVerdicts:
@@ -93,8 +93,8 @@ def learn_jury(
 ) -> Jury:
     """Weights of the judges from labels, one row a label; too few labels give the majority.
 
-    A multinomial regression on all judges at once: what two judges have in common counts once.
-    Its penalty is chosen on folds that keep a prompt's rows together.
+    One multinomial regression on all judges, so that what two judges share counts once. Its penalty
+    is chosen by cross-validation with prompts kept together.
     """
     codes = whole_votes(vote_table(votes))
     labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
@@ -133,8 +133,8 @@ def learn_jury(
 
 
 def choose_penalty(patterns: Winners, counts: Floats) -> tuple[float, list[VoteModel]]:
-    """The penalty that predicts best the folds left out, and by it the model of each fold, learned
-    from the others; `counts` are of labels, by fold and pattern."""
+    """The penalty that predicts held-out folds best, and its model of each fold, learned from the
+    others; `counts` are of labels, by fold and pattern."""
     total = counts.sum(axis=0)
     losses = dict.fromkeys(PENALTIES, 0.0)
     models: dict[float, list[VoteModel]] = {penalty: [] for penalty in PENALTIES}
@@ -143,7 +143,7 @@ def choose_penalty(patterns: Winners, counts: Floats) -> tuple[float, list[VoteM
             models[penalty].append(fit_votes(patterns, total - held, penalty=penalty))
             chances = label_chances(patterns, models[penalty][-1])
             losses[penalty] -= float((held * np.log(chances)).sum())
-    # A tenth of a nat in all is no difference; the stronger penalty then is the safer one.
+    # Less than a tenth of a nat in all is no difference; the stronger penalty is safer.
     best = min(losses.values())
     chosen = next(each for each in PENALTIES if losses[each] <= best + 0.1)
     return chosen, models[chosen]

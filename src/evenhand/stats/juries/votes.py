@@ -1,5 +1,5 @@
-"""The votes of several judges on a pair: the model that weighs them, and the verdict that they come
-to, with the disagreement kept.
+"""The votes of several judges on a pair: the model that weighs them, and the resulting verdict,
+with the dissent kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Winners: TypeAlias = NDArray[np.int8]
 
 MOST_STEPS = 40
 SETTLED = 1e-8
-# Patterns of votes are numbers to the base 7; more judges than these do not fit into one.
+# Patterns of votes are numbers to the base 7; more judges than this do not fit.
 MOST_JUDGES = 22
 
 
@@ -27,8 +27,8 @@ MOST_JUDGES = 22
 class VoteModel:
     """Log-odds: A has w·s, B has -w·s, a tie has the level and v·t.
 
-    s is +1, -1 or 0 for each judge's A, B, and tie or no vote; t is 1 for its tie. So exchanging
-    A and B exchanges their chances. Without ties among the labels there is no class of ties.
+    s is +1, -1 or 0 for each judge's A, B, and tie or no vote; t is 1 for its tie. So exchanging A
+    and B exchanges their chances. Labels without ties have no class of ties.
     """
 
     weights: Floats
@@ -40,7 +40,7 @@ class VoteModel:
 def vote_patterns(
     votes: Winners, labels: Winners, fold: NDArray[np.intp], folds: int
 ) -> tuple[NDArray[np.intp], Winners, Floats]:
-    """Each row's pattern of votes, the patterns, and counts of labels by fold and pattern."""
+    """Each row's vote pattern, the patterns, and label counts by fold and pattern."""
     if votes.shape[1] > MOST_JUDGES:
         patterns, pattern = np.unique(votes, axis=0, return_inverse=True)
         pattern = pattern.reshape(-1)
@@ -63,17 +63,17 @@ def class_chances(votes: Winners, model: VoteModel) -> Floats:
 
 
 def fit_votes(patterns: Winners, counts: Floats, *, penalty: float) -> VoteModel:
-    """Regularised multinomial regression by Newton's method; convex, so there is one answer.
+    """Regularised multinomial regression by Newton's method; convex, so the answer is unique.
 
-    The penalty is ridge on the weights. It shares a weight among copies of a judge, and so a
-    copy changes the vote by no more than the weaker shrinking of a weight that is shared.
+    A ridge penalty on the weights shares a weight among copies of a judge, so a copy changes the
+    vote only by the weaker shrinkage of a shared weight.
     """
     leaning, tied = _features(patterns)
     ties = bool(counts[:, 2].any())
     judges = leaning.shape[1]
     zeros = np.zeros_like(leaning)
     one = np.ones((len(patterns), 1))
-    # One table of features for each class; rows are patterns, columns the parameters.
+    # One feature table per class; rows are patterns, columns parameters.
     design = [
         np.hstack([leaning, zeros, 0 * one]),
         np.hstack([-leaning, zeros, 0 * one]),
@@ -141,24 +141,23 @@ def _softmax(levels: Floats) -> Floats:
 
 
 VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
-# A judge whose two orders differ has half a vote for each of what it said.
+# A judge whose two orders differ gives half a vote to each choice.
 SPLIT_A_B, SPLIT_A_TIE, SPLIT_B_TIE = 3, 4, 5
 # Half votes for A, B and a tie, by code; no vote, -1, is the last.
 _HALVES = np.array(
     [[2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0], [1, 0, 1], [0, 1, 1], [0, 0, 0]], dtype=np.intp
 )
-# Chances that differ by less are the same: a vote that is decided by rounding is hung.
+# Chances closer than this are equal: rounding must not decide a hung vote.
 SAME_CHANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class JuryVerdicts:
-    """One row a pair. Winners are 0 A, 1 B, 2 tie, and -1 where no judge voted or the jury hung.
+    """One row a pair. Winners are 0 A, 1 B, 2 tie, and -1 without votes or with a hung jury.
 
-    A hung jury, whose largest groups are equal, has not found the answers equal: it is no tie.
-    `dissent` is the share of the votes that were not cast for the winner (or, hung, for the
-    largest group). `voters` are judges with a whole vote. `chances` are of A, B and a tie, where
-    labels have taught them.
+    A hung jury, whose largest groups are equal, is not a tie. `dissent` is the share of votes not
+    cast for the winner (or, if hung, for the largest group). `voters` are judges with a whole vote.
+    `chances` are of A, B and a tie, if learned from labels.
     """
 
     winners: Winners
@@ -171,37 +170,35 @@ class JuryVerdicts:
 
 
 def whole_votes(codes: Winners) -> Winners:
-    """Without the half votes."""
     return np.where(codes <= VOTE_TIE, codes, NO_VOTE).astype(np.int8)
 
 
 def split_votes(first: Any, second: Any) -> Winners:
-    """The half votes of a judge by what it said in each order; -1 where they are the same, or one
-    of them is not known."""
+    """A judge's half votes by its choice in each order; -1 if they agree, or one is unknown."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     split = (low >= 0) & (low != high)
     return np.where(split, low + high + 2, NO_VOTE).astype(np.int8)
 
 
 def majority_vote(votes: Any) -> JuryVerdicts:
-    """The largest group of whole votes wins; a tie is a vote, a half is none."""
+    """The largest group of whole votes wins; a tie is a vote, a half is not."""
     return _largest_group(whole_votes(vote_table(votes)))
 
 
 def plurality_vote(votes: Any) -> JuryVerdicts:
-    """The largest group of votes wins, half votes among them."""
+    """The largest group of votes wins, including half votes."""
     return _largest_group(vote_table(votes))
 
 
 def member_vote(votes: Any, member: int) -> JuryVerdicts:
-    """What one judge says; it hangs where its orders differ. The others' votes are dissent."""
+    """One judge's vote; hung if its orders differ. The others' votes are dissent."""
     codes = vote_table(votes)
     own = codes[:, member]
     return _verdicts(codes, whole_votes(own), own > VOTE_TIE, None)
 
 
 def weighted_vote(votes: Winners, model: VoteModel) -> JuryVerdicts:
-    """The class with the best chance wins; classes with the same chance are a hung jury."""
+    """The likeliest class wins; equal chances are a hung jury."""
     codes = whole_votes(votes)
     chances = class_chances(codes, model)
     largest = chances.max(axis=1)

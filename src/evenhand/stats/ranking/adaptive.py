@@ -1,5 +1,5 @@
 """Adaptive comparisons: which pairs of models to compare next, and when to stop. A pure function of
-the counts, what is in flight and the seed, so that a killed run goes on from its store.
+the counts, pending comparisons and the seed, so that a killed run resumes from its store.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evenhand.stats.ranking.posterior import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
-    """Square tables with one row and one column for each model, in the order of `models`.
+    """Square tables with a row and a column for each of `models`.
 
     scores[i][j] is what i won against j, a tie being half for each; the others are symmetric.
     """
@@ -86,29 +86,29 @@ def count_pairs(
     )
 
 
-# The pairs whose result is most likely to settle an order, for a stack of leagues at once.
+# The pairs most likely to settle an order, for a stack of leagues.
 
 Counts = NDArray[np.int64]
-# (gaps of the strengths, their variances) -> what a smaller variance of each gap is worth
+# (gaps of the strengths, their variances) -> the value of reducing each gap's variance
 Worth = Callable[[Floats, Floats], Floats]
 
-# How far ahead a comparison is valued: when the variance of its gap will have fallen to this share.
+# The horizon: a comparison is valued for when its gap's variance has fallen to this share.
 HORIZON = 1.0 / 2.0
-# The worth of gaps changes slowly beside their variances, so it is taken anew only so often.
+# Values change slowly compared to variances, so they are recomputed only this often.
 _PICKS_BETWEEN_LOOKS = 8
 # The seed breaks ties between equal scores; far above rounding, far below any real difference.
 _TIE_BREAK = 1e-6
-# Gaps of some fourteen deviations are alike: were all worth to vanish, the first pair would win.
+# Beyond some fourteen deviations values vanish and would all be equal: the first pair would win.
 _SURE_ENOUGH = -300.0
 
 
 def settling_worth(gaps: Floats, variances: Floats) -> Floats:
-    """How fast the chance of a wrong order falls with the variance of a gap, at the horizon.
+    """How fast the chance of a wrong order falls with a gap's variance, at the horizon.
 
-    Until the variance v has fallen to r·v, the estimate moves by a normal step of variance
-    (1 - r)·v. The chance of a wrong order, min(P, 1 - P), only falls where the estimate passes
-    zero: by φ(0)·φ(gap / √((1 - r)·v)) / (v·√(r·(1 - r))) for each unit of variance (Tanaka's
-    formula). What does not depend on the pair is left out.
+    Until the variance v has fallen to r·v, the estimate moves by a normal step of variance (1 -
+    r)·v. The chance of a wrong order, min(P, 1 - P), falls only where the estimate crosses zero: by
+    φ(0)·φ(gap / √((1 - r)·v)) / (v·√(r·(1 - r))) per unit of variance (Tanaka's formula). Factors
+    common to all pairs are left out.
     """
     exponent = -(gaps**2) / (2.0 * (1.0 - HORIZON) * variances)
     worth: Floats = np.exp(np.maximum(exponent, _SURE_ENOUGH)) / variances
@@ -116,7 +116,7 @@ def settling_worth(gaps: Floats, variances: Floats) -> Floats:
 
 
 def await_results(posterior: StrengthPosterior, in_flight: Floats) -> Floats:
-    """The covariance once what is in flight has come back, whatever it says."""
+    """The covariance after the pending comparisons, whatever their results."""
     if not in_flight.any():
         return posterior.covariance
     coming = laplacian(in_flight * information(posterior))
@@ -124,7 +124,7 @@ def await_results(posterior: StrengthPosterior, in_flight: Floats) -> Floats:
 
 
 def information(posterior: StrengthPosterior) -> Floats:
-    """What one comparison of each two models tells of the gap of their strengths (Fisher)."""
+    """The Fisher information of one comparison about the gap of each two strengths."""
     chance = win_probability(posterior.mean)
     fisher: Floats = chance * (1.0 - chance) / posterior.dispersion[:, None, None]
     return fisher
@@ -141,10 +141,10 @@ def choose_settling_pairs(
 ) -> Counts:
     """`number` pairs for each league as (leagues, number, 2), most valuable first.
 
-    A pair's score is the sum over all gaps of their worth times what one comparison of the pair
-    takes off their variance: a comparison also tells of every gap that it has a part in. Each
-    pick changes the covariance as its result will, so that the next one goes elsewhere in time.
-    `room`, symmetric, is how often each pair may still be asked; -1 stands where none may.
+    A pair's score is the sum over all gaps of their value times the reduction of their variance by
+    one comparison of the pair. Each pick updates the covariance, so that the next one goes
+    elsewhere in time. `room`, symmetric, is how often each pair may still be asked; -1 if none is
+    left.
     """
     leagues, models = posterior.mean.shape
     league = np.arange(leagues)
@@ -198,9 +198,9 @@ def choose_linking_pairs(
 ) -> list[tuple[int, int]]:
     """Pairs that join models never compared, directly or through others; those asked least first.
 
-    For one league. Empty where everything hangs together, or nothing more can be joined.
+    For one league. Empty if everything is connected, or nothing more can be joined.
     """
-    # Only here, since it is loaded with the sparse matrices.
+    # Loads SciPy's sparse matrices, so imported here.
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -220,9 +220,6 @@ def choose_linking_pairs(
         groups[groups == groups[second]] = groups[first]
     return links
 
-
-# A pure function of the counts so far, what is in flight and the seed: a run that was killed goes
-# on by computing it again from its store.
 
 StopReason = Literal["certain", "budget", "exhausted"]
 
@@ -251,11 +248,11 @@ def choose_pairs(
     certain_at: float | None = None,
     seed: int = 0,
 ) -> PairChoice:
-    """At most `batch` pairs, never more than are unasked or than the budget still allows.
+    """At most `batch` pairs, within those unasked and the budget.
 
-    `asked` is how many pairs were sent in all, where some gave no verdict and so do not count.
-    The dispersion is estimated from the ties where they are given, and 1 otherwise. The asking
-    ends once the expected Kendall tau reaches `certain_at`, or with the budget.
+    `asked` counts all pairs sent, including those without a verdict. The dispersion is estimated
+    from ties if given, else 1. Stops once the expected Kendall tau reaches `certain_at`, or at the
+    budget.
     """
     sent = counts.completed + counts.waiting if asked is None else asked
     _check(counts, batch=batch, budget=budget, asked=sent, certain_at=certain_at)
@@ -337,7 +334,7 @@ def _end(
 
 
 def _canonical_order(models: tuple[str, ...], seed: int) -> NDArray[np.int64]:
-    """An order by names and seed alone, so that no choice hangs on the order of the caller."""
+    """An order by names and seed, independent of the caller's order."""
     keys = [hashlib.sha256(f"{seed}\0{name}".encode()).digest() for name in models]
     return np.array(sorted(range(len(models)), key=keys.__getitem__), dtype=np.int64)
 

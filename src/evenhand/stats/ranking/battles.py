@@ -1,4 +1,4 @@
-"""Columns of battles, or counts that a database has grouped, checked and summed into a tally."""
+"""Columns of battles, or grouped counts, validated and summed into a tally."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """A's score of each row. `kinds[codes]` where there are few, else `kinds` is the column."""
+    """A's score of each row: `kinds[codes]` if there are few kinds, else `kinds`."""
 
     kinds: NDArray[np.float64]
     codes: CellCodes | None = None
@@ -76,7 +76,7 @@ def _read_name(
     model_b: CellCodes,
     encoded: Any,
 ) -> None:
-    """Put down what a model's name says; it may not contradict a word that is spelled alike."""
+    """Score the rows that name a model; a word spelled alike must agree."""
     by_name = np.where(model_a[rows] == model, 1.0, np.where(model_b[rows] == model, 0.0, np.nan))
     by_word = each[rows]
     value = encoded.values[int(encoded.codes[rows[0]])]
@@ -109,14 +109,14 @@ def _of_numbers(given: NDArray[np.float64]) -> Preferences:
 # A fit holds a few square matrices of this many models: 200 MB each at the limit.
 MODELS_MAX = 5_000
 _BLOCK = 1 << 17
-# Sums keep 16 digits: what a lighter battle says would be lost in their rounding.
+# Sums keep 16 digits: lighter battles would be lost in their rounding.
 _WIDEST_WEIGHTS = 1e12
 _LARGEST_WEIGHT = 1e100
 
 
 @dataclass(frozen=True, slots=True)
 class Battles:
-    """Checked battles, one by one, in their order."""
+    """Validated battles in their order."""
 
     models: tuple[str, ...]
     model_a: NDArray[np.intp]
@@ -149,7 +149,7 @@ def tally_battles(
     models: Sequence[str] | None = None,
     keep_rows: bool = False,
 ) -> BattleTally:
-    """`keep_rows` keeps each row that has a weight or a fraction, as a cluster of its own."""
+    """`keep_rows` keeps each row with a weight or a fraction as its own cluster."""
     _check_lengths(model_a=model_a, model_b=model_b, winner=winner, prompt=prompt, weight=weight)
     names, (a, b) = encode_models(model_a, model_b, models=models)
     preferences = _preferences(names, a, b, winner)
@@ -195,7 +195,7 @@ def _checked(
 def encode_models(
     model_a: Any, model_b: Any, *, models: Sequence[str] | None
 ) -> tuple[tuple[str, ...], tuple[CellCodes, CellCodes]]:
-    """The models' names in order, and both columns as places among them."""
+    """The models' names in order, and both columns as indexes into them."""
     if models is not None:
         names = tuple(models)
         if len(set(names)) != len(names):
@@ -238,7 +238,7 @@ def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_places(column: NDArray[Any], name: str, size: int) -> None:
-    # Seen without its sign a negative code is a very large one.
+    # As unsigned, a negative code is a very large one.
     if column.size and column.view(f"u{column.dtype.itemsize}").max() >= size:
         row = int(np.argmax((column < 0) | (column >= size)))
         raise InputError(
@@ -249,7 +249,7 @@ def _check_places(column: NDArray[Any], name: str, size: int) -> None:
 
 
 def _signed(column: NDArray[Any]) -> NDArray[Any]:
-    """NumPy adds numbers of eight bytes without a sign to others as floats."""
+    """NumPy adds uint64 to other integers as floats."""
     return column.astype(np.int64) if column.dtype == np.uint64 else column
 
 
@@ -287,7 +287,7 @@ def _read_weights(weight: Any) -> NDArray[np.float64]:
 def _count(
     a: CellCodes, b: CellCodes, preferences: Preferences, codes: CellCodes, size: int
 ) -> NDArray[np.int64]:
-    """How often each outcome came of each pair, a block of rows at a time."""
+    """The outcomes of each pair, counted a block of rows at a time."""
     outcome = (preferences.kinds * 2).astype(np.uint8)
     winners = outcome.take(codes) if (outcome != np.arange(len(outcome))).any() else codes
     cells = 3 * size * size
@@ -310,7 +310,7 @@ def _count(
 def refuse_self(
     self_battles: NDArray[Any], names: tuple[str, ...], a: CellCodes, b: CellCodes
 ) -> None:
-    """`self_battles` says what met itself: a matrix of models on its diagonal, or each row."""
+    """`self_battles` marks them: a matrix of models on its diagonal, or each row."""
     own = self_battles.diagonal() if self_battles.ndim == 2 else self_battles
     if own.any():
         row = int(np.argmax(np.asarray(a) == np.asarray(b)))
@@ -351,7 +351,7 @@ def tally_counts(
     halves: Any = None,
     prompt: Any = None,
 ) -> BattleTally:
-    """Counts that a database has grouped already, as the tally that a fit takes."""
+    """Counts grouped by a database, as a fit's tally."""
     _check_lengths(
         model_a=model_a,
         model_b=model_b,
@@ -405,7 +405,7 @@ def _count_entries(
     counts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
     prompt: NDArray[Any],
 ) -> Entries:
-    """One entry for each outcome of each row that happened."""
+    """One entry for each outcome of each row that occurred."""
     held = [np.flatnonzero(count) for count in counts]
     rows = np.concatenate(held)
     weight = np.concatenate([count[at] for count, at in zip(counts, held, strict=True)])

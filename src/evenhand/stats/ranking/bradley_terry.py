@@ -12,17 +12,17 @@ from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import expit
 
 STEPS_MAX = 100
-# Newton's steps square the error: what a step of this size leaves is rounding.
+# Newton's steps square the error: after a step this small only rounding is left.
 TOLERANCE = 1e-7
 _SPREAD_MAX = 600.0  # of log-odds whose exponentials are finite numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`strength` is in log-odds; `bread` is the information, that of the prior included.
+    """`strength` is in log-odds; `bread` is the information, including the prior's.
 
-    `log_ties` is the logarithm of Davidson's tie parameter, and the last row and column of
-    `bread` are its own; None where ties count as half.
+    `log_ties` is the log of Davidson's tie parameter, with the last row and column of `bread`; None
+    if ties count as half.
     """
 
     strength: Floats
@@ -48,8 +48,8 @@ def fit_bradley_terry(won: Floats, *, prior: float) -> Fit:
         gradient, bread, prior_bread = _derivatives(played, scored, strength, prior)
         step = np.linalg.solve(grounded(bread, prior), gradient)
         moved = float(np.ptp(step)) if prior == 0 else 2 * float(np.abs(step).max())
-        # A step that changes no difference by more than 1 never lowers the likelihood of a
-        # logistic model (Bach 2010, self-concordance); shorter ones are Newton's own.
+        # A step that changes no difference by more than 1 never lowers a logistic likelihood (Bach
+        # 2010, self-concordance); shorter ones are full Newton steps.
         strength = strength + step / max(1.0, moved)
         converged = moved < TOLERANCE
     return Fit(strength, bread, prior_bread, iterations, converged)
@@ -74,14 +74,14 @@ def _derivatives(
 
 
 def beginning(scored: Floats, played: Floats) -> Floats:
-    """The log-odds of each model's share of its battles: right if all opponents were average."""
+    """The log-odds of each model's score rate: exact if all opponents were average."""
     battles = played.sum(axis=1)
     start = np.log((scored + 0.5) / (battles - scored + 0.5).clip(0.5))
     return np.asarray(start - start.mean())
 
 
 def chances(strength: Floats) -> Floats:
-    """Of each model against each other one. Dividing takes a third of the time of exponentials."""
+    """Of each model against each other. Dividing takes a third of exponentiating's time."""
     if np.ptp(strength) > _SPREAD_MAX:
         return np.asarray(expit(strength[:, None] - strength))
     odds = np.exp(strength - strength.max() / 2 - strength.min() / 2)
@@ -89,14 +89,14 @@ def chances(strength: Floats) -> Floats:
 
 
 def grounded(bread: Floats, prior: float) -> Floats:
-    """Differences are all that battles tell of: hold the mean, where no prior holds it."""
+    """Battles determine differences only: without a prior the mean is fixed."""
     if prior:
         return bread
     return np.asarray(bread + bread.trace() / len(bread) ** 2)
 
 
 def expected_scores(strength: Floats, log_ties: float | None) -> Floats:
-    """What each model scores against each other one, a tie being half."""
+    """What each model scores against each other, a tie being half."""
     return expected_score(strength[:, None] - strength, log_ties)
 
 

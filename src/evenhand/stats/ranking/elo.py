@@ -1,5 +1,5 @@
 """Elo ratings (1978): one battle after another, each moving two ratings. Unlike a Bradley–Terry
-score a rating depends on the order of the battles, and has no interval.
+score, a rating depends on the order of battles and has no interval.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class EloRating(Model):
 
 
 class EloRatings(Model):
-    """Ratings after the last battle, best first; the same battles in another order give others."""
+    """Ratings after the last battle, best first; they depend on the order of battles."""
 
     models: tuple[EloRating, ...]
     k: float
@@ -41,7 +41,7 @@ def rate_elo(
     start: float = 1000.0,
     scale: float = 400.0,
 ) -> EloRatings:
-    """`k` is what a rating moves at most in one battle of weight 1; columns as rank_battles'."""
+    """`k` is the most a rating moves in a battle of weight 1; columns as for rank_battles."""
     for name, value in (("k", k), ("scale", scale)):
         if not 0 < value < float("inf"):
             raise InputError(Message("stats.not_positive", name=name, value=value))

@@ -1,6 +1,4 @@
-"""Bradley–Terry rankings of battles or of counts: `rank_battles` and `rank_counts`, with the rows,
-neighbours and notes of their result.
-"""
+"""Bradley–Terry rankings of battles or counts: `rank_battles` and `rank_counts`."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ _SHOWN = 5
 
 
 def describe_gaps(links: Connectivity, models: Sequence[str]) -> Message:
-    """Why battles alone give no finite scores."""
+    """Why the battles alone give no finite scores."""
     gaps = [
         Message(code, models=_listed([models[i] for i in flags.nonzero()[0].tolist()]))
         for code, flags in (
@@ -197,9 +195,10 @@ def win_limits(
     order: list[int],
     tie_parameter: float | None,
 ) -> tuple[Limits, Limits] | None:
-    """Of what each model scores against each other one: those of their difference, best first.
+    """Limits of each model's expected score against each other, from those of their difference,
+    best first.
 
-    A limit that the battles do not set is 0, or 1.
+    0 or 1 where the battles set no limit.
     """
     if uncertainty is None or len(order) > MOST_WITH_LIMITS:
         return None
@@ -258,8 +257,8 @@ def rank_battles(
     """Rank models by battles: one row each, in lists, NumPy arrays, pandas or Arrow columns.
 
     `winner` holds A, B or TIE, a model's name, or a preference for A from 0 to 1. Rows of one
-    `prompt` belong together in the intervals. With `models`, the first two columns may be places
-    among them. `prior` None takes a prior only where the battles alone give no finite scores.
+    `prompt` are clustered in the intervals. With `models`, the first two columns may be indexes
+    into them. `prior` None uses a prior only if the battles alone give no finite scores.
     """
     asked = RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
     tally = tally_battles(
@@ -293,8 +292,8 @@ def rank_counts(
 ) -> Ranking:
     """The same from counts: a row for each pair of models, or for each pair and prompt.
 
-    `model_a` and `model_b` are places in `models`; `prompt` is any code of the prompt; `halves`
-    counts ties and whatever else is worth half.
+    `model_a` and `model_b` are indexes into `models`; `prompt` is any code; `halves` counts ties
+    and anything else worth half.
     """
     asked = RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
     tally = tally_counts(
@@ -321,7 +320,7 @@ def rank_tally(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) ->
             reason = Message("stats.one_prompt" if by_prompt else "stats.one_battle")
         else:
             uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
-    # Of equal scores the one that nothing is known of comes last.
+    # Of equal scores, a model without battles comes last.
     order = np.lexsort((-anchored, links.absent, -np.round(anchored, 9))).tolist()
     rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)

@@ -1,6 +1,6 @@
-"""The posterior of every model's strength (Bradley–Terry with a normal prior), and how certain it
-makes the order. Works on a stack of leagues (leagues, models, models), so that simulations run the
-code that chooses; one league is a stack of one.
+"""The posterior of every model's strength (Bradley–Terry with a normal prior), and the certainty of
+the order. Works on a stack of leagues (leagues, models, models), so that simulations run the code
+that chooses; one league is a stack of one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ PRIOR_VARIANCE = 1.0
 
 _ENOUGH_ITERATIONS = 200
 _TOLERANCE = 1e-8
-# A Newton step never moves a strength by more, so that it cannot leap over the mode.
+# The most that a Newton step may move a strength, so that it cannot overshoot the mode.
 _LONGEST_STEP = 2.0
-# Ties are believed to calm the judge only once they are seen: rows assumed without any.
+# The prior weight against ties reducing noise, in rows without any.
 _ROWS_WITHOUT_TIES = 20.0
 
 
@@ -53,7 +53,7 @@ def laplacian(weights: Floats) -> Floats:
 
 def inverse(matrices: Floats) -> Floats:
     inverted: Floats = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-    # Rounding leaves the two halves a little apart, and the updates rely on their being equal.
+    # Rounding leaves the halves slightly different, and the updates rely on symmetry.
     return (inverted + inverted.transpose(0, 2, 1)) / 2.0
 
 
@@ -72,9 +72,9 @@ def fit_posterior(
 ) -> StrengthPosterior:
     """scores[., i, j] is what i won against j, a tie being half for each.
 
-    Without a prior variance it is estimated with the strengths (MacKay's fixed point of the
-    Laplace evidence, 1992). A dispersion below 1 says that ties make results less noisy than
-    coin tosses (quasi-likelihood, Wedderburn 1974), one above 1 that prompts make them noisier.
+    Without a prior variance, it is estimated with the strengths (MacKay's fixed point of the
+    Laplace evidence, 1992). A dispersion below 1 means that ties make results less noisy than coin
+    tosses (quasi-likelihood, Wedderburn 1974), above 1 that prompts make them noisier.
     """
     leagues, models, _ = scores.shape
     spread = np.broadcast_to(np.asarray(dispersion, dtype=np.float64), (leagues,))
@@ -100,7 +100,7 @@ def fit_posterior(
         change = float(longest.max())
         if prior_variance is None:
             known = models - np.trace(covariance, axis1=1, axis2=2) / variance
-            # Never quite zero: rounding must not make a prior of infinite certainty.
+            # Never zero: rounding must not make an infinitely certain prior.
             variance_before = variance
             variance = (PRIOR_MODELS * PRIOR_VARIANCE + (mean**2).sum(axis=1)) / (
                 PRIOR_MODELS + np.maximum(known, 0.0)
@@ -111,25 +111,26 @@ def fit_posterior(
 
 
 def tie_dispersion(scores: Floats, ties: Floats) -> Floats:
-    """How noisy results are beside coin tosses with the same chances: at most 1, less with ties.
+    """The noise of results relative to coin tosses with the same chances: at most 1, less with
+    ties.
 
     ties[., i, j] counts the ties of i and j, and is symmetric.
     """
-    # The chances need no ties to be fitted; the prior's pull matters little to this ratio.
+    # Fitted without ties; the prior's pull hardly affects this ratio.
     chance = win_probability(fit_posterior(scores, prior_variance=PRIOR_VARIANCE).mean)
     decisive = scores - ties / 2.0
     squares = decisive * (1.0 - chance) ** 2 + ties / 2.0 * (0.5 - chance) ** 2
     games = (scores + scores.transpose(0, 2, 1)) / 2.0
     tossed = (games * chance * (1.0 - chance)).sum(axis=(1, 2))
-    # Each unordered pair is visited from both sides: every row's square is counted once above
-    # (a win from the winner's side, half a tie from either), and the coin's variance likewise.
+    # Each unordered pair is visited from both sides: every row's square is counted once above (a
+    # win from the winner's side, half a tie from either), and the coin's variance likewise.
     assumed = _ROWS_WITHOUT_TIES / 4.0
     ratio: Floats = (squares.sum(axis=(1, 2)) + assumed) / (tossed + assumed)
     return np.minimum(ratio, 1.0)
 
 
 class RankCertainty(Model):
-    """Probabilities are of the normal posterior: right on average over leagues like its prior."""
+    """Probabilities under the normal posterior: right on average over leagues like its prior."""
 
     models: tuple[str, ...]  # best first
     log_odds: tuple[float, ...]
@@ -142,7 +143,7 @@ class RankCertainty(Model):
 
 
 def misorder_probability(posterior: StrengthPosterior) -> Floats:
-    """How probably each two models stand the wrong way round; one half where nothing is known."""
+    """The probability that each two models are in the wrong order; one half without data."""
     gaps = posterior.mean[:, :, None] - posterior.mean[:, None, :]
     variance = np.maximum(gap_variance(posterior.covariance), np.finfo(np.float64).tiny)
     chance: Floats = ndtr(-np.abs(gaps) / np.sqrt(variance))
@@ -150,7 +151,7 @@ def misorder_probability(posterior: StrengthPosterior) -> Floats:
 
 
 def expected_tau(posterior: StrengthPosterior) -> Floats:
-    """Kendall's tau that the order by mean strength has, on average over the posterior."""
+    """Kendall's tau of the order by mean strength, averaged over the posterior."""
     models = posterior.mean.shape[1]
     above = np.triu_indices(models, 1)
     wrong: Floats = misorder_probability(posterior)[:, above[0], above[1]].mean(axis=1)
@@ -158,7 +159,7 @@ def expected_tau(posterior: StrengthPosterior) -> Floats:
 
 
 def neighbour_certainty(posterior: StrengthPosterior) -> Floats:
-    """How probably each model, best first, is better than the one below it."""
+    """The probability that each model, best first, beats the next one."""
     order = np.argsort(-posterior.mean, axis=1, kind="stable")
     leagues = np.arange(order.shape[0])[:, None]
     certainty: Floats = 1.0 - misorder_probability(posterior)[leagues, order[:, :-1], order[:, 1:]]
@@ -166,7 +167,7 @@ def neighbour_certainty(posterior: StrengthPosterior) -> Floats:
 
 
 def describe_certainty(models: tuple[str, ...], posterior: StrengthPosterior) -> RankCertainty:
-    """The certainty of a stack of one league."""
+    """For a stack of one league."""
     order = np.argsort(-posterior.mean[0], kind="stable")
     return RankCertainty(
         models=tuple(models[i] for i in order),

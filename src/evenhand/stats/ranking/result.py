@@ -1,5 +1,5 @@
-"""A ranking as a value: what is asked of it, the models best first, and everything that made it.
-Apart from the fit since it loads no NumPy: pages and charts read it.
+"""A ranking as a value: its options, the models best first, and what made it. Separate from the fit
+because it loads no NumPy: pages and charts read it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """What the caller wants of a ranking."""
-
     ties: Ties = "half"
     intervals: Intervals | None = "sandwich"
     level: float = 0.95
@@ -50,7 +48,7 @@ class RankingOptions:
                 )
         if not 0 < self.level < 1:
             raise InputError(Message("stats.level_outside", level=self.level))
-        # Less than that is nothing beside a battle, and leaves the equations without a solution.
+        # Less is negligible beside a battle, and leaves the equations without a solution.
         if self.prior and not _LEAST_PRIOR <= self.prior < math.inf:
             raise InputError(Message("stats.prior_outside", prior=self.prior, least=_LEAST_PRIOR))
         if self.replicates < 100:
@@ -59,10 +57,10 @@ class RankingOptions:
 
 
 class RankedModel(Model):
-    """A model's place. `low` and `high` are limits of `score`; None where battles set none.
+    """A model's place. `low` and `high` are limits of `score`; None if battles set none.
 
-    `rank_low` and `rank_high` are its rank range: the best and the worst rank that it may truly
-    have. The ranges of all models hold together at the ranking's level, each score's limits alone.
+    `rank_low` and `rank_high` are the best and worst rank that it may truly have. The rank ranges
+    hold jointly at the ranking's level; a score's limits hold alone.
     """
 
     model: str
@@ -78,9 +76,9 @@ class RankedModel(Model):
 
 
 class IndistinguishableModels(Model):
-    """Two models next to each other in the ranking that are not significantly different.
+    """Two adjacent models in the ranking that are not significantly different.
 
-    `difference` is on the scale of the scores; its limits hold for all pairs of models together.
+    `difference` is on the scale of the scores; its limits hold jointly for all pairs of models.
     """
 
     better: str
@@ -116,16 +114,15 @@ class Ranking(Model):
     replicates: int | None
     refitted: int | None
     seed: int | None
-    # Limits of the win matrix, which hold for all pairs of models together, as rank ranges do;
-    # None of a cell that the battles say nothing of, and altogether without intervals or for more
-    # models.
+    # Limits of the win matrix, which hold jointly, as rank ranges do. None for a cell without
+    # information, and altogether without intervals or for more models.
     win_matrix_low: tuple[tuple[float | None, ...], ...] | None = None
     win_matrix_high: tuple[tuple[float | None, ...], ...] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _without_computed(cls, given: Any) -> Any:
-        """A ranking that was written as JSON is read again: its matrix follows from its scores."""
+        """Drops the computed matrix when a ranking's JSON is read."""
         if not isinstance(given, dict):
             return given
         return {name: each for name, each in given.items() if name not in _COMPUTED}
@@ -133,7 +130,7 @@ class Ranking(Model):
     @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def win_matrix(self) -> tuple[tuple[float, ...], ...]:
-        """What the model of a row is expected to score against that of a column; a tie is half."""
+        """The expected score of a row's model against a column's; a tie is half."""
         import numpy as np
 
         from evenhand.stats.ranking.bradley_terry import expected_scores

@@ -1,5 +1,5 @@
-"""Battles summed for each pair of models, and whether they connect every model with every other:
-what every fit and interval is made from.
+"""Battles summed for each pair of models, and their connectivity: the input of every fit and
+interval.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evenhand.stats.columns import Floats
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Battles one by one, or grouped: A, B, A's score, the weight, and the prompt."""
+    """Battles, single or grouped: A, B, A's score, weight and prompt."""
 
     model_a: NDArray[np.intp]
     model_b: NDArray[np.intp]
@@ -26,13 +26,12 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class BattleTally:
-    """Sums over the battles of each pair, seen from the model of the row.
+    """Sums over the battles of each pair, from the row model's side.
 
-    `won` holds the weight of wins with ties as half, `wins` and `tied` that of either alone:
-    what is left of a subtraction of weights is not 0 where there are no wins. `squares`,
-    `squares_won` and `squares_won2` are the sums of w², w²y and w²y² over battles with weight w
-    and score y, and `squares_tied` is that of w² over ties: what the sandwich of independent
-    rows needs. `entries` are there where battles belong to prompts.
+    `won` is the weight of wins with ties as half, `wins` and `tied` of either alone, since
+    subtraction would leave rounding errors. `squares`, `squares_won` and `squares_won2` are the
+    sums of w², w²y and w²y² over battles with weight w and score y, and `squares_tied` of w² over
+    ties, for the sandwich of independent rows. `entries` are set if battles belong to prompts.
     """
 
     models: tuple[str, ...]
@@ -57,7 +56,7 @@ class BattleTally:
 def tally_of_outcomes(
     models: tuple[str, ...], counts: NDArray[np.int64], *, entries: Entries | None
 ) -> BattleTally:
-    """From `counts[outcome, a, b]`, the outcomes being that B wins, a tie and that A wins."""
+    """From `counts[outcome, a, b]`, with outcomes B wins, tie, A wins."""
     lost, tied, won = counts.astype(np.float64)
     wins, ties = won + lost.T, tied + tied.T
     all_of_them = wins + wins.T + ties
@@ -127,10 +126,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Connectivity:
-    """How the models hang together. `main` is the largest group that is connected both ways.
+    """How the models are connected. `main` is the largest group connected both ways.
 
-    `above` have scored against the main group, directly or through others, and never lost a
-    point to it; `below` the other way round; models that are in none are not comparable with it.
+    `above` have scored against the main group, directly or through others, and never lost a point
+    to it; `below` the reverse; models in neither are not comparable with it.
     """
 
     strong: bool
@@ -147,8 +146,8 @@ class Connectivity:
 def examine(won: NDArray[np.float64]) -> Connectivity:
     """Whether battles connect the models; `won[i, j]` is what i scored against j.
 
-    A Bradley–Terry score is finite only where each model can be reached from each other one along
-    battles won or tied (Ford 1957).
+    Bradley–Terry scores are finite only if each model can be reached from each other along battles
+    won or tied (Ford 1957).
     """
     beats = won > 0
     size = len(beats)
@@ -156,7 +155,7 @@ def examine(won: NDArray[np.float64]) -> Connectivity:
     if _reached(beats, 0).all() and _reached(beats.T, 0).all():
         everything = np.ones(size, bool)
         return Connectivity(True, everything, none, none, (), none, none, none, None)
-    # Only here, since it is loaded with the sparse matrices.
+    # Loads SciPy's sparse matrices, so imported here.
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -189,11 +188,11 @@ def examine(won: NDArray[np.float64]) -> Connectivity:
 
 
 def ties_settled(wins: NDArray[np.float64], tied: NDArray[np.float64]) -> bool:
-    """Whether connected battles, some of them ties, leave Davidson's model a finite estimate.
+    """Whether connected battles, some tied, leave Davidson's model a finite estimate.
 
-    They do not where strengths d and the tie parameter can grow together without end, which
-    takes d_i - d_j >= 1 for each win of i over j and |d_i - d_j| <= 1 for each tie. Such
-    differences exist unless some cycle has more wins than ties (Bellman 1958).
+    They do not if strengths d and the tie parameter can grow together without bound, with d_i - d_j
+    >= 1 for each win of i over j and |d_i - d_j| <= 1 for each tie. Such differences exist unless
+    some cycle has more wins than ties (Bellman 1958).
     """
     beats = wins > 0
     if (beats & beats.T).any():

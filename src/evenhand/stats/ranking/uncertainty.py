@@ -1,5 +1,5 @@
-"""How sure the scores and ranks are: standard errors clustered by prompt or a Poisson bootstrap,
-limits of the scores, rank ranges.
+"""The uncertainty of scores and ranks: standard errors clustered by prompt or a Poisson bootstrap,
+limits of scores, rank ranges.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from evenhand.stats.ranking.bradley_terry import (
 from evenhand.stats.ranking.result import RankingOptions
 from evenhand.stats.ranking.tally import BattleTally, Connectivity, Entries, examine, ties_settled
 
-# The covariance of the scores from the data's own scatter, by prompt or by row.
-#
-# The sandwich of Huber (1967) with clusters (Liang and Zeger 1986) and the usual correction for
-# few of them (CR1: clusters / (clusters - 1) times (rows - 1) / (rows - parameters)).
+# The covariance of the scores from the data's scatter, by prompt or row: the sandwich of Huber
+# (1967) with clusters (Liang and Zeger 1986) and the usual correction for few of them (CR1:
+# clusters / (clusters - 1) times (rows - 1) / (rows - parameters)).
 
-# Prompts times models that fit in one dense block: 64 MB.
+# Prompts times models in one dense block: 64 MB.
 _BLOCK_CELLS = 1 << 23
 
 
 def sandwich(fit: Fit, tally: BattleTally) -> Floats:
-    """The covariance of the strengths; only differences of them mean anything."""
+    """The covariance of the strengths; only their differences are meaningful."""
     size = len(fit.strength)
     entries = tally.entries
     meat = _row_meat(fit, tally) if entries is None else _cluster_meat(fit, entries)
@@ -48,7 +47,7 @@ def sandwich(fit: Fit, tally: BattleTally) -> Floats:
 
 
 def inverse_information(fit: Fit) -> Floats:
-    """The covariance if the model were the truth and every battle independent."""
+    """The covariance if the model were true and battles independent."""
     size = len(fit.strength)
     bread = fit.bread.copy()
     if not fit.prior_bread.any():
@@ -114,12 +113,12 @@ def _cluster_meat(fit: Fit, entries: Entries) -> Floats:
 
 
 def _blocks(entries: Entries, span: int) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
-    """The rows of so many clusters at a time, each block with its first cluster."""
+    """The rows of this many clusters at a time, with each block's first cluster."""
     if entries.clusters <= span:
         yield 0, slice(None)
         return
     block = entries.cluster // span
-    # Numbers of two bytes are sorted by counting, in a tenth of the time.
+    # Two-byte integers are sorted by counting, in a tenth of the time.
     order = np.argsort(
         block.astype(np.uint16 if block.max() < 1 << 16 else np.int64), kind="stable"
     )
@@ -128,17 +127,15 @@ def _blocks(entries: Entries, span: int) -> Iterator[tuple[int, NDArray[np.intp]
         yield number * span, order[low:high]
 
 
-# The Poisson bootstrap: every prompt, or every row, is drawn as often as a Poisson number says.
-#
-# Replicates are fitted together, all pairs of models at once: a few steps of Newton's method with
-# the information of the whole data, and a fit of its own for a replicate that these do not bring
-# to its optimum.
+# The Poisson bootstrap: every prompt, or row, is drawn a Poisson number of times. Replicates are
+# fitted together: a few Newton steps with the information of the whole data, and a separate fit for
+# replicates that do not converge.
 
 _SHARED_STEPS = 8
-# Of the smallest standard error: what such a step leaves undone no interval can show.
+# Of the smallest standard error: a smaller step is invisible in any interval.
 _STEP_TOLERANCE = 1e-3
 _BATCH_CELLS = 1 << 17  # few enough to stay in the processor's cache
-# From here a Poisson number is drawn as a normal one with the same first three moments.
+# From here on a Poisson number is drawn as a normal one with the same first three moments.
 _MANY = 24.0
 _STEEP = 300.0  # log-odds beyond which a replicate is left to a fit of its own
 
@@ -151,7 +148,7 @@ class Replicates:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The pairs of models that met, with a design that adds up pairs into models."""
+    """The pairs of models that met, with a design matrix that sums pairs into models."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
@@ -173,7 +170,7 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What the first of each pair scored, the battles, and the ties: pairs by replicates."""
+    """The first model's score, the battles, and the ties: pairs by replicates."""
 
     won: Floats
     played: Floats
@@ -237,11 +234,11 @@ def _fit_together(
 
 
 def _fit_alone(fit: Fit, pairs: _Pairs, batch: _Batch, place: int, *, prior: float) -> Fit:
-    """With the prior where a replicate has lost its connection."""
+    """With the prior if a replicate is disconnected."""
     won = np.zeros((pairs.size, pairs.size))
     won[pairs.first, pairs.second] = batch.won[:, place]
     lost = batch.played[:, place] - batch.won[:, place]
-    # What is left of a subtraction of equal sums is no battle.
+    # A residue of subtracting equal sums is not a battle.
     won[pairs.second, pairs.first] = np.where(lost > 1e-9 * batch.played[:, place], lost, 0.0)
     tied = np.zeros_like(won)
     if batch.tied is not None:
@@ -259,7 +256,7 @@ def _fit_alone(fit: Fit, pairs: _Pairs, batch: _Batch, place: int, *, prior: flo
 def _drawn_cells(
     tally: BattleTally, pairs: _Pairs, replicates: int, rng: np.random.Generator, *, ties: bool
 ) -> Iterator[_Batch]:
-    """Rows that count once, drawn one by one, make Poisson numbers of each outcome of a pair."""
+    """Rows drawn one by one make Poisson numbers of each outcome of a pair."""
     lost = tally.won.T - tally.tied / 2
     wins = tally.won - tally.tied / 2
     rates = [m[pairs.first, pairs.second] for m in (wins, lost, tally.tied)]
@@ -278,7 +275,7 @@ def _drawn_cells(
 
 
 def _poisson(rates: Floats, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Poisson numbers, one row a rate; many-fold ones by Cornish and Fisher's expansion (1938)."""
+    """Poisson numbers, one row a rate; large rates by Cornish and Fisher's expansion (1938)."""
     drawn = _normal(len(rates) * count, rng).reshape(len(rates), count)
     root = np.sqrt(rates).astype(np.float32)[:, None]
     curved = drawn * np.float32(1 / 6)
@@ -293,7 +290,7 @@ def _poisson(rates: Floats, count: int, rng: np.random.Generator) -> NDArray[np.
 
 
 def _normal(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Box and Muller's method (1958): a third of the time of NumPy's own, for whole arrays."""
+    """Box and Muller's method (1958): a third of the time of NumPy's for whole arrays."""
     half = (count + 1) // 2
     radius = 1 - rng.random(half, dtype=np.float32)
     np.log(radius, out=radius)
@@ -331,14 +328,11 @@ def _drawn_clusters(
         yield _Batch(first, first + lost @ times, None if tied is None else tied @ times)
 
 
-# Which models differ significantly, and between which ranks each of them lies.
-#
-# Two models differ significantly where the interval of their difference leaves out 0. The
-# intervals of all pairs of models hold together: their critical value is that of Tukey's range of
-# as many normal values (1953; Kramer 1956 for unequal variances), carried over to Student's t. The
-# true rank lies between 1 + the number of models significantly better, and the number of models -
-# those significantly worse (Klein, Wright and Wieczorek 2020): with all differences, all ranks
-# hold.
+# Significant differences and rank ranges.  Two models differ significantly if the interval of their
+# difference excludes 0. The intervals of all pairs hold jointly: their critical value is that of
+# Tukey's range of as many normal values (1953; Kramer 1956 for unequal variances), carried over to
+# Student's t. The true rank lies between 1 + the number of models significantly better, and the
+# number of models - those significantly worse (Klein, Wright and Wieczorek 2020): jointly, too.
 
 _NORMAL = 1_000_000  # degrees of freedom from which Student's t is taken for normal
 
@@ -353,10 +347,10 @@ class Ranks:
 
 
 def quantile(level: float, freedom: float, *, models: int = 2) -> float:
-    """How many standard errors the differences of all pairs of `models` stay within together.
+    """The number of standard errors within which all differences of `models` jointly stay.
 
-    Each difference has a variance of its own, estimated with so many degrees of freedom: Student's
-    t takes the place of the normal distribution for each, with the tail that Tukey's range leaves.
+    Each difference's variance is estimated with these degrees of freedom: Student's t replaces the
+    normal distribution, with the tail that Tukey's range leaves.
     """
     tail = (1 - level) / 2 if models <= 2 else float(ndtr(-_normal_range(level, models) / 2**0.5))
     return float(-stdtrit(freedom, tail) if freedom < _NORMAL else -ndtri(tail))
@@ -388,12 +382,12 @@ def rank_intervals(
 ) -> Ranks:
     """`variances[i, j]` is the variance of the difference of i and j."""
     size = len(strength)
-    # A model that is comparable with itself alone is in no difference.
+    # A model comparable only with itself is in no difference.
     compared = size if comparable is None else int((comparable.sum(axis=0) > 1).sum())
     critical = quantile(level, freedom, models=compared)
     errors = np.sqrt(np.maximum(variances, 0.0))
     difference = strength[:, None] - strength
-    # A variance of 0 is no certainty but battles that never differ, such as ties only.
+    # A variance of 0 is not certainty: the battles never differ, such as only ties.
     better = (difference > critical * errors) & (errors > negligible(strength))
     if comparable is not None:
         better &= comparable
@@ -403,8 +397,8 @@ def rank_intervals(
 
 
 def negligible(strength: Floats) -> float:
-    """Below this a standard error is rounding, not information: a variance of 0 comes out of
-    sixteen digits as 1e-16 or so, and one of 1e-12 takes a million million battles."""
+    """Below this a standard error is rounding: a variance of 0 comes out of sixteen digits as about
+    1e-16, and one of 1e-12 takes a million million battles."""
     return 1e-6 * max(1.0, math.sqrt(float(np.abs(strength).max(initial=0.0))))
 
 
@@ -413,12 +407,9 @@ def difference_variances(covariance: Floats) -> Floats:
     return np.asarray(own[:, None] + own - 2 * covariance)
 
 
-# The limits of a ranking's scores, and the ranges of its ranks.
-
-
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Limits of each log-odds, NaN where there are none, and the ranges of the ranks."""
+    """Limits of each log-odds, NaN if there are none, and the rank ranges."""
 
     low: Floats
     high: Floats
@@ -443,7 +434,7 @@ def measure_uncertainty(
         drawn = made.strengths - made.strengths[:, main].mean(axis=1)[:, None]
         refitted = made.refitted
         covariance = np.cov(drawn, rowvar=False)
-        # A variance of few replicates is as uncertain as one of few clusters; the two add up.
+        # Few replicates make the variance as uncertain as few clusters; the two add up.
         freedom = 1 / (1 / freedom + 1 / (asked.replicates - 1))
     else:
         covariance = sandwich(fit, tally)
@@ -453,7 +444,7 @@ def measure_uncertainty(
     variances = difference_variances(covariance)
     own = covariance.diagonal().copy()
     if prior:
-        # An undefeated model's battles hardly scatter: take the model's own variance if larger.
+        # An undefeated model's battles hardly scatter: use the model's own variance if larger.
         expected = anchoring @ inverse_information(fit)[:size, :size] @ anchoring.T
         own = np.maximum(own, expected.diagonal())
         variances = np.maximum(variances, difference_variances(expected))

@@ -1,4 +1,4 @@
-"""How often a judge has to be right on the pairs that it decides for a claim to hold."""
+"""How often a judge must be right on the pairs it decides for a claim to hold."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from evenhand.contract.model import Model
 
 
 class BreakEven(Model):
-    """Accuracies on decided pairs: `balanced` where the judge's errors favour neither side,
-    `one_sided` where every one of them favours the claim. None: no accuracy is enough."""
+    """Accuracies on decided pairs: `balanced` if the judge's errors favour neither side,
+    `one_sided` if all favour the claim. None: no accuracy is enough."""
 
     balanced: float | None
     one_sided: float | None
@@ -18,13 +18,13 @@ class BreakEven(Model):
 def break_even(
     low: float, threshold: float, *, decided_share: float, coin: float = 0.5
 ) -> BreakEven:
-    """Of the claim that the rate is above the threshold, where `low` is the lower end of the half
-    count and `decided_share` the mean share of decided pairs of a prompt. The claim that it is
-    below is that of the other side. `coin` is the rate if a coin decided the same pairs.
+    """For the claim that the rate is above the threshold, where `low` is the lower end of the half
+    count and `decided_share` a prompt's mean share of decided pairs. The claim that it is below is
+    the other side's. `coin` is the rate if a coin decided the same pairs.
 
-    Errors that favour neither side leave 2a - 1 of a difference from a coin's rate, so that a claim
-    at or above it needs a judge that beats one. Errors that all favour the claim took
-    (1 - a) of the decided pairs from the other side.
+    Balanced errors leave 2a - 1 of a difference from a coin's rate, so a claim at or above it needs
+    a judge that beats a coin. If all errors favour the claim, they took (1 - a) of the decided
+    pairs from the other side.
     """
     if low <= threshold:
         return BreakEven(balanced=None, one_sided=None)
@@ -39,5 +39,5 @@ def break_even(
 
 
 def rounded_up(accuracy: float) -> float:
-    """To whole percents: a rounded accuracy is never less than what is needed."""
+    """To whole percents, since rounding down would understate what is needed."""
     return max(0.0, math.ceil(round(100 * accuracy, 9)) / 100)

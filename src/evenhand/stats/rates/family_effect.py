@@ -1,8 +1,8 @@
-"""The same-family effect: how much more often judges prefer models of their own family than others
-do on the same pairs, whether these are other judges or people.
+"""The same-family effect: how much more often judges prefer models of their own family than other
+judges or people do on the same pairs.
 
-Scores are of one side of each pair: 1 where it is preferred, 0 where the other is, ½ for neither.
-Each prompt weighs the same, as in a win rate.
+Scores are of one side of each pair: 1 preferred, 0 not, ½ neither. Each prompt weighs the same, as
+in a win rate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evenhand.stats.estimates import (
 # noise. A square is 1.6 of its standard errors where its root is 3.2: the F of 10 that is asked
 # of instruments (Staiger and Stock 1997).
 _CLEAR = 1.6
-# Below this a prompt cannot be left out of products of two different prompts.
+# With fewer prompts, products of two different prompts cannot leave one out.
 _FEWEST_TO_MULTIPLY = 3
 
 Integers = NDArray[np.int64]
@@ -37,8 +37,8 @@ Integers = NDArray[np.int64]
 def preference_difference(
     own: Floats, others: Floats, *, prompts: Labels, level: float
 ) -> EstimatedValue:
-    """The family's score with the judges of its own less that with others, on pairs of which one
-    side is the family's: how good the responses are, which all of them see, cancels out."""
+    """The family's score by its own judges minus that by others, on pairs with one side of the
+    family: the responses' quality, which all see, cancels out."""
     means = _by_prompt(prompts, own - others)
     count = means.sizes.size
     return _estimated(
@@ -89,7 +89,7 @@ def adjusted_difference(
 
 @dataclass(frozen=True, slots=True)
 class _PromptMeans:
-    """A line for each prompt: how many rows it has, and their mean, 0 where it has none."""
+    """By prompt: the number of rows, and their mean, 0 if there are none."""
 
     sizes: Floats
     means: Floats
@@ -151,8 +151,8 @@ def _slope(
 def _products(
     x: Floats, y: Floats, matchup: NDArray[np.intp], prompt: NDArray[np.int64], size: int
 ) -> tuple[float, Floats]:
-    """The mean of x times the mean of y, summed over matchups that weigh as many prompts as they
-    have, from products of different prompts alone; and the same without each prompt."""
+    """The mean of x times the mean of y, summed over matchups weighted by prompts, from products of
+    different prompts only; and the same without each prompt."""
     n = np.bincount(matchup).astype(np.float64)
     sum_x, sum_y, both = (np.bincount(matchup, weights=each) for each in (x, y, x * y))
     whole = (sum_x * sum_y - both) / (n - 1)
@@ -174,7 +174,7 @@ def _estimated(sizes: Floats, estimate: Jackknife | None, *, level: float) -> Es
         half = student_quantile(level, estimate.degrees) * math.sqrt(estimate.variance)
         low, high = max(-1.0, value - half), min(1.0, value + half)
     else:
-        # No two prompts differ: the interval of a share that has as many rows as prompts.
+        # All prompts alike: the interval of a share with as many rows as prompts.
         counted = (sizes > 0).astype(np.float64)
         ends = share_like_interval(
             (1 + value) / 2, 0.0, sizes=counted, degrees=estimate.degrees, level=level

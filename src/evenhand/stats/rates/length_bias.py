@@ -1,5 +1,5 @@
-"""Length bias: how often the longer answer wins, the win rate at equal length, and how hard each
-prompt is for either model.
+"""Length bias: how often the longer answer wins, the win rate at equal length, and each prompt's
+difficulty.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from evenhand.stats.outcomes import Codes, confidence_level, outcome_codes, same
 
 
 class PromptDifficulty:
-    """How hard a prompt is for one of two models and how easy for the other, by what the two did
-    there against all the others. Made once for all rows of a league, then asked for the rows of
-    two models at a time."""
+    """How much easier a prompt is for one of two models than for the other, by what both did there
+    against all others. Made once for all rows of a league, then queried for the rows of two models.
+    """
 
     def __init__(
         self,
@@ -43,8 +43,7 @@ class PromptDifficulty:
         prompts: NDArray[Any],
         valid: NDArray[np.bool_],
     ) -> None:
-        """`first` and `second` are codes of models, `scores` the first's; rows that are not valid
-        tell nothing."""
+        """`first` and `second` are codes of models, `scores` the first's; valid rows count."""
         _, numbers = np.unique(prompts, return_inverse=True)
         models = np.concatenate([first, second]).astype(np.int64)
         keys = models * (int(numbers.max(initial=0)) + 1) + np.tile(numbers, 2)
@@ -58,10 +57,10 @@ class PromptDifficulty:
         self._all_rows = self._summed(self._cells, self._weights, count)
 
     def of(self, rows: NDArray[np.intp]) -> Floats:
-        """How much better each row's first model may be expected to do on its prompt: the smoothed
-        log-odds of others against the second, less those against the first. The rows themselves
-        are left out, or their outcomes would explain themselves; all must be of the same two
-        models. Exchanging the two changes the sign alone."""
+        """How much better each row's first model should do on its prompt: the smoothed log-odds of
+        others against the second, minus those against the first. The rows themselves are left out,
+        or their outcomes would explain themselves; all must be of the same two models. Exchanging
+        the two only changes the sign."""
         own = self._cells[:, rows]
         kept, places = np.unique(own, return_inverse=True)
         places = places.reshape(own.shape)
@@ -81,27 +80,27 @@ class PromptDifficulty:
 
 # The win rate at equal length: a logistic regression on the length difference.
 
-# Below these the interval of a fitted rate leaves its limits (scripts/verify_coverage.py).
+# With fewer, the interval of a fitted rate misses its level (scripts/verify_coverage.py).
 FEWEST_FITTED_PAIRS = 20
 FEWEST_FITTED_PROMPTS = 10
-# Halves alone fit one half without any scatter, which is no certainty.
+# Ties alone fit one half without scatter, which is not certainty.
 FEWEST_DECISIVE = 5
-# Equal length has to lie inside the data, with some pairs on either side of it.
+# Equal length must lie inside the data, with some pairs on either side.
 FEWEST_EACH_SIDE = 5
 Form: TypeAlias = Literal["linear", "log_ratio", "sign"]
-# Two columns that correlate more than this are one.
+# Columns with a higher correlation are the same.
 MOST_CORRELATION = 0.999
 
 
 class LengthForm(Model):
-    """One way in which length may count: by the difference in length, by the ratio, or only by
-    which answer is longer.
+    """One form of the length effect: the difference in length, the ratio, or only which answer is
+    longer.
 
-    `rate` is A's at equal length, or None where equal length lies outside the data. `effect` is
-    the change in A's log-odds when A is one standard deviation longer (`sign`: longer at all),
-    against equal length. Its interval is at the level 1 - alpha / 2: any of three forms shows an
-    effect, and together they err about as often as one test at alpha. `lift` is what length adds
-    to A's log-odds in the mean of the pairs.
+    `rate` is A's at equal length, or None if equal length lies outside the data. `effect` is the
+    change in A's log-odds if A is one standard deviation longer (`sign`: longer at all), relative
+    to equal length. Its interval is at the level 1 - alpha / 2: with any of three forms showing an
+    effect, they err together about as often as one test at alpha. `lift` is what length adds to A's
+    log-odds on average over the pairs.
     """
 
     form: Form
@@ -116,12 +115,12 @@ class LengthForm(Model):
 
 
 class ControlledRate(Model):
-    """A's win rate if both answers had the same length, or the reason why it cannot be told.
+    """A's win rate if both answers had the same length, or why it is unknown.
 
-    The rate is that of the linear form; `low` and `high` hold the intervals of all forms, since
-    nobody knows which is the judge's. `effect` is the linear form's, at the level asked for.
-    `separated` says that only Firth's penalty kept a fit finite. `caution` goes with every rate:
-    it is no win rate without the judge's bias for length.
+    The rate is the linear form's; `low` and `high` cover the intervals of all forms, since the
+    judge's is unknown. `effect` is the linear form's, at the requested level. `separated` says that
+    only Firth's penalty kept a fit finite. `caution` accompanies every rate: it is not a win rate
+    free of length bias.
     """
 
     model: str | None = None
@@ -146,8 +145,8 @@ class ControlledRate(Model):
     forms: tuple[LengthForm, ...] = ()
 
     def explains(self, claim: Literal["above", "below"]) -> bool:
-        """Whether length may be all there is to a rate above, or below, one half: an effect of
-        length is shown that helped the claim, and at equal length the claim is not."""
+        """Whether length may fully explain a rate above, or below, one half: a significant effect
+        of length favours the claim, and at equal length the claim does not hold."""
         sign = 1 if claim == "above" else -1
         helped = any(
             form.effect_low * form.effect_high > 0 and sign * form.lift > 0 for form in self.forms
@@ -161,7 +160,7 @@ class ControlledRate(Model):
 
 @dataclass(frozen=True, slots=True)
 class LengthRows:
-    """The valid rows: A's score, the two lengths, the prompt, and difficulty where known."""
+    """The valid rows: A's score, the two lengths, the prompt, and difficulty if known."""
 
     scores: Floats
     length_a: Floats
@@ -185,7 +184,7 @@ class _Fitted:
 def controlled_rate(
     rows: LengthRows, *, named_prompts: bool, side: str, level: float
 ) -> ControlledRate:
-    """`side` is what a reason calls A."""
+    """`side` is A's name in reasons."""
     clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
     differences = rows.differences
     scale = float(differences.std()) if differences.size else 0.0
@@ -214,7 +213,8 @@ def controlled_rate(
     return ControlledRate(
         **facts,
         rate=linear.form.rate,
-        # A regression cannot tell a love of length from answers that are better and longer.
+        # A regression cannot distinguish a preference for length from answers that are better and
+        # longer.
         caution=Message("stats.length_caution"),
         low=min(lows),
         high=max(highs),
@@ -228,7 +228,7 @@ def controlled_rate(
 
 
 def _fit_forms(rows: LengthRows, clusters: int, *, level: float, rates: bool) -> list[_Fitted]:
-    """Each form that varies, the linear one first; a log-ratio that does not is sign's."""
+    """Each form that varies, the linear one first; a constant log-ratio leaves the sign."""
     forms: list[_Fitted] = []
     for name, column in _columns(rows, centred=not rates).items():
         if float(np.ptp(column)) > 0:
@@ -291,10 +291,10 @@ def _rate_at_equal_length(
 
 
 def _columns(rows: LengthRows, *, centred: bool) -> dict[Form, Floats]:
-    """The difference and the log-ratio in standard deviations, squashed by tanh as in
-    length-controlled AlpacaEval (Dubois, Galambosi, Liang and Hashimoto 2024), so that one very
-    long answer cannot steer the fit; and which is longer. `centred` where nothing is asked of equal
-    length, which may be many standard deviations away."""
+    """The difference and log-ratio in standard deviations, squashed by tanh as in length-controlled
+    AlpacaEval (Dubois, Galambosi, Liang and Hashimoto 2024), so that one very long answer cannot
+    dominate the fit; and which is longer. `centred` if nothing is asked about equal length, which
+    may be many standard deviations away."""
     difference = rows.differences
     ratio = np.log1p(rows.length_a) - np.log1p(rows.length_b)
 
@@ -310,7 +310,7 @@ def _columns(rows: LengthRows, *, centred: bool) -> dict[Form, Floats]:
 
 
 def _design(rows: LengthRows, column: Floats) -> Floats:
-    """A constant, a form of the length difference, and difficulty where it varies: a row each."""
+    """Rows: a constant, a form of the length difference, and difficulty if it varies."""
     columns = [np.ones(rows.scores.size), column]
     if rows.difficulty is not None and _adds_information(rows.difficulty, column):
         columns.append(rows.difficulty - rows.difficulty.mean())
@@ -318,14 +318,14 @@ def _design(rows: LengthRows, column: Floats) -> Floats:
 
 
 def _adds_information(difficulty: Floats, squashed: Floats) -> bool:
-    """Difficulty that is constant, or that length gives away, cannot have its own coefficient."""
+    """Difficulty that is constant, or determined by length, cannot have its own coefficient."""
     if float(difficulty.std()) < 1e-9 or float(squashed.std()) < 1e-9:
         return False
     return abs(float(np.corrcoef(difficulty, squashed)[0, 1])) < MOST_CORRELATION
 
 
 def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
-    """Why these rows cannot carry a fit."""
+    """Why these rows allow no fit."""
     if rows.scores.size < FEWEST_FITTED_PAIRS:
         return not_enough(rows.scores.size, "valid pair", FEWEST_FITTED_PAIRS)
     if clusters < FEWEST_FITTED_PROMPTS:
@@ -339,7 +339,7 @@ def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
 
 
 def _no_overlap(differences: Floats, *, side: str) -> str | None:
-    """Why a fit says nothing of equal length."""
+    """Why a fit says nothing about equal length."""
     not_longer = int((differences <= 0).sum())
     not_shorter = int((differences >= 0).sum())
     for have, code in ((not_longer, "stats.all_longer"), (not_shorter, "stats.all_shorter")):
@@ -351,7 +351,7 @@ def _no_overlap(differences: Floats, *, side: str) -> str | None:
 def _logit_interval(
     rate: float, fit: LogisticFit, slope: Floats, *, moved: Floats, rows: LengthRows, level: float
 ) -> tuple[float, float]:
-    """On the log-odds scale by the delta method, so that it stays inside 0 and 1."""
+    """On the log-odds scale by the delta method, to stay within 0 and 1."""
     variance = rate * (1 - rate)
     half = _half_width(fit, slope / variance, moved=moved / variance, rows=rows, level=level)
     centre = float(logit(rate))
@@ -361,7 +361,7 @@ def _logit_interval(
 def _half_width(
     fit: LogisticFit, direction: Floats, *, moved: Floats | None, rows: LengthRows, level: float
 ) -> float:
-    """Of a linear function of the coefficients, plus what each prompt moves besides."""
+    """For a linear function of the coefficients, plus each prompt's own effect."""
     shifts = fit.influence @ direction
     if moved is not None:
         shifts = shifts + moved
@@ -370,13 +370,11 @@ def _half_width(
     # With few losses the residuals understate the uncertainty; the model's own variance does not.
     dispersion = min(1.0, fit.dispersion)
     if fit.separated:
-        # Residuals near 0 say nothing at all: as if each prompt were one row.
+        # Residuals near 0 carry no information: as if each prompt were one row.
         dispersion = float(np.square(np.bincount(rows.prompts)).sum()) / rows.scores.size
     variance = max(variance, dispersion * float(direction @ fit.model_covariance @ direction))
     return student_quantile(level, degrees) * math.sqrt(variance)
 
-
-# Do longer answers win, and what is the win rate at equal length?
 
 Lengths: TypeAlias = Sequence[float] | NDArray[Any]
 
@@ -384,8 +382,6 @@ _SCORE_FOR_A = np.array([1.0, 0.0, 0.5, 0.5])
 
 
 class LengthEffect(Model):
-    """How often the longer answer won, and the win rate at equal length."""
-
     longer_wins: EstimatedShare
     controlled: tuple[ControlledRate, ...]
     clustered: bool
@@ -404,8 +400,8 @@ def length_effect(
 ) -> LengthEffect:
     """From each row's outcome and the two lengths, in any unit.
 
-    `difficulty` tells how easy A has it on a row's prompt, in log-odds (see `PromptDifficulty`).
-    `side` is what reasons call A.
+    `difficulty` is how easy A has it on a row's prompt, in log-odds (see `PromptDifficulty`).
+    `side` is A's name in reasons.
     """
     confidence_level(level)
     codes = outcome_codes(outcomes)
@@ -441,7 +437,7 @@ def _longer_wins(
     independent: bool,
     level: float,
 ) -> EstimatedShare:
-    """Of the pairs that somebody won and whose lengths differ, how many the longer won."""
+    """Of the decided pairs with different lengths, how many the longer answer won."""
     count = int(prompts.max()) + 1 if prompts.size else 1
     a_longer, b_longer = difference > 0, difference < 0
     won = ((codes == WIN_A) & a_longer) | ((codes == WIN_B) & b_longer)

@@ -1,5 +1,5 @@
 """What changed between two judgements of the same pairs: the flow of outcomes, and the difference
-of the win rates with an interval that also holds for what was not decided.
+of win rates with an interval that allows for undecided pairs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FOR_B = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
 
 
 class FlowRow(Model):
-    """What became of the pairs that came out as `outcome` in the first run."""
+    """The second run's outcomes of the pairs with this `outcome` in the first."""
 
     outcome: FlowOutcome
     a: int
@@ -59,15 +59,15 @@ class FlowRow(Model):
 
 
 class OutcomeChange(Model):
-    """How B fares in the second judgement against the first, on the same `pairs`.
+    """How B fares in the second judgement compared to the first, on the same `pairs`.
 
-    `towards_b` are pairs whose second outcome is better for B: also from A to a tie. A change
-    between a tie and an inconsistent pair, or to or from an invalid one, goes nowhere.
-    `difference` is of the `valid` pairs, the mean over prompts, in shares of a pair; `low` and
-    `high` hold whatever either judge left undecided, and `doubts` says what moved them. The exact
-    sign test is of `towards_b` against `towards_a` (McNemar's test, 1947, where there are no
-    ties), by prompt where prompts repeat. A claim needs the sign-flip test of the prompts' mean
-    changes too, with what is missing against it.
+    `towards_b` are pairs whose second outcome is better for B, including from A to a tie. Changes
+    between a tie and an inconsistent pair, or to or from an invalid one, count for neither.
+    `difference` is over the `valid` pairs, the mean over prompts, in shares of a pair; `low` and
+    `high` allow for whatever either judge left undecided, and `doubts` says what moved them. The
+    exact sign test compares `towards_b` with `towards_a` (McNemar's test, 1947, without ties), by
+    prompt if prompts repeat. A claim also needs the sign-flip test of the prompts' mean changes,
+    with missing pairs against it.
     """
 
     pairs: int
@@ -100,7 +100,7 @@ class OutcomeChange(Model):
 
     @property
     def claim(self) -> Literal["more", "less"] | None:
-        """Whether B is preferred more or less often than before, where that is shown."""
+        """Whether B is shown to be preferred more or less often than before."""
         if not self.excludes_zero or self.may_be_chance:
             return None
         return "more" if (self.difference or 0.0) > 0 else "less"
@@ -117,8 +117,8 @@ def outcome_change(
 ) -> OutcomeChange:
     """From one outcome code a pair in each run. Rows of a prompt count as their mean.
 
-    `circumstances` are those of each run's rows: pairs that either has `pending`, and invalid
-    ones beyond `max_invalid`, count against every claim.
+    `circumstances` are those of each run's rows: pairs `pending` in either, and invalid ones beyond
+    `max_invalid`, count against every claim.
     """
     confidence_level(level)
     codes = outcome_codes(first), outcome_codes(second)
@@ -207,12 +207,11 @@ def _sign_test(moved: Floats, clusters: NDArray[Any], *, independent: bool) -> S
 
 
 class _Judged:
-    """One run's pairs, and the ways in which its judge's preference may be counted.
+    """One run's pairs, and the ways to count its judge's preference.
 
-    An undecided pair is half, which is right where position decided; or noise hid a preference
+    An undecided pair counts half, which is right if position decided; or noise hid a preference
     that the half count understates by up to 1 - 2I, where I is the share of pairs whose orders
-    disagree: coins (as in `win_rate.stretch`). Nobody knows which, and it need not be the same in
-    both runs.
+    disagree: coins (as in `win_rate.stretch`). Which is unknown, and may differ between the runs.
     """
 
     def __init__(
@@ -235,7 +234,7 @@ class _Judged:
         if known.one_order is not None and known.one_order.any():
             self._unknown |= known.one_order & (codes != INVALID)
             self.doubts["one_order"] = None
-        # Ties of a judge that was not seen to tell responses apart may be a shrug.
+        # Ties of a judge without shown discrimination may be indifference.
         if not known.discriminates and decided.sum() < FEWEST_DECIDED and (codes == TIE).any():
             self._unknown |= codes == TIE
             self.doubts["ties"] = None
@@ -248,7 +247,7 @@ class _Judged:
         drawn: NDArray[np.bool_],
         level: float,
     ) -> float:
-        """As `win_rate` takes it: rows of one prompt are no more than it."""
+        """As in `win_rate`: a prompt's rows count as one."""
         size = _present(clusters[flips | decided])
         share = float(flips.sum() / (flips | decided).sum()) if size else 0.0
         if drawn.any():
@@ -256,15 +255,14 @@ class _Judged:
         return share + CAUTION * math.sqrt(share * (1 - share) / size) if share else 0.0
 
     def ways(self, worst: float) -> Iterator[tuple[Floats, float]]:
-        """Scores for B from -1 to 1, and what they are to be multiplied by; what shows nothing is
-        at its `worst`."""
+        """Scores for B from -1 to 1, and their factors; uninformative rows are at their `worst`."""
         if self._hidden >= 0.5:
             yield np.full(self.codes.size, worst), 1.0
             return
         scores = np.where(self._unknown, worst, _FOR_B[self.codes])
         yield scores, 1.0
         if self._averaged.any():
-            # An average of two choices that contradict each other may be all position.
+            # An average of contradictory choices may be all position bias.
             scores = np.where(self._averaged & ~self._unknown, 0.0, scores)
             yield scores, 1.0
         if self._hidden:
@@ -326,7 +324,7 @@ class _Ends:
         return widest * (2 * rate - 1)
 
     def _differences(self, change: Floats) -> tuple[Floats, Floats]:
-        """Of the prompts, with what is missing against the claim, and how often each counts."""
+        """By prompt, with missing pairs against the claim, and how often each counts."""
         kept = np.where(self._valid, change, -1.0 if self._lost else 0.0)
         values = _prompt_means(kept, self._clusters)
         times = np.ones(values.size)
@@ -335,7 +333,7 @@ class _Ends:
         return values, times
 
     def sign_flip(self, sign: float) -> SignFlipTest:
-        """Of the claim on this side, with undecided pairs as half."""
+        """For the claim on this side, with undecided pairs as half."""
         first, second = self._sides
         before, after = next(first.ways(sign))[0], next(second.ways(-sign))[0]
         test = sign_flip_test(*self._differences(sign * (after - before) / 2))

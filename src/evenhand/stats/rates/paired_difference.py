@@ -1,5 +1,5 @@
-"""The difference of two shares of the same pairs: how much more often one thing happens than
-another, with its interval, and how many more labels would settle whether it does.
+"""The difference of two shares of the same pairs, with its interval, and how many more labels would
+settle its sign.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from evenhand.stats.estimates import EstimatedValue
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
 from evenhand.stats.sign_flip import SignFlipTest
 
-# Where the interval is as wide as its distance from a limit, half of all samples settle it; twice
-# as many labels settle it in four of five: ((1.96 + 0.84) / 1.96)^2.
+# If the interval is as wide as its distance from a limit, half of all samples settle it; twice as
+# many labels settle it in four of five: ((1.96 + 0.84) / 1.96)^2.
 _FOUR_OF_FIVE = 2.04
 
 
 class PairedDifference(EstimatedValue):
-    """How much more often than its counterpart something happens, as a difference of two shares of
-    the same pairs: from -1 to 1, and 0 is as it should be. That it is not 0 needs the sign-flip
-    test beside the interval, as a win rate's claim does."""
+    """How much more often one thing happens than its counterpart, as a difference of two shares of
+    the same pairs, from -1 to 1. A claim that it is not 0 needs the sign-flip test beside the
+    interval, as a win rate's does."""
 
     pairs: int
     sign_flip: SignFlipTest | None = None
@@ -52,19 +52,19 @@ class PairedDifference(EstimatedValue):
         return "second" if (self.value or 0.0) < 0 else "first"
 
     def percents(self, towards: Literal["first", "second"] = "first") -> dict[str, float]:
-        """Value and interval in per cent, as what the one has more than the other."""
+        """Value and interval in percent, as the excess of one over the other."""
         ends = [100 * (each or 0.0) for each in (self.value, self.low, self.high)]
         if towards == "second":
             ends = [-ends[0], -ends[2], -ends[1]]
         return dict(zip(("value", "low", "high"), ends, strict=True))
 
     def pairs_to_settle(self, useful: float) -> int | None:
-        """About how many pairs would show, in four of five samples, that the difference is above
-        0 or that it is below a useful one, if it stays what it is. Rounded up to two digits."""
+        """About how many pairs would show, in four of five samples, that the difference is above 0
+        or below a useful one, if its estimate is right. Rounded up to two digits."""
         if self.value is None or self.low is None or self.high is None:
             return None
-        # As many pairs as make the interval narrower than from 0 to the useful difference settle
-        # it in any case.
+        # Enough pairs to make the interval narrower than from 0 to the useful difference always
+        # settle it.
         narrower = [math.inf] if useful <= 0 else [((self.high - self.low) / useful) ** 2]
         for reach, distance in (
             (self.value - self.low, self.value),
@@ -82,10 +82,10 @@ class PairedDifference(EstimatedValue):
 def paired_difference(
     more: NDArray[np.bool_], less: NDArray[np.bool_], prompts: Labels | None, *, level: float
 ) -> PairedDifference:
-    """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
-    win rate's, stretched from 0..1 to -1..1."""
+    """Tango's score interval (1998) of a difference of paired shares, clustered by prompt: the win
+    rate's, stretched from 0..1 to -1..1."""
     codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
-    # No judge's ties here: what is neither more nor less is known to be so.
+    # No judge's ties here: rows that are neither more nor less are known to be so.
     known = Circumstances(discriminates=True)
     rate = win_rate(codes, prompts=prompts, level=level, circumstances=known)
 
@@ -105,7 +105,7 @@ def paired_difference(
 def difference_in_halves(
     gain: NDArray[np.integer[Any]], prompts: NDArray[Any], *, level: float
 ) -> PairedDifference:
-    """The mean of what each pair gains, in halves of a pair from -2 to 2."""
+    """The mean gain of the pairs, in halves of a pair from -2 to 2."""
     if not (gain % 2).any():
         return paired_difference(gain > 0, gain < 0, prompts, level=level)
     if (np.abs(gain) <= 1).all():
@@ -116,7 +116,7 @@ def difference_in_halves(
             for figure in [getattr(whole, name)]
         }
         return whole.model_copy(update=halved)
-    # Each pair is two rows of one cluster, and each row gains or loses one half.
+    # Each pair is two rows of one cluster, each gaining or losing one half.
     two = [(gain > most, gain < -most) for most in (0, 1)]
     more, less = (np.concatenate(rows) for rows in zip(*two, strict=True))
     difference = paired_difference(more, less, np.tile(prompts, 2), level=level)

@@ -1,4 +1,4 @@
-"""Position bias: how often the two orders of a pair agree, and to which place the others lean."""
+"""Position bias: how often the two orders of a pair agree, and which position the others favour."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evenhand.stats.intervals import sign_test_p
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
 from evenhand.stats.rates.paired_difference import PairedDifference, paired_difference
 
-# What one order chose, in the caller's labels; the first shows A first, the second B first. An
-# order whose samples split evenly chose nothing, although it was read.
+# One order's choice, in the caller's labels; the first shows A first, the second B first. An order
+# whose samples split evenly chose nothing, although it was read.
 SPLIT, UNREAD, PASS_A, PASS_B, PASS_TIE = -2, -1, 0, 1, 2
 # A lean beyond this share of the pairs, by its whole interval, raises the position alarm.
 ALARM_ABOVE = 0.1
@@ -25,14 +25,14 @@ _HALVES = np.array([2, 0, 1], dtype=np.int8)
 
 
 class PositionBias(Model):
-    """How often both orders agree, and where the others lean.
+    """How often both orders agree, and which position the others favour.
 
-    An inconsistent pair leans to the first place when A does better shown first than shown
-    second: `flips_*` changed the winner, `half_flips_*` changed between a win and a tie. A
-    `split` pair is inconsistent too, and leans nowhere: the samples of an order did not agree.
-    The exact sign test compares `signs_first` with `signs_second`, which are pairs or prompts.
-    `lean` is the share of pairs that lean to the first place less that to the second; `alarm`
-    names the place where it is beyond a tenth of the pairs by its whole interval.
+    An inconsistent pair leans first if A does better shown first than shown second: `flips_*`
+    changed the winner, `half_flips_*` changed between a win and a tie. A `split` pair is
+    inconsistent without a lean: an order's samples disagreed. The exact sign test compares
+    `signs_first` with `signs_second`, by pair or prompt. `lean` is the share of pairs that lean
+    first minus those that lean second; `alarm` names the position if it is beyond a tenth of the
+    pairs by its whole interval.
     """
 
     pairs: int
@@ -58,8 +58,8 @@ class PositionBias(Model):
 
 
 class Leans(NamedTuple):
-    """The rows that were read in both orders, and of those what A gains by being shown first, in
-    halves of a pair, and whether either order split."""
+    """The rows read in both orders, A's gain from being shown first, in halves of a pair, and
+    whether either order split."""
 
     read: NDArray[np.bool_]
     gain: NDArray[np.int8]
@@ -81,11 +81,11 @@ def position_bias(
     prompts: Labels | None = None,
     level: float = 0.95,
 ) -> PositionBias:
-    """From what each pair's two orders chose, rows of a prompt together: 0 is A, 1 is B, 2 a tie,
-    -1 is unread, and -2 an order whose samples split evenly.
+    """From the choices of each pair's two orders, clustered by prompt: 0 is A, 1 is B, 2 a tie, -1
+    is unread, and -2 an order whose samples split evenly.
 
-    The test is the exact sign test of leaning first against leaning second, by prompt where
-    prompts repeat; `favours` names a place only where its p-value is below 1 - level.
+    The exact sign test is by prompt if prompts repeat; `favours` names a position only if its
+    p-value is below 1 - level.
     """
     confidence_level(level)
     first = code_array(first_winner, name="first winners", low=SPLIT, high=PASS_TIE)

@@ -1,5 +1,4 @@
-"""Whether topics differ by more than chance, and how much wider an interval is that speaks for
-other topics too."""
+"""Whether topics differ by more than chance, and how much wider an interval over topics is."""
 
 from __future__ import annotations
 
@@ -15,18 +14,19 @@ from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import f_tail
 from evenhand.stats.estimates import jackknife
 
-# Fewer are no sample of topics: Student's interval over four is three times as wide as the normal.
+# Fewer are not a sample of topics: Student's interval over four is three times as wide as the
+# normal.
 FEWEST_TOPICS = 5
-# A liberal test, as Bancroft (1944, 1964) advises where it chooses between two intervals: at 0.05 a
+# A liberal test, as Bancroft (1944, 1964) advises for choosing between two intervals: at 0.05 a
 # gate over ten topics of unequal size passes wrongly in up to 6.9%, at 0.2 in up to 4.8%.
 OVERDISPERSED_BELOW = 0.2
 
 
 class TopicSpread(Model):
-    """Prompts as a sample of topics. `p_value` is of the test that topics differ no more than
-    prompts of one topic do (Fisher's F); `widening` is how much wider an interval over topics is
-    than one over prompts, by the jackknife over topics and Student's t (CR3; MacKinnon, Nielsen
-    and Webb 2023). None: too few topics for either."""
+    """Prompts as a sample of topics. `p_value` tests whether topics differ more than prompts of one
+    topic do (Fisher's F); `widening` is how much wider an interval over topics is than one over
+    prompts, by the jackknife over topics and Student's t (CR3; MacKinnon, Nielsen and Webb 2023).
+    None: too few topics for either."""
 
     topics: int
     prompts: int

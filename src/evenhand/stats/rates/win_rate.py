@@ -1,5 +1,5 @@
-"""The win rate of A against B: the mean over prompts, with one interval that also holds for what
-the judge did not decide (docs/statistics.md has its rule, and simulations of it).
+"""The win rate of A against B: the mean over prompts, with one interval that allows for what the
+judge did not decide (docs/statistics.md has its rule, and simulations).
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ Doubt: TypeAlias = Literal["one_order", "position", "drawn_order", "ties", "miss
 
 # Below this the score interval of single pairs errs by up to 4% on a side; the exact one does not.
 EXACT_BELOW = 50
-# A judge that named a winner this often has shown that its ties are no shrug.
+# With this many winners named, a judge's ties are not indifference.
 FEWEST_DECIDED = 20
-# Beyond this share of pairs without a verdict the sentence speaks of them, whatever they change.
+# Beyond this share of pairs without a verdict, the sentence mentions them in any case.
 MANY_MISSING = 0.01
-# The share of inconsistent pairs is taken at the upper end of its one-sided 75% interval: at its
-# estimate, a judge close to a coin passes up to 12% of gates that it should not.
+# The share of inconsistent pairs is taken at the upper end of its one-sided 75% interval: at the
+# estimate itself, a near-coin judge passes up to 12% of gates that it should not.
 CAUTION = 0.6744897501960817
 
-# Wins and ties averaged from orders that chose differently, and pairs of one fixed order.
+# Averages of disagreeing orders, and pairs of one fixed order.
 _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(len(OUTCOMES), len(OUTCOMES) + 4)
-# Pairs of one order that was drawn at random; inconsistent are those whose samples split.
+# Pairs of one randomly drawn order; inconsistent if their samples split.
 _DRAWN_A, _DRAWN_B, _DRAWN_TIE, _DRAWN_SPLIT = range(_ONE_ORDER + 1, _ONE_ORDER + 5)
 _KINDS = _DRAWN_SPLIT + 1
 _FLIPS = [INCONSISTENT, _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE]
@@ -82,10 +82,10 @@ _AT_HALF = 1e-9  # a rate of one half, whatever rounding leaves of it
 
 
 class WorstCase(Model):
-    """What pairs without a verdict could have made of it: all lost by A, or all won by A.
+    """If A lost, or won, all pairs without a verdict.
 
     `rate_if_lost` and `rate_if_won` bound the rate of these pairs; `low` and `high` are the outer
-    ends of the two intervals, so they hold the sampling uncertainty too.
+    ends of the two intervals, including the sampling uncertainty.
     """
 
     rate_if_lost: float
@@ -97,9 +97,8 @@ class WorstCase(Model):
 class WinRate(Model):
     """A's win rate over `n` pairs, or the reason why there is none.
 
-    `low` and `high` hold the rates with inconsistent pairs as half and left out, and what the
-    share of inconsistent pairs may hide. `doubts` says why an end is further out than chance
-    alone would put it, the gravest first.
+    `low` and `high` allow for inconsistent pairs as half and left out, and for what their share may
+    hide. `doubts` says why an end is further out than chance alone would put it, the gravest first.
     """
 
     counts: OutcomeCounts
@@ -135,7 +134,7 @@ class WinRate(Model):
 
     @property
     def may_be_chance(self) -> bool:
-        """An interval that many ties make narrow does not show it."""
+        """Which a narrow interval of many ties does not show."""
         return self.sign_flip is not None and self.sign_flip.may_be_chance
 
     @property
@@ -153,14 +152,14 @@ class WinRate(Model):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of the rows beside their outcomes.
+    """What is known of the rows besides their outcomes.
 
-    `flipped`: the two orders chose differently, whatever was made of it. `one_order`: judged in
-    one fixed order, which shows nothing. `drawn`: judged in one order that was drawn at random,
-    so that the position is noise; how much of it the other rows tell. `absent` pairs never came to
-    a verdict (skipped, without a partner), and `pending` ones have not yet, in an order that is not
-    random. What is missing counts against every claim, or as half where the caller says so.
-    `discriminates`: the judge was shown elsewhere to tell responses apart.
+    `flipped`: the two orders disagreed, whatever was made of it. `one_order`: judged in one fixed
+    order, which shows nothing. `drawn`: judged in one randomly drawn order, so that position is
+    noise, whose size the other rows show. `absent` pairs have no verdict (skipped, without a
+    partner), and `pending` ones have none yet, in a non-random order. Missing pairs count against
+    every claim, or as half on request. `discriminates`: the judge was shown elsewhere to
+    discriminate.
     """
 
     flipped: NDArray[np.bool_] | None = None
@@ -174,7 +173,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class TestedMean:
-    """The mean score and its interval as a sequential test has them."""
+    """A sequential test's mean score and interval."""
 
     mean: float
     low: float
@@ -194,8 +193,8 @@ def win_rate(
 ) -> WinRate:
     """From one outcome code a row; rows of the same prompt count as their mean.
 
-    `always_valid`: the interval holds however often somebody looked. `tested` takes the place of
-    the interval with ties and inconsistent pairs as half.
+    `always_valid`: the interval holds however often somebody looked. `tested` replaces the interval
+    with ties and inconsistent pairs as half.
     """
     if ties not in ("half", "excluded", "wins"):
         raise InputError(
@@ -217,7 +216,7 @@ def win_rate(
     own = _Counting(ties).scores(flip=flip)
     counted = plain.rows(own)
     reason = _too_few(plain, own, counted, ties)
-    # A sequential test counts averaged flips as half; the estimate is that of every other run.
+    # A sequential test counts averaged flips as half; the estimate is the same as for any run.
     takes_test = tested is not None and ties == "half" and not plain.averaged
     rate = tested.mean if tested and takes_test else plain.mean(own)
     ends = None
@@ -258,7 +257,7 @@ def win_rate(
 
 
 def stretch(low: float, disagreement: float) -> float:
-    """The lower end that the true preference may have, where that of the half count is `low`.
+    """The lower end for the true preference, given the half count's `low`.
 
     A judge that flips a coin on a share c of the pairs leaves 1 - c of a preference in the half
     count, and its orders disagree in I = c/2 of the pairs that they decide: 1 - c is 1 - 2I. Other
@@ -274,11 +273,11 @@ def stretch(low: float, disagreement: float) -> float:
 def stretch_estimated(
     difference: float, upper: float, *, disagreement: float, most_disagreement: float
 ) -> float:
-    """The same where the disagreement was estimated on other pairs than the half count.
+    """The same if the disagreement was estimated on other pairs than the half count.
 
-    `difference` is 1 - 2·rate of the half count and `upper` its limit; the disagreement comes with
-    its upper limit too. The limit of their ratio, difference / (1 - 2I), is recovered from the
-    limits of its two parts (Donner and Zou, 2012).
+    `difference` is 1 - 2·rate of the half count and `upper` its limit; the disagreement has an
+    upper limit too. The limit of their ratio, difference / (1 - 2I), follows from the limits of the
+    two parts (Donner and Zou, 2012).
     """
     if most_disagreement >= 0.5:
         return 0.0
@@ -302,7 +301,7 @@ def _kinds(
 ) -> NDArray[np.intp]:
     kinds = codes.astype(np.intp)
     if flipped is not None:
-        # INCONSISTENT and INVALID are what they are, whatever their passes say.
+        # INCONSISTENT and INVALID stay, whatever their passes say.
         kinds[flipped & (codes <= TIE)] += _FLIPPED_A
     if drawn is not None:
         kinds[drawn & (codes <= INCONSISTENT)] += _DRAWN_A
@@ -311,7 +310,7 @@ def _kinds(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """How many rows of each kind each prompt has; for independent rows only the totals count."""
+    """Each prompt's number of rows of each kind; for independent rows only the totals."""
 
     cells: Floats
     totals: Floats
@@ -325,8 +324,8 @@ class _Table:
         clusters, labels = label_codes(prompts)
         cells = np.bincount(clusters * _KINDS + kinds, minlength=len(labels) * _KINDS)
         table = cells.reshape(len(labels), _KINDS).astype(np.float64)
-        # Prompts that come once each are independent rows. Rows without a verdict count here too,
-        # so that their worst case is clustered as the rate itself is.
+        # Prompts with one row each are independent rows. Rows without a verdict count too, so that
+        # their worst case is clustered like the rate.
         alone = bool((table.sum(axis=1) <= 1).all())
         return cls(table, table.sum(axis=0), independent=alone)
 
@@ -348,11 +347,11 @@ class _Table:
 
     @property
     def averaged(self) -> bool:
-        """Whether a win or a tie was averaged from orders that chose differently."""
+        """Whether a win or tie is an average of disagreeing orders."""
         return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())
 
     def with_any(self, kinds: list[int]) -> int:
-        """Prompts that have a row of these kinds; single rows, where prompts do not repeat."""
+        """Prompts, or rows if prompts do not repeat, with these kinds."""
         if self.independent:
             return int(self.totals[kinds].sum())
         return int((self.cells[:, kinds].sum(axis=1) > 0).sum())
@@ -364,8 +363,8 @@ class _Table:
         return int((self.cells[:, ~np.isnan(scores)].sum(axis=1) > 0).sum())
 
     def differences(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Each prompt's mean of 2·score - 1, and how often it counts: signed, so that mirrored
-        rows sum to the mirrored mean, to the last bit."""
+        """Each prompt's mean of 2·score - 1, and its multiplicity: signed, so that mirrored rows
+        sum to exactly the mirrored mean."""
         kept = ~np.isnan(scores)
         signed = 2 * scores[kept] - 1
         if self.independent:
@@ -393,7 +392,7 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    """What a row of each kind scores for A, or where `mirrored` for B; not a number: left out."""
+    """The score of each kind of row for A, or for B if `mirrored`; NaN: left out."""
 
     ties: Ties
     mirrored: bool = False
@@ -406,9 +405,9 @@ class _Counting:
         tie: float | None = None,
         as_averaged: bool = True,
     ) -> Floats:
-        """`flip` is for pairs whose orders chose differently: averaged ones keep what they were
-        averaged to if `as_averaged`, unless they are left out or only wins count. `unknown` is for
-        rows without a verdict, and for those of one order where these show nothing."""
+        """`flip` is for pairs whose orders disagree: averages keep their result if `as_averaged`,
+        unless they are left out or only wins count. `unknown` is for rows without a verdict, and
+        those of one order, if these show nothing."""
         if tie is None:
             tie = {"half": 0.5, "excluded": _LEFT_OUT, "wins": float(self.mirrored)}[self.ties]
         won, lost = (0.0, 1.0) if self.mirrored else (1.0, 0.0)
@@ -449,8 +448,8 @@ class _Ends:
         self.doubts = tuple(self._doubts)
 
     def sign_flip(self, rate: float) -> SignFlipTest:
-        """Of the rows as the end on the claim's side counts them. At one half neither side has a
-        claim, and the weaker test is the same for both."""
+        """With rows counted as for the end on the claim's side. At one half neither side has a
+        claim, and the weaker test serves both."""
         ways = (False, True) if abs(rate - 0.5) < _AT_HALF else (rate < 0.5,)
         tests = [self._sign_flip(mirrored=mirrored) for mirrored in ways]
         return max(tests, key=lambda test: (test.p_value, test.decisive))
@@ -470,13 +469,13 @@ class _Ends:
         return float(values @ times) / float(times.sum()) if times.sum() else 0.0
 
     def _lower(self, counting: _Counting, tested: float | None) -> tuple[float, float]:
-        """The end, and that of the half count alone."""
+        """The end, and that of the half count."""
         fill = self._fill()
         worst = self._worst
         counted = counting.scores(flip=worst, unknown=fill)
         low = self._end(counted, fill)
         if fill == 0.0 and not self._doubts and low <= 0.5:
-            # Few as they are, they may be what keeps the end from leaving one half out.
+            # Few as they are, they may be why the interval includes one half.
             as_half = counting.scores(flip=worst, unknown=0.5)
             if self._end(as_half, 0.5) > 0.5:
                 self._doubts["missing"] = None
@@ -485,12 +484,12 @@ class _Ends:
         if self._ties == "wins" and not self._table.drawn:
             return low, low
         if self._table.averaged and self._ties != "wins":
-            # An average of two choices that contradict each other may be all position.
+            # An average of contradictory choices may be all position bias.
             halved = counting.scores(flip=0.5, unknown=fill, as_averaged=False)
             low = min(low, self._end(halved, fill))
         if low >= 0.5:
-            # A claim above one half needs no more: a judge that cannot tell stays at one half,
-            # and without inconsistent pairs the end would be higher.
+            # A claim above one half needs no more: a judge without discrimination stays at one
+            # half, and without inconsistent pairs the end would be higher.
             return low, low
         if self._table.drawn:
             end = min(low, self._drawn_end(low, self._mean(counted, fill)))
@@ -513,8 +512,8 @@ class _Ends:
         return min(end, stretch(low, disagreement))
 
     def _drawn_end(self, low: float, mean: float) -> float:
-        """Where the position decides is noise in a drawn order, and unseen: how much of it there
-        is only the pairs show that were judged in both."""
+        """In a drawn order, position decides as unseen noise; only pairs judged in both orders show
+        how much."""
         flips, size = self._table.flips, self._disagreeing_among()
         share = flips / (self._table.decided + flips) if size else 0.0
         if self._always_valid:
@@ -534,7 +533,7 @@ class _Ends:
         )
 
     def _fill(self) -> float | None:
-        """What counts for rows without a verdict, and for those that never became rows."""
+        """The score of rows without a verdict, and of pairs that never became rows."""
         known, totals = self._known, self._table.totals
         rows = float(totals.sum()) + known.absent + known.pending
         doubts: list[Doubt] = []
@@ -560,7 +559,7 @@ class _Ends:
         return share + CAUTION * math.sqrt(share * (1 - share) / self._disagreeing_among())
 
     def _disagreeing_among(self) -> int:
-        """Pairs in which an order named a winner; rows of one prompt are no more than it."""
+        """Pairs in which an order named a winner; a prompt's rows count as one."""
         return self._table.with_any([*_DECIDED, *_FLIPS])
 
     def _discriminates(self) -> bool:
@@ -598,7 +597,7 @@ class _Ends:
 def lower_end(
     values: Floats, times: Floats, *, single: bool, level: float, always_valid: bool
 ) -> float:
-    """Of the mean rate, from signed differences and how often each was seen."""
+    """Of the mean rate, from signed differences and their multiplicities."""
     if always_valid:
         counts: Counter[float] = Counter()
         for value, count in zip(values.tolist(), times.tolist(), strict=True):
@@ -614,11 +613,11 @@ def lower_end(
     if number < 2:
         return 0.0
     if number < EXACT_BELOW and bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
-        # Prompts of one mind each are single pairs: copies of a row add nothing.
+        # Prompts with unanimous rows are single pairs: copies add nothing.
         wins, halves, losses = (int(times[values == each].sum()) for each in (1, 0, -1))
         return exact_lower(wins, halves, losses, level=level)
-    # A degree of freedom for the mean: with Student's t in the place of the normal quantile too,
-    # ten prompts would be covered in 99%.
+    # One degree of freedom for the mean: with Student's t as well, ten prompts would be covered in
+    # 99%.
     critical = normal_quantile(level)
     low, _ = mean_interval(values, times, ends=(-1.0, 1.0), size=number - 1, critical=critical)
     return rate_of_difference(max(-1.0, low))

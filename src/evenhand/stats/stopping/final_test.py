@@ -1,5 +1,5 @@
-"""The fixed test at the planned end, at the level that the looks before it left: the exact chances
-of a walk that stops early, and the test made of them.
+"""The fixed test at the planned end, at the level that the looks left: the exact chances of a walk
+that stops early, and the test made of them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LONGEST = 20_000  # decisive pairs up to which a walk is computed: about a secon
 
 
 def stopping_leads(bets: Bets, *, alpha: float, longest: int) -> NDArray[np.int64]:
-    """For 0 to `longest` decisive pairs, the least lead (wins less losses) that stops the test.
+    """For 0 to `longest` decisive pairs, the least lead (wins minus losses) that stops the test.
 
     Ties move neither capital nor lead: against a mean of 0.5 a half multiplies every bet by 1.
-    `longest + 2` where no lead is enough.
+    `longest + 2` if no lead is enough.
     """
     pairs = np.arange(longest + 1)
     stakes = np.array(bets.stakes)
@@ -37,8 +37,8 @@ def stopping_leads(bets: Bets, *, alpha: float, longest: int) -> NDArray[np.int6
         capital = np.logaddexp.reduce(both, axis=1) - math.log(2 * len(stakes))
         return np.asarray(capital >= -math.log(alpha))
 
-    # The capital rises with the size of the lead, so halving finds the least lead of all sizes
-    # at once; a lead has the parity of its pairs and is parity + 2·step.
+    # The capital rises with the lead, so bisection finds the least lead of all sizes at once; a
+    # lead has the parity of its pairs and is parity + 2·step.
     parity = pairs % 2
     few, many = np.full_like(pairs, -1), (pairs - parity) // 2 + 1
     while (many - few > 1).any():
@@ -52,10 +52,10 @@ def stopping_leads(bets: Bets, *, alpha: float, longest: int) -> NDArray[np.int6
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Chances of stopping at each number of decisive pairs, and of the leads where it did not.
+    """The chances of stopping at each number of decisive pairs, and of the leads without stopping.
 
-    `ends[m]` holds, for a walk of `m` pairs that never stopped, the chance of each lead from
-    `-m` to `m` in steps of 2 around the middle, cut to the leads that can occur.
+    `ends[m]` has the chance of each lead after `m` pairs without a stop, from `-m` to `m` in steps
+    of 2 around the middle, cut to the possible leads.
     """
 
     stops_a: NDArray[np.float64]
@@ -64,7 +64,7 @@ class Walk:
 
 
 def walk(leads: NDArray[np.int64], chance: float, ends: range) -> Walk:
-    """Forward, pair by pair, with A winning a decisive pair with `chance`."""
+    """Forward, pair by pair; A wins a decisive pair with probability `chance`."""
     longest = len(leads) - 1
     stops_a, stops_b = np.zeros(longest + 1), np.zeros(longest + 1)
     kept: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
@@ -76,7 +76,7 @@ def walk(leads: NDArray[np.int64], chance: float, ends: range) -> Walk:
         there[1:] = chance * here
         there[:-1] += (1 - chance) * here
         lowest -= 1
-        # Leads at or beyond ±limit leave the walk.
+        # Leads at or beyond ±limit stop.
         limit = int(leads[pairs])
         cut_b = max(0, (-limit - lowest) // 2 + 1)
         cut_a = max(0, (lowest + 2 * (len(there) - 1) - limit) // 2 + 1)
@@ -93,10 +93,10 @@ def walk(leads: NDArray[np.int64], chance: float, ends: range) -> Walk:
 
 @dataclass(frozen=True, slots=True)
 class FairEnd:
-    """What a fair walk of so many decisive pairs does: the level of the final test from it.
+    """The end of a fair walk of so many decisive pairs, which gives the final test's level.
 
-    `used` is the chance that it stopped on the way, `tails[k]` the chance that it did not and
-    ends with a lead of at least `k` either way; beyond the last one it is 0.
+    `used` is the chance that it stopped before, `tails[k]` the chance that it did not and ends with
+    a lead of at least `k` either way; beyond the last one it is 0.
     """
 
     pairs: int
@@ -104,19 +104,19 @@ class FairEnd:
     tails: NDArray[np.float64]
 
     def p_value(self, lead: float) -> float:
-        """The chance of an early stop, or of an end at least as far out as this one."""
+        """The chance of an early stop, or of an end at least this far out."""
         return min(1.0, self.used + self._tail(self._on_lattice(abs(lead))))
 
     def critical_lead(self, alpha: float) -> int:
-        """The least lead that decides at the end; `pairs + 2` where none does."""
+        """The least lead that decides at the end; `pairs + 2` if none does."""
         for lead in range(self.pairs % 2, self.pairs + 1, 2):
             if self.used + self._tail(lead) <= alpha:
                 return lead
         return self.pairs + 2
 
     def critical_z(self, alpha: float) -> float:
-        """Half-way between the last lead that does not decide and the first that does, in
-        standard deviations, so that an interval with it excludes 0.5 exactly where it decides."""
+        """Half-way between the last undecided lead and the first decisive one, in standard
+        deviations, so that its interval excludes 0.5 exactly when the test decides."""
         return (self.critical_lead(alpha) - 1) / math.sqrt(max(self.pairs, 1))
 
     def _tail(self, lead: int) -> float:
@@ -128,12 +128,11 @@ class FairEnd:
 
 
 def fair_end(pairs: int, leads: NDArray[np.int64]) -> FairEnd:
-    """The end of a fair walk under these stopping leads."""
     return fair_ends(leads[: pairs + 1], range(pairs, pairs + 1))[pairs]
 
 
 def fair_ends(leads: NDArray[np.int64], ends: range) -> dict[int, FairEnd]:
-    """The same for several lengths in one go."""
+    """The same for several lengths at once."""
     fair = walk(leads, 0.5, ends)
     used = np.cumsum(fair.stops_a + fair.stops_b)
     return {
@@ -144,7 +143,7 @@ def fair_ends(leads: NDArray[np.int64], ends: range) -> dict[int, FairEnd]:
 
 @lru_cache(maxsize=512)
 def planned_end(bets: Bets, alpha: float, pairs: int) -> FairEnd:
-    """The end of a fair walk that stops where these bets reach 1/alpha."""
+    """The end of a fair walk that stops when these bets reach 1/alpha."""
     return fair_end(pairs, stopping_leads(bets, alpha=alpha, longest=pairs))
 
 
@@ -154,14 +153,14 @@ def _two_sided_tails(leads: NDArray[np.int64], chances: NDArray[np.float64]) -> 
     return np.cumsum(at[::-1])[::-1]
 
 
-# The fixed test at the planned end, at the level that the looks before it left.
+# The fixed test at the planned end, at the level that the looks left.
 
 FinalMethod = Literal["score", "t", "betting"]
 
 
 @dataclass(frozen=True, slots=True)
 class AlphaSpending:
-    """How alpha is spent: on bets along the way, and all in all."""
+    """How alpha is spent: on bets along the way, and in all."""
 
     alpha: float
     betting_alpha: float
@@ -174,7 +173,7 @@ class AlphaSpending:
 
 @dataclass(frozen=True, slots=True)
 class FinalTest:
-    """`p_value` is of the whole procedure, looks included: it decides at alpha."""
+    """`p_value` is of the whole procedure, including looks: it decides at alpha."""
 
     p_value: float
     low: float
@@ -183,14 +182,14 @@ class FinalTest:
 
 
 def run_final_test(counts: Mapping[float, int], spending: AlphaSpending) -> FinalTest:
-    """The test of scores that have not stopped the run on the way; at least two of them."""
+    """For at least two scores that have not stopped the run on the way."""
     if set(counts) <= {0.0, 0.5, 1.0}:
         return _test_pairs(counts.get(1.0, 0), counts.get(0.5, 0), counts.get(0.0, 0), spending)
     return _test_prompt_means(counts, spending)
 
 
 def _test_pairs(wins: int, halves: int, losses: int, spending: AlphaSpending) -> FinalTest:
-    """Of wins and losses alone, ties are no evidence: against 0.5 they are coins, exactly."""
+    """Of wins and losses only: against 0.5 ties are exactly no evidence."""
     decisive, lead = wins + losses, wins - losses
     if decisive <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, decisive)
@@ -206,8 +205,8 @@ def _test_pairs(wins: int, halves: int, losses: int, spending: AlphaSpending) ->
 def _test_prompt_means(counts: Mapping[float, int], spending: AlphaSpending) -> FinalTest:
     """Student's t on the means of prompts.
 
-    Where there were looks, a walk of as many coins as the scores have spread stands for them:
-    bets gain by the sum and lose by the sum of squares, and the two agree in both.
+    After looks, a walk of as many coins as the scores' spread stands for them: bets gain by the sum
+    and lose by the sum of squares, and the two agree in both.
     """
     scores = np.fromiter(counts, dtype=float, count=len(counts))
     times = np.fromiter(counts.values(), dtype=float, count=len(counts))

@@ -1,5 +1,5 @@
 """Power and sample size: how often a test finds a difference, how many pairs a difference needs,
-and what difference a number of pairs can show.
+and what a number of pairs can show.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FAR = 9.0  # standard deviations beyond which a number of decisive pairs is lef
 
 @dataclass(frozen=True, slots=True)
 class TruePair:
-    """What a prompt is like: A's win rate, and the spread E[(2·score - 1)²] of its score.
+    """A prompt's distribution: A's win rate, and the spread E[(2·score - 1)²] of its score.
 
-    For single pairs the spread is the share that is decisive. Means of several rows spread less;
-    a tie share of `1 - spread` stands for them, which has the same mean and variance.
+    For single pairs the spread is the decisive share. Means of several rows spread less; a tie
+    share of `1 - spread`, with the same mean and variance, represents them.
     """
 
     win_rate: float
@@ -38,13 +38,12 @@ class TruePair:
 
     @property
     def decisive_rate(self) -> float:
-        """A's share of the decisive pairs."""
         return min(1.0, 0.5 + (self.win_rate - 0.5) / self.spread)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeShares:
-    """Of all pairs: won and lost by the side that is gated, ties, and pairs whose orders differ."""
+    """Of all pairs: the gated side's wins and losses, ties, and inconsistent pairs."""
 
     wins: float
     losses: float
@@ -53,13 +52,13 @@ class OutcomeShares:
 
     @property
     def flip_share(self) -> float:
-        """Of the pairs that are no ties; every inconsistent pair is taken for a full flip."""
+        """Of pairs without ties; every inconsistent pair counts as a full flip."""
         return self.inconsistent / (1 - self.ties)
 
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """`power` is the chance to name the better side; `prompts` the mean number it takes."""
+    """`power` is the chance to name the better side; `prompts` the mean number needed."""
 
     power: float
     prompts: float
@@ -78,8 +77,8 @@ def fixed_chances(prompts: int, pair: TruePair, *, alpha: float) -> Chances:
 def half_count_threshold(threshold: float, flip_share: float) -> float:
     """What the lower bound of the half count must exceed for a gate at `threshold` to pass.
 
-    Inconsistent pairs that count as half pull every rate to 0.5, so below 0.5 the gate asks for
-    more. From a flip share of one half on, nothing below 0.5 passes.
+    Inconsistent pairs as half pull every rate towards 0.5, so below 0.5 the gate asks for more.
+    From a flip share of one half on, nothing below 0.5 passes.
     """
     if threshold >= 0.5:
         return threshold
@@ -245,11 +244,10 @@ class Certainty(Model):
 class StudyDesign(Model):
     """What the pairs are like, and how each is judged.
 
-    `tie_share` and `inconsistent_share` are of all pairs. The win rate that is planned for is the
-    judge's preference where its two orders agree, ties as half; inconsistent pairs count as half
-    whatever it is, so they shrink what a run will show. `correlation` is that of two rows of one
-    prompt. `both_orders`: each pair is judged in one order, drawn at random, and this share of
-    them in both.
+    `tie_share` and `inconsistent_share` are of all pairs. The planned win rate is the judge's
+    preference where its two orders agree, ties as half; inconsistent pairs always count as half, so
+    they shrink what a run will show. `correlation` is between two rows of one prompt.
+    `both_orders`: each pair is judged in one randomly drawn order, and this share in both.
     """
 
     tie_share: float = 0.0
@@ -263,7 +261,7 @@ class StudyDesign(Model):
 
     @property
     def design_effect(self) -> float:
-        """By how much rows of one prompt are worth less than as many of their own (Kish, 1965)."""
+        """By how much rows of one prompt are worth less than independent ones (Kish, 1965)."""
         return 1 + (self.rows_per_prompt - 1) * self.correlation
 
     @property
@@ -273,13 +271,13 @@ class StudyDesign(Model):
 
     @property
     def decisive_share(self) -> float:
-        """In one order an inconsistent pair has a winner like any other."""
+        """In a single order an inconsistent pair has a winner like any other."""
         seen = 1.0 if self.both_orders is None else self.both_orders
         return 1 - self.tie_share - seen * self.inconsistent_share
 
     @property
     def highest_win_rate(self) -> float:
-        """All that is decided is won."""
+        """If all decided pairs are won."""
         return 1 - self.tie_share / (2 * (1 - self.inconsistent_share))
 
     def lowest_win_rate(self, threshold: float) -> float:
@@ -289,7 +287,7 @@ class StudyDesign(Model):
         return 0.5 + (bound - 0.5) / (1 - self.inconsistent_share)
 
     def shown_rate(self, win_rate: float) -> float:
-        """What a run shows on average of a true win rate, with inconsistent pairs as half."""
+        """A run's expected rate for a true win rate, with inconsistent pairs as half."""
         return 0.5 + (1 - self.inconsistent_share) * (win_rate - 0.5)
 
     def shares(self, win_rate: float) -> OutcomeShares:
@@ -310,9 +308,9 @@ class StudyDesign(Model):
 
 
 class PairPlan(Model):
-    """A size, what it can do, and what it takes; costs are filled in by `priced`.
+    """A size, its power, and what it takes; costs are filled in by `priced`.
 
-    `shown_rate` is the win rate that such a run shows on average.
+    `shown_rate` is the expected win rate of such a run.
     """
 
     win_rate: float
@@ -355,11 +353,11 @@ def plan_pairs(
     shape: StudyDesign | None = None,
     early_stopping: bool = False,
 ) -> PairPlan:
-    """The number of prompts at which a true win rate is found with the power that is asked for.
+    """The number of prompts at which a true win rate is found with the requested power.
 
-    Found is: a gate at `min_win_rate` passes, and at 0.5 the better side is named. There counts
-    are whole, so power rises in small saw-teeth: it is met at this number and may be missed by a
-    hair a few prompts above.
+    Found means: a gate at `min_win_rate` passes, and at 0.5 the better side is named. There counts
+    are whole, so power rises in small saw-teeth: it is met at this number and may be just missed a
+    few prompts above.
     """
     certainty, shape = certainty or Certainty(), shape or StudyDesign()
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
@@ -409,15 +407,14 @@ def plan_pairs(
     return _plan(win_rate, least, chances, min_win_rate, certainty, shape, early_stopping)
 
 
-# Shares of pairs in both orders that are tried; all of them is another design.
+# Shares of pairs in both orders to try.
 _SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8)
 
 
 def plan_both_orders(
     win_rate: float, *, min_win_rate: float, certainty: Certainty, shape: StudyDesign
 ) -> PairPlan:
-    """The share of pairs in both orders with which a plan of one order at random takes the fewest
-    calls."""
+    """The share of pairs in both orders that makes a random-order plan cheapest in calls."""
     shapes = [shape.model_copy(update={"both_orders": share}) for share in _SHARES]
     plans = [
         plan_pairs(win_rate, min_win_rate=min_win_rate, certainty=certainty, shape=tried)
@@ -434,7 +431,7 @@ def detectable_difference(
     shape: StudyDesign | None = None,
     early_stopping: bool = False,
 ) -> PairPlan | None:
-    """The smallest win rate that passes a gate with so many prompts; None where none does."""
+    """The smallest win rate that passes a gate with so many prompts; None if none does."""
     certainty, shape = certainty or Certainty(), shape or StudyDesign()
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     if prompts < 1:
@@ -525,7 +522,7 @@ def _plan(
 def check_plan(
     certainty: Certainty, shape: StudyDesign, min_win_rate: float, *, early_stopping: bool
 ) -> None:
-    """Raise where no plan can be made, whatever the true win rate."""
+    """Raise if no plan is possible, whatever the true win rate."""
     for name, value in (
         ("alpha", certainty.alpha),
         ("power", certainty.power),

@@ -1,5 +1,5 @@
-"""A test of A against B that may stop at any look and still errs no more often than it says. Loads
-no NumPy before the planned end.
+"""A test of A against B that may stop at any look at its nominal error rate. Loads no NumPy before
+the planned end.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOG10 = math.log(10)
 
 
 class SequentialPlan(Model):
-    """What is settled before the first pair goes out; a resumed run must have the same.
+    """Fixed before the first pair goes out; a resumed run must have the same.
 
     `betting_share` of `alpha` is spent on looks, one after every prompt of the order that `seed`
-    names, and the rest at the end. The claim is that neither side is better.
+    names, and the rest at the end. The null is that neither side is better.
     """
 
     planned: Annotated[int, Field(ge=1)]
@@ -46,7 +46,7 @@ class SequentialPlan(Model):
         return planned_bets(self.planned)
 
     def announcement(self) -> str:
-        """What will be done, said before the start."""
+        """What it will do, announced before the start."""
         return (
             f"Up to {self.planned:,} prompts are judged in random order (seed {self.seed}). "
             "The run checks after every prompt and stops once it is clear whether A or B is "
@@ -56,12 +56,12 @@ class SequentialPlan(Model):
 
 
 class SequentialDecision(Model):
-    """What a look, or the end, says.
+    """The result of a look, or of the end.
 
-    `low` and `high` are always-valid bounds where a look speaks (`method` is "betting"), and
-    those of the final test where it does. `level` is of the whole procedure: in that share of
-    runs the one interval that is reported at last holds the true mean. `prompts` are those of
-    the prefix, `scored` those of them with a verdict.
+    `low` and `high` are always-valid bounds for a look (`method` is "betting"), and the final
+    test's at the end. `level` is of the whole procedure: in that share of runs the interval finally
+    reported holds the true mean. `prompts` are those of the prefix, `scored` those of them with a
+    verdict.
     """
 
     decided: Side | None
@@ -83,7 +83,7 @@ class SequentialDecision(Model):
         return self.decided is not None and not self.final
 
     def account(self, *, asked: int | None = None) -> str:
-        """What came of it, said afterwards; `asked` are the prompts that had gone out by then."""
+        """Its result, for the summary; `asked` are the prompts sent by then."""
         planned = self.plan.planned
         if not self.stopped_early:
             if self.decided:
@@ -106,10 +106,10 @@ class SequentialDecision(Model):
 
 
 class SequentialTest:
-    """Follows the scores of a prefix; what it holds depends on the plan and the prefix alone.
+    """Follows the scores of a prefix; depends on the plan and the prefix alone.
 
-    After a crash, feed it the stored prefix again. `None` is a prompt without a valid verdict:
-    it has its place in the order and moves nothing.
+    After a crash, feed it the stored prefix again. `None` is a prompt without a valid verdict: it
+    has its place in the order and moves nothing.
     """
 
     def __init__(self, plan: SequentialPlan) -> None:
@@ -133,7 +133,7 @@ class SequentialTest:
         return self._decision
 
     def add(self, score: float | None) -> SequentialDecision | None:
-        """The next prompt of the order; the decision, once there is one."""
+        """The next prompt of the order; returns the decision, once there is one."""
         if self._decision is not None:
             return self._decision
         if self._prompts == self.plan.planned:
@@ -152,15 +152,15 @@ class SequentialTest:
         return self._decision
 
     def would_decide(self, scores: Mapping[float, int]) -> bool:
-        """Whether a look at these scores would settle it."""
+        """Whether a look at these scores would decide."""
         return self._bets.log_capital(scores, 0.5) >= self._enough
 
     def look(self) -> SequentialDecision:
-        """What is known now: the decision, or an always-valid interval without one."""
+        """The decision, or an always-valid interval without one."""
         return self._decision or self._describe(None)
 
     def final(self) -> SequentialDecision:
-        """The end: the decision of a look, or else of the fixed test at the planned size."""
+        """The decision of a look, or of the fixed test at the planned size."""
         if self._decision is not None:
             return self._decision
         if self._prompts < self.plan.planned:
@@ -213,7 +213,7 @@ class SequentialTest:
         )
 
     def _describe_end(self) -> SequentialDecision:
-        # Here and not above: NumPy and SciPy load at the end of a run, not at its start.
+        # NumPy and SciPy load at the end of a run, not at its start.
         from evenhand.stats.stopping.final_test import AlphaSpending, run_final_test
 
         scored = self._counts.total()
@@ -246,7 +246,7 @@ class SequentialTest:
 
 
 def follow(plan: SequentialPlan, scores: Iterable[float | None]) -> SequentialTest:
-    """The test after a prefix, as a resumed run needs it."""
+    """The test after a prefix, for a resumed run."""
     test = SequentialTest(plan)
     test.extend(scores)
     return test
