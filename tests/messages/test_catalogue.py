@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from string import Formatter
-from typing import get_args
+from typing import Any, Literal, get_args
 
 import pytest
 
@@ -86,27 +86,34 @@ def is_used(code: str) -> bool:
     return any(code.removeprefix(each) in constants for each in begun)
 
 
+OWN_PARTS: tuple[Literal[Face, "label"], ...] = ("label", *FACES)
+PARTS = (None, *OWN_PARTS)
+
+
 def test_both_languages_have_the_same_messages() -> None:
-    for face in (None, *FACES):
-        assert catalogue("en", face).keys() == catalogue("zh", face).keys()
+    for part in PARTS:
+        assert catalogue("en", part).keys() == catalogue("zh", part).keys()
+
+
+def flat(tables: dict[str, Any], before: str = "") -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for key, value in tables.items():
+        own = flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
+        texts |= own
+    return texts
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_catalogue_is_toml_read_line_by_line(language: Language) -> None:
     tables = tomllib.loads((SOURCES / "messages" / f"{language}.toml").read_text("utf-8"))
-    for face in FACES:
-        own = tables.pop(face, {})
-        assert catalogue(language, face) == {
-            f"{table}.{key}": text for table in own for key, text in own[table].items()
-        }
-    assert catalogue(language) == {
-        f"{table}.{key}": text for table in tables for key, text in tables[table].items()
-    }
+    for part in OWN_PARTS:
+        assert catalogue(language, part) == flat(tables.pop(part, {}))
+    assert catalogue(language) == flat(tables)
 
 
 def test_a_message_has_the_same_values_in_both_languages() -> None:
-    for face in (None, *FACES):
-        english, chinese = catalogue("en", face), catalogue("zh", face)
+    for part in PARTS:
+        english, chinese = catalogue("en", part), catalogue("zh", part)
         differ = [code for code in english if slots(english[code]) != slots(chinese[code])]
         assert differ == []
 
@@ -118,6 +125,12 @@ def test_the_other_language_is_another() -> None:
             assert CHINESE.search(text) or not figures.sub("", text), code
 
 
+def test_a_chinese_label_holds_no_english_prose() -> None:
+    prose = re.compile(r"[a-z’']+(?: [a-z’']+){2,}")
+    for code, text in catalogue("zh", "label").items():
+        assert not prose.search(re.sub(r"\{[^{}]*\}", "", text)), code
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_what_one_face_is_told_needs_no_other_values(face: Face) -> None:
     own = catalogue("en", face)
@@ -127,6 +140,16 @@ def test_what_one_face_is_told_needs_no_other_values(face: Face) -> None:
 
 def test_every_message_is_made_somewhere() -> None:
     assert [code for code in catalogue("en") if not is_used(code)] == []
+
+
+def test_every_label_is_drawn_somewhere() -> None:
+    """Most keys are put together, from a name that stands somewhere."""
+    kinds = ("*.py", "*.html", "*.js")
+    sources = "".join(path.read_text("utf-8") for kind in kinds for path in SOURCES.rglob(kind))
+    words = set(re.findall(r"[\w-]+", sources))
+    ends = {code: code.rpartition(".")[2] for code in catalogue("en", "label")}
+    unused = [code for code, end in ends.items() if not {end, *end.split("_")} & words]
+    assert unused == []
 
 
 def test_what_is_made_is_in_the_catalogue_with_its_values() -> None:

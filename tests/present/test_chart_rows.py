@@ -1,4 +1,4 @@
-"""The figures of charts as rows and as CSV, and the words of charts in both languages."""
+"""The figures of charts as rows and as CSV."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, side_rate
 from evenhand.messages import Message, render
 from evenhand.present import charts
-from evenhand.present import labels as words
 from evenhand.present.chart_rows import COLUMNS, ranking_rows, share_rows
 from evenhand.present.charts import write_ranking_chart, write_report_chart
 from evenhand.report.files import unescape
@@ -81,13 +80,6 @@ def test_rows_of_shares_keep_their_reasons() -> None:
     unknown = EstimatedShare(part=1, of=2, value=None, low=None, high=None, reason="too few")
     (row,) = share_rows("probes", [("x", unknown)])
     assert (row.value, row.n, row.note) == (None, 2, "too few")
-
-
-def test_both_languages_have_every_word_with_the_same_slots() -> None:
-    english, chinese = words._WORDS["en"], words._WORDS["zh"]
-    assert english.keys() == chinese.keys()
-    for key, said in english.items():
-        assert set(_SLOT.findall(said)) == set(_SLOT.findall(chinese[key])), key
 
 
 def test_a_chart_in_chinese_has_no_english_sentence() -> None:

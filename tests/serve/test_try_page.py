@@ -176,7 +176,7 @@ def test_one_order_alone_has_one_pass(visitor: Visitor) -> None:
     del given["swapPositions"]
     waiting, *passes, verdict = watched(visitor, given)
     assert (len(waiting.all("progress")), len(passes)) == (1, 1)
-    assert "Asking the judge once" in waiting.text
+    assert "Asking the judge: 1 call." in waiting.text
     assert "A won" in verdict.text
     assert verdict.one("h1").text == (
         "Response A is better. Judged in one order only, so position may have decided."

@@ -2,7 +2,8 @@
 
 A message is made where the fact is known and rendered where somebody reads it: `en.toml` and
 `zh.toml` hold each sentence once, and once more under `[http.…]` or `[page.…]` where those who have
-no command line are helped otherwise. Nothing reads a rendered sentence back.
+no command line are helped otherwise. Nothing reads a rendered sentence back. Under `[label.…]` are
+the words of pages and charts, for `LabelCatalogue`: no value carries them.
 
 In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
 `{x:percent}` 58%, `{x:share}` is 58%, `{x:points}` 58 and `{x:level}` 95%, `{p:p_value}` is
@@ -250,13 +251,14 @@ def _part(value: Any) -> Any:
 
 
 @cache
-def catalogue(language: Language, face: Face | None = None) -> dict[str, str]:
-    """Code to sentence: those for every reader, or those for one face alone. A code is the table's
-    name and the key, with a point between."""
+def catalogue(language: Language, part: Face | Literal["label"] | None = None) -> dict[str, str]:
+    """Code to sentence: those for every reader, those for one face alone, or labels. A code is the
+    table's name and the key, with a point between."""
+    before = f"{part}." if part else ""
     return {
-        f"{table.rpartition('.')[2]}.{key}": text
+        f"{table.removeprefix(before)}.{key}": text
         for table, own in _read(language).items()
-        if table.rpartition(".")[0] == (face or "")
+        if (table.startswith(before) if part else "." not in table)
         for key, text in own.items()
     }
 
@@ -282,17 +284,19 @@ _Piece = str | tuple[str, str, str]
 
 @cache
 def _pieces(code: str, language: Language, face: Face) -> tuple[_Piece, ...]:
-    """Literal text, and slots as name, conversion and format."""
     text = catalogue(language, face).get(code) or catalogue(language)[code]
-    pieces: list[_Piece] = []
+    return tuple(_parsed(text, face))
+
+
+def _parsed(text: str, face: Face) -> Iterator[_Piece]:
+    """Literal text, and slots as name, conversion and format."""
     for literal, name, spec, conversion in Formatter().parse(text):
         if literal:
-            pieces.append(literal)
+            yield literal
         if name is not None and name.startswith("--"):
-            pieces.append(option(name.removeprefix("--"), face))
+            yield option(name.removeprefix("--"), face)
         elif name is not None:
-            pieces.append((name, conversion or "", spec or ""))
-    return tuple(pieces)
+            yield name, conversion or "", spec or ""
 
 
 def _filled(code: str, values: Mapping[str, Any], language: Language, face: Face) -> str:
@@ -346,6 +350,39 @@ _LAST: dict[Language, dict[str, str]] = {
 def _listed(names: list[str], last: str, language: Language) -> str:
     before = _LAST[language][""].join(names[:-1])
     return _LAST[language][last].join([before, *names[-1:]]) if before else "".join(names)
+
+
+class LabelCatalogue:
+    """`say("runs.title")`: the words of pages and charts, in one language."""
+
+    def __init__(self, language: Language = "en") -> None:
+        self.language: Language = language
+        self._labels = catalogue(language, "label")
+
+    def __call__(self, key: str, **values: Any) -> str:
+        return "".join(self.pieces(key, values))
+
+    def pieces(self, key: str, values: Mapping[str, Any]) -> Iterator[str]:
+        """A text that is filled in comes as it is, a whole number with its commas."""
+        for piece in _label_pieces(key, self.language):
+            if isinstance(piece, str):
+                yield piece
+                continue
+            name, conversion, spec = piece
+            value = values[name]
+            if isinstance(value, str) and not isinstance(value, Message):
+                yield value
+            else:
+                spec = spec or ("count" if isinstance(value, int) else "")
+                yield _written(value, conversion, spec, self.language, "page")
+
+    def knows(self, key: str) -> bool:
+        return key in self._labels
+
+
+@cache
+def _label_pieces(key: str, language: Language) -> tuple[_Piece, ...]:
+    return tuple(_parsed(catalogue(language, "label")[key], "page"))
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:

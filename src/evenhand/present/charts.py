@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
+from evenhand.messages import Language, Message
 from evenhand.present.chart_rows import (
     ChartRow,
     chart_csv,
@@ -20,7 +20,6 @@ from evenhand.present.chart_rows import (
 )
 from evenhand.present.labels import (
     ChartWords,
-    Language,
     distinct,
     listed,
     percent,
@@ -255,7 +254,7 @@ def _length(conclusions: Conclusions, say: ChartWords) -> ChartPanel:
             )
     for of, each in pairs:
         longer = each.length.longer_wins
-        count = say("decided", pairs=say.counted(longer.of, "decided pair"))
+        count = say("decided", pairs=say.counted(longer.of, "decided_pair"))
         rows.append(_share_row(say("longer_won"), longer, count, of=of, say=say))
     cut = _cut(len(compared), len(shown), say)
     return interval_panel(
@@ -440,7 +439,7 @@ def _leaderboard(ranking: Ranking, say: ChartWords) -> ChartPanel:
         NumberScale(
             say(f"score.{ranking.scale}"),
             _score_ticks(board, decimals),
-            (say("score"), level, say("rank_games")),
+            (say("model_score"), level, say("rank_games")),
         ),
     )
 

@@ -10,8 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from evenhand.errors import visible
-from evenhand.messages import render
-from evenhand.present.labels import ChartWords, Language, listed, percent, percent_range
+from evenhand.messages import Language, render
+from evenhand.present.labels import ChartWords, listed, percent, percent_range
 
 _ROWS_AT_MOST = 100
 # With more comparisons each one's sentence would be a page; the table has them all.
@@ -32,7 +32,7 @@ def _verdict(value: Any, say: ChartWords) -> Iterable[Markup]:
     stated = "" if value.confidence is None else say("confidence", value=f"{value.confidence:.2f}")
     caveat = say.sentence(about.judge_caveat) if about.judge_caveat else ""
     outcome = about.outcome.value
-    won = say(f"outcome.{value.winner}") if outcome == "win" else say(f"outcome.{outcome}")
+    won = say.outcome(value.winner) if outcome == "win" else say.outcome(outcome)
     yield _line(won, listed([stated, about.judge or "", caveat]))
     yield Markup('<p dir="auto">{}</p>').format(value.overall_reasoning)
     if value.comparison:
@@ -49,7 +49,7 @@ def _verdict(value: Any, say: ChartWords) -> Iterable[Markup]:
         )
     if about.passes:
         yield _table(
-            [say(each) for each in ("order", "winner", "stated", "reasoning")],
+            [say(each) for each in ("shown_order", "winner", "stated", "reasoning")],
             [(say(f"order.{each.order}"), *_ballot(each, say)) for each in about.passes],
         )
     yield _notes(value.notes, say)
@@ -64,11 +64,11 @@ def _ballot(each: Any, say: ChartWords) -> tuple[str, str, str]:
 
 
 def _winner(winner: str | None, say: ChartWords) -> str:
-    return "—" if winner is None else say(f"outcome.{winner}")
+    return "—" if winner is None else say.outcome(winner)
 
 
 def _failure(value: Any, say: ChartWords) -> Iterable[Markup]:
-    yield _line(say("outcome.invalid"), say.sentence(value.error.message))
+    yield _line(say.outcome("invalid"), say.sentence(value.error.message))
 
 
 def _run(value: Any, say: ChartWords) -> Iterable[Markup]:
@@ -77,7 +77,7 @@ def _run(value: Any, say: ChartWords) -> Iterable[Markup]:
     if value.error is not None:
         yield _line("", say.sentence(value.error.message))
     yield _table(
-        [say("judge"), *(say(f"outcome.{kind}") for kind in _OUTCOMES), say("pending")],
+        [say("judge"), *(say.outcome(kind) for kind in _OUTCOMES), say("pending")],
         [
             (
                 judge.judge,
@@ -101,7 +101,7 @@ def _conclusions(value: Any, say: ChartWords) -> Iterable[Markup]:
         yield _line("", render(each.messages, say.language))
     yield _table(
         [say("comparison"), say("judge"), say("win_rate"), *map(say, ("won", "lost"))]
-        + [say(f"outcome.{kind}") for kind in _OUTCOMES[2:]],
+        + [say.outcome(kind) for kind in _OUTCOMES[2:]],
         [_comparison(each, say) for each in value.conclusions[:_ROWS_AT_MOST]],
     )
     yield _cut(value.conclusions, say)
@@ -132,7 +132,7 @@ def _ranking(value: Any, say: ChartWords) -> Iterable[Markup]:
         yield _notes((*value.notes, *value.ranking.notes), say)
         return
     yield _table(
-        [say("model"), say("score"), say("games")],
+        [say("model"), say("model_score"), say("games")],
         [
             (each.model, f"{each.rating:,.0f} ({say('no_interval')})", *_numbers(each.games))
             for each in value.elo.models[:_ROWS_AT_MOST]
@@ -160,10 +160,10 @@ def _audit(value: Any, say: ChartWords) -> Iterable[Markup]:
     yield _drawing(share_chart(shares, title=value.judge, level=value.level, language=say.language))
     rows = (value.confusion.a, value.confusion.tie, value.confusion.b)
     yield _table(
-        [say("label"), *(say(f"outcome.{kind}") for kind in _OUTCOMES)],
+        [say("label"), *(say.outcome(kind) for kind in _OUTCOMES)],
         [
             (
-                say(f"outcome.{row.label}"),
+                say.outcome(row.label),
                 *_numbers(row.says_a, row.says_b, row.says_tie, row.inconsistent, row.invalid),
             )
             for row in rows

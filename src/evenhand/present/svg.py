@@ -15,7 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evenhand.present.labels import Language, shortened, text_width
+from evenhand.messages import Language
+from evenhand.present.labels import shortened, text_width
 
 MARGIN = 16.0
 PLOT_WIDTH = 400.0

@@ -84,7 +84,7 @@ def row_clusters(
 
 def not_enough(have: int, what: str, fewest: int) -> Message:
     unit = what.replace(",", "").replace(" ", "_").replace("-", "_")
-    return Message("stats.too_few", have=Message(f"unit.{unit}", n=have), fewest=fewest)
+    return Message("stats.too_few", have=Message(f"count.{unit}", n=have), fewest=fewest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from evenhand.errors import InputError
+from evenhand.messages import Language
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
 from evenhand.serve.config import ServerConfig
@@ -24,7 +25,7 @@ from evenhand.serve.pages import html_report_pairs as one_file_choice
 from evenhand.serve.pages import html_report_pairs as one_file_parts
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.html_report_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
-from evenhand.serve.pages.rendering import LANGUAGES, Language
+from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.store import NewVote, Store, open_store
 from html_reading import ATTACKS, Attack, Html
 from http_service import HttpService, judge_offer
@@ -79,7 +80,7 @@ def test_figures_have_their_intervals_and_outcomes_stay_apart(drawn: Read) -> No
     assert "Exact sign test: p = 0.013." in drawn.shown
     for section in ("By criterion", "By tag", "Both orders agree"):
         assert section in drawn.shown
-    assert "All 63 judged pairs are in this file." in drawn.shown
+    assert "This file holds every judged pair (63)." in drawn.shown
 
 
 def test_every_share_stands_beside_its_interval_or_its_reason(drawn: Read) -> None:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
-from evenhand.messages import Message
+from evenhand.messages import Language, Message
 from evenhand.present import charts
 from evenhand.present.chart_rows import (
     ChartRow,
@@ -33,7 +33,7 @@ from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Language, Wording
+from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, RankQuery, ReportOptions

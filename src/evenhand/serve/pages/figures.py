@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.messages import Language
 from evenhand.present.leaderboard import board_of, matrix_of
 from evenhand.report.baselines import COIN, CONSTANT, LONGER
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import JudgeOverview, RunOverview, TrustCheck, trust_checks
 from evenhand.report.ranking import sum_up_ranking
-from evenhand.serve.pages.rendering import Language, Wording, address
+from evenhand.serve.pages.rendering import Wording, address
 
 if TYPE_CHECKING:
     from evenhand.contract.codes import OutcomeCounts

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 import evenhand
 from evenhand.errors import EvenhandError, InputError
-from evenhand.messages import Message
+from evenhand.messages import Language, Message, catalogue
 from evenhand.present.svg import colours
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
@@ -51,11 +51,9 @@ from evenhand.serve.pages.html_report_pairs import (
 from evenhand.serve.pages.rendering import (
     LANGUAGES,
     FigureFormat,
-    Language,
     PageTranslator,
     Wording,
     environment,
-    words,
 )
 from evenhand.serve.reports import without_addresses
 from evenhand.serve.verdicts import TableQuery, reason_of
@@ -276,7 +274,7 @@ def _inline(*names: str) -> str:
 
 def _live_words(language: Language) -> dict[str, Any]:
     """What the script says, and each filter's name with the words for its values."""
-    told = words(language)
+    told = catalogue(language, "label")
     shown = {key: said for key, said in told.items() if key.startswith(_SAID_LIVE)}
     named = {"id": ("pair.id", ""), **FILTER_WORDS}
     return shown | {

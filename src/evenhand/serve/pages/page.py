@@ -22,11 +22,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, Forbidden, InputError, NotFound, WrongMediaType
-from evenhand.messages import Message
+from evenhand.messages import Language, Message
 from evenhand.present.svg import colours
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import ServiceRequest, media_type_of, refuse_encoded, whole_body
-from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
+from evenhand.serve.pages.rendering import LANGUAGES, preferred, render_template
 from evenhand.serve.security.access import Session, sent_by_own_page
 
 if TYPE_CHECKING:

@@ -4,65 +4,30 @@ Everything is escaped unless it was made here as HTML.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol, get_args
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from evenhand.errors import visible
-from evenhand.messages import Face, Message, render
+from evenhand.messages import Face, LabelCatalogue, Language, Message, render
 from evenhand.messages.numbers import p_value, rate, tenths
 from evenhand.serve.pages.texts import marked
 
-Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
 
 
-class Wording:
-    """`say("runs.title")`; a text with a number takes `n`, and its other form where n is 1.
-
-    What is filled in is escaped: names and texts come from outside.
-    """
-
-    def __init__(self, language: Language) -> None:
-        self.language: Language = language
-        self._words = words(language)
+class Wording(LabelCatalogue):
+    """Labels as HTML. What is filled in is escaped: names and texts come from outside."""
 
     def __call__(self, key: str, **values: Any) -> Markup:
-        said = self._words[key]
-        if values.get("n") == 1:
-            said = self._words.get(f"{key}.one", said)
-        told = {
-            name: f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-            for name, value in values.items()
-        }
-        return escape(said).format(**told) if told else escape(said)
-
-    def knows(self, key: str) -> bool:
-        return key in self._words
-
-
-@cache
-def words(language: Language) -> Mapping[str, str]:
-    """Nested in the file, flat by dots here."""
-    text = files("evenhand.serve.pages").joinpath("words", f"{language}.json").read_text("utf-8")
-    return dict(_flat(json.loads(text), ""))
-
-
-def _flat(node: Mapping[str, Any], before: str) -> list[tuple[str, str]]:
-    flat: list[tuple[str, str]] = []
-    for name, value in node.items():
-        key = f"{before}{name}"
-        flat += _flat(value, f"{key}.") if isinstance(value, dict) else [(key, value)]
-    return flat
+        return Markup("").join(map(escape, self.pieces(key, values)))
 
 
 def preferred(accepted: str) -> Language:
