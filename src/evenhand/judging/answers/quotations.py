@@ -308,7 +308,7 @@ def _theirs(text: str, block: QuotedSpan) -> bool:
     same_line = bool(after) and text[block.end : block.end + 1] not in ("", "\n")
     return (
         introduces(line, set_off=True)
-        or _OF_A_RESPONSE.fullmatch(line.strip(_HEAD_MARKS)) is not None
+        or ("[[" not in line and _OF_A_RESPONSE.fullmatch(line.strip(_HEAD_MARKS)) is not None)
         or (not line.endswith(_ENDED) and attributes(_lead(line, len(line))))
         or (same_line and attributes(after))
     )

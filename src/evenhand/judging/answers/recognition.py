@@ -74,11 +74,13 @@ _UNFINISHED = re.compile(
 
 
 class _Asked(NamedTuple):
-    """What the caller asked of a reading."""
+    """An answer, and what the caller asked of its reading."""
 
+    body: str
     criteria: Sequence[Criterion]
     protocol: AnswerProtocol | None
     quoted: QuotedFrom | None
+    echoes: Sequence[FoundObject]  # objects that stand in the pair's texts and are nobody's by name
 
 
 def read_text(
@@ -109,16 +111,14 @@ def _read_text(
     prose = _without(plain, found)
     words = own_words(prose)
     candidates = [each for each in found if each.value is None or is_answer(each.value)]
-    own = [
+    unnamed = [
         each
         for each in candidates
         if each.value is None
-        or not (
-            is_mention(prose, each.start, each.end)
-            or words.attributed(each.start)
-            or (quoted is not None and quoted(body[each.start : each.end]))
-        )
+        or not (is_mention(prose, each.start, each.end) or words.attributed(each.start))
     ]
+    echoes = [each for each in unnamed if each.value and _held(body, each, quoted)]
+    own = [each for each in unnamed if each not in echoes]
     objects = _objects(own, criteria, body)
     if isinstance(objects, ParseFailure):
         if protocol in (None, "evenhand"):
@@ -126,7 +126,7 @@ def _read_text(
         objects = []
     # Where an object was set aside as somebody else's, prose is no verdict either.
     prosaic = len(own) == len(candidates)
-    asked = _Asked(criteria, protocol, quoted)
+    asked = _Asked(body, criteria, protocol, quoted, echoes)
     outcome = _decided(words.own, objects, asked, prosaic=prosaic and words.closing is None)
     silent = isinstance(outcome, ParseFailure) and outcome.kind == "no_verdict"
     if silent and words.closing is not None:
@@ -198,12 +198,8 @@ def _decided(
     winner = verdict.reading.winner
     if disowned(text[verdict.end : verdict.end + 400].lstrip(FILLER + " \n"), winner):
         return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
-    if verdict.rank <= MARK and asked.quoted is not None and asked.quoted(verdict.text):
-        # A response holds the same words: then nothing else may speak against them.
-        before = [each for each in said if each.start < verdict.start][-1:]
-        alone = winner_of(text[: verdict.start].strip().split("\n", 1)[0])
-        if {alone, *(each.winner for each in before)} - {None, winner}:
-            return ParseFailure("contradiction", Message("unread.answer_quoted"))
+    if verdict.rank <= MARK and _contested(text, verdict, said, asked):
+        return ParseFailure("contradiction", Message("unread.answer_quoted"))
     whole = text.rstrip()
     closes = verdict.rank == LABEL and len(whole) <= verdict.end
     cut = _CUT_LINE if closes else _UNFINISHED if verdict.rank == PROSE else None
@@ -214,6 +210,19 @@ def _decided(
             confidence=lines.confidence, criteria=lines.criteria, flags=lines.flags
         )
     return verdict.reading
+
+
+def _contested(text: str, verdict: StatedVerdict, said: list[StatedVerdict], asked: _Asked) -> bool:
+    """Whether a response may have written the verdict: it holds the same words, and something
+    speaks against them, be it an object that stands in one of the texts as well."""
+    as_written = asked.body[verdict.start : verdict.end]
+    if asked.quoted is None or not (asked.quoted(verdict.text) or asked.quoted(as_written)):
+        return False
+    before = [each for each in said if each.start < verdict.start][-1:]
+    against = {winner_of(text[: verdict.start].strip().split("\n", 1)[0])}
+    against |= {each.winner for each in before}
+    against |= {winner_in(each.value) for each in asked.echoes if each.value}
+    return bool(against - {None, verdict.winner})
 
 
 def _cut(text: str) -> ParseFailure:
@@ -281,6 +290,11 @@ def _objects(
     if broken.unclosed:
         return ParseFailure("truncated", Message("unread.json_cut"))
     return ParseFailure("malformed", Message("unread.json_broken"))
+
+
+def _held(body: str, found: FoundObject, quoted: QuotedFrom | None) -> bool:
+    """Whether an object stands in one of the pair's texts."""
+    return quoted is not None and quoted(body[found.start : found.end])
 
 
 def _without(body: str, found: list[FoundObject]) -> str:
