@@ -89,6 +89,11 @@ def kind_of(spec: str) -> JudgeKind | None:
     return _BY_PREFIX.get(spec.strip().partition(":")[0])
 
 
+def is_replayed(spec: str) -> bool:
+    """Whether its answers are a file's: nothing can be asked again."""
+    return spec.startswith("replay:")
+
+
 def takes_address(spec: str | None) -> bool:
     """Whether the settings' address and key are this judge's: no other provider is sent them."""
     kind = kind_of(spec or "")

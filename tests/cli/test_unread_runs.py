@@ -198,3 +198,40 @@ def test_a_replay_says_which_protocol_reads_what_was_not(command: Command) -> No
     named = command(*asked, "--protocol", "llmbar", "--name", "named")
     assert re.search(r"answers? unread;", named.err) is None
     assert "unread" not in command(*asked, "--limit", "1", "--name", "one").err
+
+
+def test_nothing_asks_a_replay_again(command: Command) -> None:
+    """30 pairs of which 20 are read for A, so 10 are missing: a gate on them is undecided."""
+    names = [str(number) for number in range(30)]
+    pairs = [
+        {"id": name, "prompt": f"p{name}", "response_a": "x", "response_b": "y"}
+        | {"model_a": "new", "model_b": "old"}
+        for name in names
+    ]
+    rows = [
+        {
+            "id": name,
+            "pass": order,
+            "raw": raw if int(name) < 20 else "It rains today, and it pours.",
+        }
+        for name in names
+        for order, raw in (("original", "[[A]]"), ("swapped", "[[B]]"))
+    ]
+    write_lines(command.directory / "pairs.jsonl", pairs)
+    write_lines(command.directory / "recorded.jsonl", rows)
+    write_lines(command.directory / "silent.jsonl", [{**row, "raw": "It rains."} for row in rows])
+    store = ("--store", "store.db")
+    run = ("run", "pairs.jsonl", "--keep-going-unread", *store)
+    assert command(*run, "--judge", "replay:recorded.jsonl", "--name", "read").code == 0
+    assert command(*run, "--judge", "replay:silent.jsonl", "--name", "silent").code == 0
+    remedies = {
+        ("gate", "read", "--min-win-rate", "0.65"): "--missing half",
+        ("gate", "read", "--max-invalid", "0.1"): "raise the limit",
+        ("rank", "silent"): "every verdict is invalid",
+    }
+    for words, remedy in remedies.items():
+        ran = command(*words, *store)
+        shown = " ".join((ran.out + ran.err).split())
+        assert remedy in shown, shown
+        assert "--protocol" in shown
+        assert "--retry" not in shown

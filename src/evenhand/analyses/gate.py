@@ -16,6 +16,7 @@ from evenhand.blocks import Block, Next, Ruled, Ruling
 from evenhand.blocks import Sentence as Line
 from evenhand.contract.model import Model
 from evenhand.errors import InputError, Status
+from evenhand.judge_kinds import is_replayed
 from evenhand.judges.families import OwnFamilies
 from evenhand.messages import Message, Sentence, chained, joined
 from evenhand.messages.numbers import decimal
@@ -541,7 +542,8 @@ def blocks(result: GateReport) -> Iterator[Block]:
 def _remedies(result: GateReport) -> Iterator[str]:
     for check in result.checks:
         for doubt in check.doubts:
-            yield Message(f"gate.remedy_{doubt}")
+            replayed = doubt == "missing" and is_replayed(check.judge)
+            yield Message("gate.remedy_missing_replayed" if replayed else f"gate.remedy_{doubt}")
         yield from (hold.remedy for hold in check.holds if hold.remedy is not None)
 
 

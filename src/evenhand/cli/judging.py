@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from evenhand.analyses.gate import GateReport
     from evenhand.cli.analyses import GateChoices
-    from evenhand.contract import AnswerProtocol
+    from evenhand.contract import AnswerProtocol, Pair
     from evenhand.report.abstentions import Abstentions
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
     from evenhand.runs.preview import Preview
@@ -96,22 +96,27 @@ def unread_notes(store: Store, run: str) -> Iterator[Message]:
     """How many recorded answers were not read, and how many of them a named protocol reads: a
     replay cannot ask again."""
     from evenhand.contract import Unread
-    from evenhand.judging.ballots import read_ballot
+    from evenhand.judging.ballots import quoted_from, read_ballot
     from evenhand.judging.decision import PassBallot
     from evenhand.report.lookup import find_run
 
-    def unread() -> Iterator[tuple[Unread, bool]]:
+    def unread() -> Iterator[tuple[Unread, Pair]]:
         for whole in store.verdicts.each_whole(find_run(store, run).id):
             if whole.row.outcome == "invalid":
                 for each in whole.passes:
                     reading = getattr(each.made, "reading", None)
                     if isinstance(reading, Unread) and reading.raw:
-                        yield reading, whole.pair.allow_tie
+                        yield reading, whole.pair
 
-    def reads(each: tuple[Unread, bool], protocol: AnswerProtocol) -> bool:
-        answer, allow_tie = each
-        cut = answer.kind == "truncated"
-        again = read_ballot(answer.raw, protocol=protocol, allow_tie=allow_tie, truncated=cut)
+    def reads(each: tuple[Unread, Pair], protocol: AnswerProtocol) -> bool:
+        answer, pair = each
+        again = read_ballot(
+            answer.raw,
+            protocol=protocol,
+            allow_tie=pair.allow_tie,
+            truncated=answer.kind == "truncated",
+            quoted=quoted_from(pair),
+        )
         return isinstance(again, PassBallot)
 
     first = list(islice(unread(), _CHOSEN_ON))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, running_rate, seconds, tokens
 from evenhand.errors import InputError, Status
+from evenhand.judge_kinds import is_replayed
 from evenhand.judges.protocol import news_of
 from evenhand.messages import Message
 from evenhand.present.terminal import (
@@ -403,7 +404,7 @@ def _closing(summary: RunSummary, store: str | Path | None) -> list[str]:
         lines.append(f"stopped: {why}; {left}; run the same command to judge {them}")
     elif summary.invalid:
         them = "it" if summary.invalid == 1 else "them"
-        silent = all(each.judge.startswith("replay:") for each in summary.judges if each.invalid)
+        silent = all(is_replayed(each.judge) for each in summary.judges if each.invalid)
         again = "" if silent else f" ask {them} again with --retry failed or --retry unread;"
         why = session.pasted("runs", "show", summary.run, store=store)
         lines.append(f"{number(summary.invalid)} invalid;{again} {why} says why")

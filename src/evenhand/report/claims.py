@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evenhand.contract.model import Model
+from evenhand.judge_kinds import is_replayed
 from evenhand.messages import Message, Sentence, render
 from evenhand.report.baselines import COIN, CONSTANT, LONGER, JudgeAccuracy, standing
 from evenhand.report.labelled import PeopleCounts, missing_labels
@@ -104,7 +105,7 @@ def _labels_see_a_coin(conclusion: Conclusion, limits: ConclusionLimits) -> Hold
 def _too_much_missing(conclusion: Conclusion, limits: ConclusionLimits) -> Hold | None:
     """More pairs without a verdict than the caller allows."""
     valid, invalid = conclusion.win_rate.counts.valid, conclusion.win_rate.counts.invalid
-    every = valid + invalid + conclusion.skipped
+    every, judge = valid + invalid + conclusion.skipped, conclusion.judge
     for part, most, option in (
         (invalid, limits.max_invalid, "max-invalid"),
         (conclusion.skipped, limits.max_skipped, "max-skipped"),
@@ -116,7 +117,7 @@ def _too_much_missing(conclusion: Conclusion, limits: ConclusionLimits) -> Hold 
                 blocks=EVERY_RULING,
                 sentence=Message("no_conclusion.missing", **_called(conclusion), **values),
                 line=Message("gate.too_much_missing", **values, option=option, percent=100 * most),
-                remedy=Message("gate.next_retry"),
+                remedy=Message("gate.next_replay" if is_replayed(judge) else "gate.next_retry"),
             )
     return None
 

@@ -15,6 +15,7 @@ from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
 from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
+from evenhand.judge_kinds import is_replayed
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
 from evenhand.report.families import judge_families
@@ -350,7 +351,9 @@ def _nothing_to_rank(
         return Message("report.models_unnamed", of=of)
     if read.unnamed + read.against_itself == read.total:
         return Message("report.one_model", of=of)
-    return Message("report.all_invalid", of=of)
+    judges = [judge.name for each in judged_runs for judge in each.judges]
+    replayed = all(map(is_replayed, judges))
+    return Message("report.all_invalid_replayed" if replayed else "report.all_invalid", of=of)
 
 
 def _notes(

@@ -221,8 +221,8 @@ def _contested(text: str, verdict: StatedVerdict, said: list[StatedVerdict], ask
     before = [each for each in said if each.start < verdict.start][-1:]
     against = {winner_of(text[: verdict.start].strip().split("\n", 1)[0])}
     against |= {each.winner for each in before}
-    against |= {winner_in(each.value) for each in asked.echoes if each.value}
-    return bool(against - {None, verdict.winner})
+    echoed = {winner_in(each.value) for each in asked.echoes if each.value}
+    return bool((against | echoed) - {None, verdict.winner})
 
 
 def _cut(text: str) -> ParseFailure:
