@@ -30,6 +30,7 @@ from scipy.special import expit, logit
 from scripts.verify_calibration import GRANTED_COLUMNS, Granted, covers, show_row
 
 import evenhand
+from evenhand.analyses.calibrate import half_of_prompts
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
 from evenhand.stats.calibration.curves import fit_logistic_signals, smoothed_share, varies
@@ -38,7 +39,6 @@ from evenhand.stats.calibration.guarantee import guarantee_agreement
 from evenhand.stats.calibration.reliability import debiased_square, equal_mass_bins
 from evenhand.stats.logistic_regression import fit_ridge
 from evenhand.store import open_store
-from evenhand.trust.calibration import half_of_prompts
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 
 Floats = NDArray[np.float64]

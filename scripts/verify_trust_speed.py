@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 import evenhand
 from evenhand import RunOptions
-from evenhand.analyses.registry import CORRECT, VOTES, analyse
-from evenhand.analysis_options import CorrectOptions, VotesOptions
+from evenhand.analyses.registry import CALIBRATE, CORRECT, VOTES, analyse
+from evenhand.analysis_options import CalibrateOptions, CorrectOptions, VotesOptions
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
@@ -33,7 +33,7 @@ from evenhand.report.lookup import find_run
 from evenhand.settings import Settings
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
-from evenhand.trust.calibration import AppliedCalibration, calibrate_run
+from evenhand.trust.calibration import AppliedCalibration
 from evenhand.trust.findings import assess_audit
 from evenhand.trust.jury import evaluate_jury, write_jury_rows
 from evenhand.trust.pair_draws import draw_pairs
@@ -145,9 +145,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
     clock.timed("audit", lambda: assess_audit(audit_run(store, name, judge="sure")))
+    agreed = CalibrateOptions(judge="sure", min_agreement=0.8)
     report = clock.timed(
         "calibrate --min-agreement 0.8",
-        lambda: calibrate_run(store, name, judge="sure", min_agreement=0.8),
+        lambda: analyse(CALIBRATE, store, [name], agreed, Settings()),
     )
     # Judged again from its passes, which is a run's work and not counted.
     calibrated = JudgeConfig(calibration=AppliedCalibration(report.calibration))

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand.analyses.registry import AnalysisEntry, analyse
+from evenhand.analyses.registry import AnalysisEntry, AnalysisSubject, check
 from evenhand.judges.families import OwnFamilies
+from evenhand.report.lookup import find_run
 from evenhand.settings import Settings
 from evenhand.store import Store
 
 
 def analysis_of(
-    analysis: AnalysisEntry, store: Store, *runs: str, families: OwnFamilies = (), **options: Any
+    analysis: AnalysisEntry,
+    store: Store,
+    *names: str,
+    families: OwnFamilies = (),
+    most: int | None = None,
+    **given: Any,
 ) -> Any:
-    settings = Settings(families=families)
-    return analyse(analysis, store, runs, analysis.options(**options), settings)
+    options = analysis.options(**given)
+    check(analysis, options)
+    runs = tuple(find_run(store, name) for name in names)
+    subject = AnalysisSubject(store, runs, Settings(families=families), most=most)
+    return analysis.implementation.compute(subject, options)

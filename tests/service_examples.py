@@ -163,6 +163,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "verdict-page": get(f"{place}/verdicts", limit=2),
         "report": get(f"{place}/report"),
         "gate": get(f"{place}/gate"),
+        "calibrate": get(f"{place}/calibrate"),
         "correct": get(f"{place}/correct", labelsAre="random"),
         "votes": get(f"{place}/votes"),
         "rank-runs": rank,

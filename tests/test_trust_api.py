@@ -40,12 +40,12 @@ def test_an_audit_of_a_run_is_one_call(judged: str) -> None:
 
 def test_a_calibration_is_learned_kept_and_opened(judged: str) -> None:
     assert evenhand.calibrate(judged).saved is None
-    kept = evenhand.calibrate(judged, save="sums")
+    kept = evenhand.calibrate(judged, evenhand.CalibrateOptions(save="sums"))
     assert kept.saved is not None
     assert Path(kept.saved).name == "sums.json"
     with pytest.raises(InputError, match="sums"):
-        evenhand.calibrate(judged, save="sums")
-    evenhand.calibrate(judged, save="sums", overwrite=True)
+        evenhand.calibrate(judged, evenhand.CalibrateOptions(save="sums"))
+    evenhand.calibrate(judged, evenhand.CalibrateOptions(save="sums", force=True))
     config = evenhand.JudgeConfig(calibration=evenhand.open_calibration("sums"))
     pair = {key: value for key, value in sums(61)[-1].items() if key != "id"}
     verdict = evenhand.compare_sync(pair | {"criteria": CRITERIA}, "openai:loopback", config)

@@ -264,3 +264,61 @@ class CorrectOptions(LabelsOption, LevelOption, SideOption, JudgeOption):
         int,
         Option(help="Seed for the draw.", default="0", least=0, common=True, clients=True),
     ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions(LevelOption, JudgeOption):
+    """What is learned of a judge's confidence, and under which name it is kept."""
+
+    save: Annotated[
+        str | None,
+        Option(
+            help="Save it under this name, for later runs, or to a file.json. Without it "
+            "nothing is saved.",
+            metavar="NAME",
+            common=True,
+        ),
+    ] = None
+    method: Annotated[
+        Literal["auto", "logistic"],
+        Option(
+            help="auto: a logistic curve of the signals if the labels support one, otherwise "
+            "overall accuracy; logistic: always a curve.",
+            default="auto",
+            common=True,
+            clients=True,
+        ),
+    ] = "auto"
+    min_agreement: Annotated[
+        float | None,
+        Option(
+            help="Find the threshold above which verdicts agree with labels at least this often "
+            "(on half of the prompts); verdicts below it abstain.",
+            above=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    error_level: Annotated[
+        float | None,
+        Option(
+            help="With a least agreement: the chance of a false guarantee.",
+            default="0.05",
+            above=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    seed: Annotated[
+        int,
+        Option(
+            help="Seed for the folds and the held-out half.",
+            default="0",
+            least=0,
+            common=True,
+            clients=True,
+        ),
+    ] = 0
+    force: Annotated[bool, Option(help="Replace an existing calibration.", common=True)] = False

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import CORRECT, GATE, AnalysisEntry, analyse, finished
+from evenhand.analyses.registry import CALIBRATE, CORRECT, GATE, AnalysisEntry, analyse, finished
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -36,17 +36,16 @@ from evenhand.settings import GateSettings, Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
+    from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.analyses.correct import Corrections
     from evenhand.analyses.gate import GateReport
-    from evenhand.analysis_options import CorrectOptions, GateOptions
+    from evenhand.analysis_options import CalibrateOptions, CorrectOptions, GateOptions
     from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
     from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
-    from evenhand.stats.calibration.fit import Method
     from evenhand.trust.audit import Audit
-    from evenhand.trust.calibration import CalibrationReport
     from evenhand.trust.criteria import CriteriaSuggestion
 
 # One model's outputs: a file, a DataFrame, or rows.
@@ -437,37 +436,12 @@ def audit(
 
 
 def calibrate(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    save: str | Path | None = None,
-    overwrite: bool = False,
-    method: Method = "auto",
-    min_agreement: float | None = None,
-    error_level: float = 0.05,
-    level: float = 0.95,
-    seed: int = 0,
+    run: str, options: CalibrateOptions | None = None, *, store: str | Path | Store | None = None
 ) -> CalibrationReport:
     """Learn from a run's labels how likely its judge's verdicts are to be right; `save` stores it
     for `open_calibration`."""
-    from evenhand.trust.calibration import calibrate_run, save_calibration
-
-    with _opened(store) as opened:
-        learned = calibrate_run(
-            opened,
-            run,
-            judge=judge,
-            method=method,
-            min_agreement=min_agreement,
-            error_level=error_level,
-            level=level,
-            seed=seed,
-        )
-    if save is None:
-        return learned
-    path = save_calibration(learned.calibration, save, overwrite=overwrite)
-    return learned.model_copy(update={"saved": str(path)})
+    result: CalibrationReport = _analysed(CALIBRATE, run, options, store)
+    return result
 
 
 def correct(

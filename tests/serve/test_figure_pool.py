@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import VOTES
-from evenhand.analysis_options import VotesOptions
+from evenhand.analyses.registry import CALIBRATE, VOTES
+from evenhand.analysis_options import CalibrateOptions, VotesOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
@@ -95,7 +95,7 @@ def votes(run_id: str) -> Figure[Any]:
         reports.ranking(RankRuns(runs=("1", "2"))),
         reports.audit(AuditRun(run="1", against="2")),
         reports.diff("1", DiffRuns(against="2")),
-        reports.calibration("1", None),
+        reports.analysed(CALIBRATE, ("1",), CalibrateOptions()),
         reports.probes("1", ()),
         votes("1"),
     ],

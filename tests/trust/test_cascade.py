@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import evenhand
+from analysed import analysis_of
 from evenhand import RunOptions
+from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import Usage, read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
@@ -18,7 +20,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, UntilDecided, given_pairs
 from evenhand.store import NewVote, open_store
-from evenhand.trust.calibration import AppliedCalibration, calibrate_run
+from evenhand.trust.calibration import AppliedCalibration
 from evenhand.trust.cascades import CascadeReport, for_people, report_cascade, run_cascade
 from evenhand.trust.labelling import begin_labelling
 from evenhand.trust.vote_files import import_votes
@@ -130,7 +132,7 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
         rows, cheap, JudgeConfig(), criteria=criteria, options=RunOptions(store=at)
     )
     with open_store(at) as store:
-        report = calibrate_run(store, run.run, min_agreement=0.8)
+        report = analysis_of(CALIBRATE, store, run.run, min_agreement=0.8)
     applied = AppliedCalibration(report.calibration)
     assert report.calibration.guarantee is not None
     assert report.calibration.guarantee.threshold is not None

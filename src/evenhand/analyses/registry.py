@@ -44,6 +44,7 @@ class AnalysisEntry:
     # request, which may also be a body.
     path: str | None = None
     has_own_page: bool = False  # else its blocks are one
+    limit: int | None = None  # how many verdicts a server takes it of
 
     @property
     def options(self) -> type[Options]:
@@ -76,6 +77,7 @@ class AnalysisSubject:
     store: Store
     runs: tuple[RunRecord, ...]
     settings: Settings
+    most: int | None = None  # how many verdicts it may take
 
     @property
     def run(self) -> RunRecord:
@@ -173,6 +175,19 @@ VOTES = AnalysisEntry(
     has_own_page=True,
 )
 
+CALIBRATE = AnalysisEntry(
+    name="calibrate",
+    summary="Learn from labels how likely a verdict is to be right.",
+    about="Exit codes: 0 learned (it says so if the data supports no more than overall accuracy, "
+    "or no guarantee), 2 bad input or a store error.",
+    options_in="evenhand.analysis_options:CalibrateOptions",
+    module="evenhand.analyses.calibrate",
+    files=(("plot", "Save the reliability diagram as .svg, or its data as .csv."),),
+    depends_on="votes",
+    has_own_page=True,  # at /runs/{id}/calibration
+    limit=20_000,  # signals are read from all passes: so many take seconds, a million minutes
+)
+
 CORRECT = AnalysisEntry(
     name="correct",
     summary="Correct a win rate for judge errors, using human labels.",
@@ -183,7 +198,7 @@ CORRECT = AnalysisEntry(
     depends_on="votes",
 )
 
-OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (CORRECT, GATE, VOTES)}
+OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (CALIBRATE, CORRECT, GATE, VOTES)}
 
 
 @cache

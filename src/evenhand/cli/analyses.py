@@ -80,10 +80,13 @@ class AnalysisChoices(Given):
 
     def write(self, result: Any, store: Store, *runs: str) -> list[str]:
         """What was written, a line each."""
-        lines = []
+        lines: list[str] = []
         for name, path in self.files.items():
             if name == "html":
                 _write_report(result, store, path)
+            elif name == "plot":
+                _write_chart(self.analysis, result, path)
+                lines.append(Message("command.chart_saved", path=path))
             elif line := write_file(self.analysis, name, path, result, subject_of(store, runs)):
                 lines.append(line)
         return lines
@@ -113,6 +116,12 @@ def _write_report(result: GateReport, store: Store, path: Path) -> None:
         families=load_settings().families,
     )
     write_html_report(store, concluded, path, processes=usable_processes())
+
+
+def _write_chart(analysis: AnalysisEntry, result: Any, path: Path) -> None:
+    from evenhand.present.charts import CHART_WRITERS
+
+    CHART_WRITERS[analysis.name](result, path)
 
 
 def flags_with_files(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:

@@ -50,7 +50,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Trust the judge": (
         ("audit", "audit", "Measure a judge's accuracy and biases against labels."),
         ("probe", "probe", "Test a judge on pairs with a known verdict."),
-        ("calibrate", "calibrate", "Learn from labels how likely a verdict is to be right."),
+        ("calibrate", *_REGISTERED),
         ("jury", "jury", "Combine several judges' votes and compare their accuracy."),
         ("correct", "correct", "Correct a win rate for judge errors, using human labels."),
         ("label", "label", "Vote on a run's pairs in the terminal, blind; resumable."),

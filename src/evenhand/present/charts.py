@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evenhand.errors import InputError
 from evenhand.messages import Language, Message
@@ -45,6 +45,7 @@ from evenhand.present.svg import (
 from evenhand.report.files import atomic_file
 
 if TYPE_CHECKING:
+    from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.report.claims import ClaimedRate
     from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
     from evenhand.stats.calibration.reliability import CalibrationChange, CalibrationError
@@ -87,9 +88,14 @@ def write_ranking_chart(ranking: Ranking, path: Path) -> None:
     _write(path, lambda: ranking_chart(ranking), lambda: ranking_rows(ranking))
 
 
-def write_reliability_chart(change: CalibrationChange, judge: str, path: Path) -> None:
+def write_reliability_chart(report: CalibrationReport, path: Path) -> None:
     """Predicted against observed accuracy, before and after calibration."""
+    change, judge = report.change, report.learned_on.judge
     _write(path, lambda: reliability_chart(change, judge), lambda: reliability_rows(change))
+
+
+# By the name of the analysis whose result it shows.
+CHART_WRITERS: dict[str, Callable[[Any, Path], None]] = {"calibrate": write_reliability_chart}
 
 
 def _write(path: Path, draw: Callable[[], Chart], rows: Callable[[], Iterable[ChartRow]]) -> None:

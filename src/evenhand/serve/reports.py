@@ -37,15 +37,12 @@ from evenhand.serve.verdicts import client_names
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import Audit, audit_run
-from evenhand.trust.calibration import CalibrationReport, calibrate_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
 from evenhand.trust.probes.runs import StoredProbes, read_probes
 
 # In place of the store's address and a judge's: they are the operator's affair.
 _HERE = "this server"
 _PRIVATE_SETTINGS = frozenset({"base_url"})
-# Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
-MOST_CALIBRATED = 20_000
 
 
 class Report(Model):
@@ -142,7 +139,7 @@ def _analysed(
         for row in analysis.options.rows()
         if row.option.names in ("judge", "other judge")
     }
-    subject = AnalysisSubject(store, tuple(runs), settings)
+    subject = AnalysisSubject(store, tuple(runs), settings, most=analysis.limit)
     result = analysis.implementation.compute(subject, replace(options, **judges))
     return redacted(analysis, result, _HERE)
 
@@ -251,25 +248,6 @@ def run_overview(run_id: str) -> Figure[RunOverview]:
 
 def _overview(store: Store, runs: Sequence[RunRecord]) -> RunOverview:
     return overview(store, runs[0].name)
-
-
-def calibration(run_id: str, judge: str | None) -> Figure[CalibrationReport]:
-    return Figure(
-        name="calibration",
-        runs=(run_id,),
-        model=CalibrationReport,
-        compute=partial(_calibration, judge=judge),
-        parameters={"judge": judge},
-        depends_on="votes",
-    )
-
-
-def _calibration(
-    store: Store, runs: Sequence[RunRecord], *, judge: str | None
-) -> CalibrationReport:
-    recorded = recorded_judge(store, runs, judge)
-    report = calibrate_run(store, runs[0].name, judge=recorded, most=MOST_CALIBRATED)
-    return report.model_copy(update={"store": _HERE})
 
 
 def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from analysed import analysis_of
 from batch_providers import Answer, OpenAIProvider
+from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import read_criteria
 from evenhand.data import OrderDraw, ReadOptions
 from evenhand.errors import InputError
@@ -22,7 +24,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import built_in_template
 from evenhand.runs import JudgePlan, RunOptions, RunSummary, given_pairs, judge_pairs
 from evenhand.store import Store, VerdictRow, open_store
-from evenhand.trust.calibration import AppliedCalibration, calibrate_run
+from evenhand.trust.calibration import AppliedCalibration
 from evenhand.trust.cascades import report_cascade, run_cascade
 from ray_workers import Crowd
 from run_data import asked_number, labelled_sums, right_place, sums, unsure_answer
@@ -256,7 +258,7 @@ async def test_a_calibrated_judge_abstains_in_every_way_alike(
         with open_store(stores["here"]) as store:
             learn = RunOptions(name="learn")
             await judged(rows, [plan("openai:m", provider, usual)], store, learn)
-            learned = calibrate_run(store, "learn", min_agreement=0.8).calibration
+            learned = analysis_of(CALIBRATE, store, "learn", min_agreement=0.8).calibration
         calibrated = replace(usual, calibration=AppliedCalibration(learned))
         came = {}
         for way, options in WAYS.items():

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from evenhand.analyses.calibrate import CalibrationReport, sum_up_calibration
+from evenhand.analyses.registry import CALIBRATE
+from evenhand.analysis_options import CalibrateOptions
 from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
@@ -24,7 +27,7 @@ from evenhand.serve.pages.charts import (
 from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording
-from evenhand.serve.reports import AuditReport, calibration
+from evenhand.serve.reports import AuditReport, analysed
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
 from evenhand.serve.verdicts import TableQuery
@@ -32,10 +35,8 @@ from evenhand.store import RunRecord
 from evenhand.store.verdict_table import TableRow
 from evenhand.trust.calibration import (
     CALIBRATION_FILES,
-    CalibrationReport,
     SavedCalibration,
     open_calibration,
-    sum_up_calibration,
 )
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
 from evenhand.trust.probes.scores import habit_of, sum_up_habits
@@ -159,7 +160,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
     judges = await judges_of(service, status.id)
     judge = query.judge or (judges[0] if judges else None)
     kept, saved = await asyncio.gather(
-        service.figures.get(calibration(status.id, judge)),
+        service.figures.get(analysed(CALIBRATE, (status.id,), CalibrateOptions(judge=judge))),
         asyncio.to_thread(_saved, judge),
     )
     points = () if kept.value is None else tuple(reliability_rows(kept.value.change))

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from starlette.responses import Response
 
+from evenhand.analyses.registry import CALIBRATE
+from evenhand.analysis_options import CalibrateOptions
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
@@ -144,7 +146,8 @@ async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
         kept = await cache.get(reports.conclusions(run_id, options))
         return _of_conclusions(name, _value(kept), (*of, kept.at))
     if name == "reliability":
-        calibrated = await cache.get(reports.calibration(run_id, query.judge))
+        by = CalibrateOptions(judge=query.judge)
+        calibrated = await cache.get(reports.analysed(CALIBRATE, (run_id,), by))
         report = _value(calibrated)
         return Drawable(
             of=(*of, calibrated.at),

@@ -17,7 +17,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evenhand
+from analysed import analysis_of
 from evenhand import RunOptions, RunSummary
+from evenhand.analyses.calibrate import CalibrationReport, _error, sum_up_calibration
+from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import JudgedBy, Outcome
 from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
@@ -28,15 +31,13 @@ from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.stats.calibration.curves import Constant, Logistic, LogisticSignal
 from evenhand.stats.calibration.fit import Calibration, fit_calibration
+from evenhand.stats.calibration.reliability import calibration_error
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.calibration import (
     AppliedCalibration,
-    CalibrationReport,
     SavedCalibration,
-    calibrate_run,
     open_calibration,
     save_calibration,
-    sum_up_calibration,
 )
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 from explained import mirrored, plain
@@ -79,7 +80,8 @@ async def learned(tmp_path: Path) -> tuple[Path, str]:
 def calibrated(learned: tuple[Path, str], **how: Any) -> CalibrationReport:
     at, run = learned
     with open_store(at) as store:
-        return calibrate_run(store, run, **how)
+        report: CalibrationReport = analysis_of(CALIBRATE, store, run, **how)
+        return report
 
 
 def test_what_is_right_is_counted_by_the_labels(learned: tuple[Path, str]) -> None:
@@ -152,7 +154,7 @@ async def test_a_calibrated_run_is_another_run_that_asks_nothing_anew(
     assert (await judged(labelled_sums(PAIRS), judge, at, calibration=other)).run != first.run
     # A calibration of the calibrated run goes by the passes, and is the same.
     with open_store(at) as store:
-        relearned = calibrate_run(store, first.run)
+        relearned = analysis_of(CALIBRATE, store, first.run)
     assert relearned.calibration.calibration == calibration.saved.calibration
 
 
@@ -463,7 +465,7 @@ async def test_the_promise_is_not_made_of_verdicts_that_show_none_of_the_signals
 
     summary = await judged(labelled_sums(PAIRS), ScriptedJudge(often_silent), at)
     with open_store(at) as store:
-        found = calibrate_run(store, summary.run, min_agreement=0.8)
+        found = analysis_of(CALIBRATE, store, summary.run, min_agreement=0.8)
     guarantee = found.calibration.guarantee
     assert guarantee is not None
     assert found.calibration.calibration.goes_by == ("stated",)
@@ -482,7 +484,7 @@ async def test_nothing_is_learned_from_identical_responses_that_nobody_was_asked
         row |= {"response_b": row["response_a"], "label": "TIE"}
     summary = await judged(rows, ScriptedJudge(unsure), at)
     with open_store(at) as store:
-        found = calibrate_run(store, summary.run)
+        found = analysis_of(CALIBRATE, store, summary.run)
     assert (found.verdicts, found.calibration.calibration.n) == (30, 30)
     assert any(note.startswith("10 labelled pairs are ties of identical") for note in found.notes)
 
@@ -526,7 +528,7 @@ async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
     at = tmp_path / "store.db"
     summary = await judged(labelled_sums(20), ScriptedJudge(unsure), at)
     with open_store(at) as store:
-        found = calibrate_run(store, summary.run)
+        found = analysis_of(CALIBRATE, store, summary.run)
     right = sum(is_right(number) for number in range(1, 21))
     assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
     assert found.better_than_base_rate is None
@@ -557,7 +559,7 @@ async def test_a_judge_that_states_no_confidence_is_said_to_state_none(tmp_path:
     at = tmp_path / "store.db"
     summary = await judged(labelled_sums(20), ScriptedJudge(silent), at)
     with open_store(at) as store:
-        believed, _ = sum_up_calibration(calibrate_run(store, summary.run))
+        believed, _ = sum_up_calibration(analysis_of(CALIBRATE, store, summary.run))
     assert believed == "No confidence given; 20 of 20 labelled verdicts are right."
 
 
@@ -572,14 +574,14 @@ async def test_peoples_votes_are_labels_where_the_data_have_none(tmp_path: Path)
     summary = await judged(sums(40), ScriptedJudge(unsure), at)
     with open_store(at) as store:
         with pytest.raises(InputError, match="has a label"):
-            calibrate_run(store, summary.run)
+            analysis_of(CALIBRATE, store, summary.run)
         for number in range(1, 31):
             vote_on(store, summary.run, number, "B" if number % 3 == 0 else "A")
         vote_on(store, summary.run, 31, "A", origin="escalation")
         vote_on(store, summary.run, 32, "A", draw="chosen")
         vote_on(store, summary.run, 33, "B", draw="weighted", chance=0.5)
-        found = calibrate_run(store, summary.run)
-        even = calibrate_run(store, summary.run, min_agreement=0.9)
+        found = analysis_of(CALIBRATE, store, summary.run)
+        even = analysis_of(CALIBRATE, store, summary.run, min_agreement=0.9)
     # Those that were escalated or chosen are no draw from all pairs.
     assert (found.by_data, found.by_people, found.unlabelled) == (0, 31, 9)
     assert found.calibration.calibration.right == sum(
@@ -630,7 +632,7 @@ async def test_letter_mode_is_calibrated_by_its_margin(tmp_path: Path) -> None:
 
     summary = await judged(labelled_sums(60), ScriptedJudge(letters), at, mode="letter")
     with open_store(at) as store:
-        found = calibrate_run(store, summary.run)
+        found = analysis_of(CALIBRATE, store, summary.run)
     assert "margin" in found.signals
     assert "stated" not in found.signals
     assert found.learned_on.mode == "letter"
@@ -671,3 +673,11 @@ def test_a_drawn_verdict_is_read_as_it_is_among_all(learned: tuple[Path, str]) -
     assert np.array_equal(everything.before[rows], drawn.before, equal_nan=True)
     for name, column in drawn.signals.items():
         assert np.array_equal(everything.signals[name][rows], column, equal_nan=True)
+
+
+def test_an_error_that_noise_explains_is_not_shown_as_none() -> None:
+    half = calibration_error([0.5] * 40, [0, 1] * 20)
+    assert half.error == 0
+    assert _error(half) == "not distinguishable from 0"
+    # 0.4 squared, less the variance of the mean, 0.25 / 39.
+    assert _error(calibration_error([0.9] * 40, [0, 1] * 20)) == "0.392"
