@@ -15,10 +15,11 @@ from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
+from evenhand.quantities import counted
 from evenhand.runs.budget import Budget
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import JudgeCounts, Observer, counted_requests
+from evenhand.runs.progress import JudgeCounts, Observer
 from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.store import RunRecord, Store
@@ -108,5 +109,5 @@ def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
     """Asking now for what is already in a batch would pay twice."""
     there = store.batches.unfinished(run.id)
     if there:
-        requests = counted_requests(sum(batch.requests for batch in there))
+        requests = counted(sum(batch.requests for batch in there), "request")
         raise InputError(Message("runs.batches_waiting", name=run.name, requests=requests))

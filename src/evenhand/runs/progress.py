@@ -133,10 +133,6 @@ class PairRate:
         return (done - before) / (now - earliest) if now > earliest and done > before else None
 
 
-def counted_requests(count: int) -> str:
-    return "1 request" if count == 1 else f"{count:,} requests"
-
-
 class Observer:
     """Notified of a run's progress; this one ignores it."""
 

@@ -21,7 +21,7 @@ from evenhand.judges.batch.sdk import never_arrived
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
 from evenhand.judging.preparation import Artefacts
-from evenhand.messages import Message
+from evenhand.messages import Message, chained
 from evenhand.runs.batch.context import BatchBudget, BatchContext, BatchTiming, PollTimer
 from evenhand.runs.batch.polling import BatchPoller
 from evenhand.runs.batch.requests import (
@@ -33,7 +33,6 @@ from evenhand.runs.batch.requests import (
 )
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
-from evenhand.runs.progress import counted_requests
 from evenhand.runs.stop import StoppedBy
 from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 from evenhand.store.answers import NewAnswer
@@ -280,8 +279,8 @@ class BatchQueue:
             context.stop.ask(*self._capped)
         failure = self._settler.last_failure
         if failure is not None and not self._settler.proven:
-            what = f"{context.run_judge.judge.name} never answered, so nothing was judged"
-            failure.reword(f"{what}: {failure.message}")
+            judge = context.run_judge.judge.name
+            failure.reword(Message("runs.batch_never_answered", judge=judge, error=failure.message))
             context.stop.ask("judge", failure)
 
     async def _walk_over(self, after: int = 0, up_to: int | None = None) -> bool:
@@ -369,12 +368,11 @@ class BatchQueue:
             return False
         context.waiting.worked()
         await self._poller.opened(batch, provider_id)
-        notice = f"batch {provider_id} with {counted_requests(batch.requests)} is at {context.host}"
+        values = {"batch": provider_id, "n": batch.requests, "host": context.host}
+        notices = [Message("runs.batch_submitted", **values)]
         if not self._ever_submitted:
-            notice += (
-                "; answers take from minutes to a day; after Ctrl-C you can collect them later"
-            )
-        context.observer.announce(notice)
+            notices.append(Message("runs.batch_takes_time"))
+        context.observer.announce(chained(notices))
         self._submitted = self._ever_submitted = True
         return True
 

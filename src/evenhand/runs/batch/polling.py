@@ -19,7 +19,6 @@ from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchContext
 from evenhand.runs.batch.requests import place_of
-from evenhand.runs.progress import counted_requests
 from evenhand.store.batches import BatchRecord, is_artefact
 
 _STORED_AT_ONCE = 500
@@ -155,18 +154,14 @@ class BatchPoller:
             UnconfirmedBatch(batch.nonce, batch.requests, batch.sent_at, others)
         )
         if isinstance(answer, str):
-            context.observer.announce(
-                f"batch {answer} with {counted_requests(batch.requests)} was already "
-                f"submitted to {context.host} and is not submitted again"
-            )
+            values = {"batch": answer, "n": batch.requests, "host": context.host}
+            context.observer.announce(Message("runs.batch_already_submitted", **values))
             await self.opened(batch, answer)
         elif answer is UNSURE:
             if batch.id not in self._announced:
                 self._announced.add(batch.id)
                 context.observer.announce(
-                    f"it is unknown whether {counted_requests(batch.requests)} reached "
-                    f"{context.host}; nothing is submitted again until a batch of that size "
-                    "ends there"
+                    Message("runs.batch_unsure", n=batch.requests, host=context.host)
                 )
         elif time.time() - batch.sent_at >= context.timing.arrives_within_s:
             await self.drop(batch)
@@ -204,10 +199,8 @@ class BatchPoller:
             )
             context.crowded = True
             context.waiting.hold_back()
-            context.observer.announce(
-                f"{context.host} has no room for {counted_requests(batch.requests)} now "
-                f"({status.why}); trying smaller batches"
-            )
+            values = {"host": context.host, "n": batch.requests, "why": status.why}
+            context.observer.announce(Message("runs.batch_no_room", **values))
             return
         context.stop.ask(
             "judge",
@@ -237,7 +230,7 @@ class BatchPoller:
         self._empty = self._empty + 1 if lapsed == batch.requests else 0
         if lapsed:
             context.looks_everywhere = True
-            those = f"{lapsed:,} of its {counted_requests(batch.requests)}"
+            those = Message("runs.batch_part", lapsed=lapsed, n=batch.requests)
             self._lapsed(batch, status, those, answers)
         return True
 
@@ -256,21 +249,21 @@ class BatchPoller:
     ) -> None:
         """Its unanswered requests are asked again, unless it was cancelled on purpose."""
         context = self._context
-        name = f"batch {batch.provider_id}"
+        own = {"batch": batch.provider_id, "requests": those}
         if answers is None:
-            context.observer.announce(
-                f"{name}: the results of {those} could not be fetched in {context.timing.fetches} "
-                "attempts; they are asked again"
-            )
+            attempts = context.timing.fetches
+            context.observer.announce(Message("runs.batch_unfetched", attempts=attempts, **own))
         elif status.phase == "cancelled" and context.giving_up:
-            context.observer.announce(f"{name} is cancelled, {those} unanswered")
+            context.observer.announce(Message("runs.batch_is_cancelled", **own))
         elif status.phase == "cancelled":
-            values = {"batch": batch.provider_id, "host": context.host, "requests": those}
-            context.stop.ask("judge", JudgeRejected(Message("runs.batch_cancelled", **values)))
+            cancelled = Message("runs.batch_cancelled", host=context.host, **own)
+            context.stop.ask("judge", JudgeRejected(cancelled))
         elif self._empty >= context.timing.empty_batches:
             empty = Message("runs.batches_empty", n=self._empty, host=context.host)
             context.stop.ask("judge", JudgeRejected(empty))
         else:
             context.observer.announce(
-                f"{name} has {status.phase}, {those} unanswered; they are asked again"
+                Message(
+                    "runs.batch_expired" if status.phase == "expired" else "runs.batch_ended", **own
+                )
             )

@@ -13,6 +13,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from evenhand.messages import Message
 from evenhand.runs.ray.messages import Assignment, Grant, WorkerFailure, WorkerLost, WorkerReport
 from evenhand.runs.ray.worker import Worker
 
@@ -32,7 +33,7 @@ class ActorHandle:
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce
         self._actor: Any = None
-        self.place = "no node has room yet"
+        self.place = Message("runs.ray_no_node")
 
     async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         # Calls that may ask Ray's head block if it is lost, so they run in threads.
@@ -42,7 +43,7 @@ class ActorHandle:
         try:
             done, _ = await asyncio.wait([starting], timeout=_PLACED_WITHIN_S)
             if not done:
-                self._announce("a worker is waiting for a free CPU in the cluster")
+                self._announce(Message("runs.ray_no_cpu"))
             trouble: WorkerFailure | None = await starting
         finally:
             starting.cancel()
@@ -55,7 +56,9 @@ class ActorHandle:
                 self._answer(self._actor.exchange.remote(grant)), within_s
             )
         except TimeoutError:
-            raise WorkerLost(f"it was silent for {within_s:g} s", confirmed=False) from None
+            raise WorkerLost(
+                Message("runs.ray_silent", seconds=within_s), confirmed=False
+            ) from None
         return report
 
     def kill(self) -> None:

@@ -48,11 +48,11 @@ def refuse_unless_ray(address: str, *, within_s: float = _ANSWERS_WITHIN_S) -> N
             connection.sendall(_PREFACE + _NO_SETTINGS)
             received = _first_bytes(connection, until)
     except TimeoutError:
-        raise _refusal(address, f"no answer within {within_s:g} s") from None
+        raise _refusal(address, Message("runs.ray_no_answer", seconds=within_s)) from None
     except (OSError, OverflowError) as error:
         raise _refusal(address, getattr(error, "strerror", None) or str(error)) from None
     if len(received) < _FRAME_HEAD_BYTES or received[3] != _SETTINGS or any(received[5:]):
-        raise _refusal(address, "the service there is not Ray")
+        raise _refusal(address, Message("runs.ray_not_ray"))
 
 
 def _first_bytes(connection: socket.socket, until: float) -> bytes:

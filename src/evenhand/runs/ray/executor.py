@@ -16,7 +16,7 @@ from evenhand.judges.prepared import writer_of
 from evenhand.judges.redaction import shown_url
 from evenhand.judges.registry import JudgeName
 from evenhand.judging.config import JudgeConfig
-from evenhand.messages import Message
+from evenhand.messages import Message, chained
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.local import LocalExecutor, PreparingQueue
 from evenhand.runs.options import RunOptions
@@ -54,11 +54,7 @@ def _refuse_judge(plan: JudgePlan) -> None:
 def _refuse_model(name: str, config: JudgeConfig) -> None:
     kind = JudgeName.read(config.judge or "").kind
     if kind in ("local", "replay"):
-        why = (
-            "answers one call at a time on this machine's CPU"
-            if kind == "local"
-            else "reads a file that other nodes may not have, and needs no cluster"
-        )
+        why = Message("runs.ray_one_at_a_time") if kind == "local" else Message("runs.ray_own_file")
         raise InputError(Message("runs.ray_judge_unfit", name=name, why=why))
     for address in config.base_urls:
         if _has_secrets(address):
@@ -127,8 +123,11 @@ class RayExecutor:
     async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
         pending = sum(run_judge.count.pending for run_judge in run_judges)
         wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
-        where = f"joining the cluster at {self._address}" if self._address else "starting Ray here"
-        self._announce(f"{where}; this takes a few seconds")
+        self._announce(
+            Message("runs.ray_joining", address=self._address)
+            if self._address
+            else Message("runs.ray_starting")
+        )
         try:
             async with joined(
                 self._address,
@@ -154,7 +153,7 @@ class RayExecutor:
         in the store there."""
         preparing = tuple(each for each in run_judges if each.config.prepares(each.judge.traits))
         if preparing:
-            self._announce("prepared texts are written first, once for all workers")
+            self._announce(Message("runs.ray_prepares_first"))
             self._preparing = LocalExecutor(self._context, queue=PreparingQueue)
             await self._preparing.execute(run_id, preparing)
 
@@ -196,7 +195,7 @@ class RayExecutor:
             if not await asyncio.to_thread(self._store.has_workers, self._run.id):
                 return
             if not announced:
-                self._announce("waiting for workers of an earlier command to leave this run")
+                self._announce(Message("runs.ray_others_leave"))
             announced = True
             await asyncio.sleep(_LOOKED_EVERY_S)
 
@@ -206,12 +205,13 @@ class RayExecutor:
         return max(1, min(count, self._options.concurrency or count))
 
     def _announce_workers(self, cluster: Cluster, count: int) -> None:
-        where = "this machine" if self._address is None else _counted(cluster.nodes, "node")
-        self._announce(f"{_counted(count, 'worker')} of Ray on {where}")
+        self._announce(
+            Message("runs.ray_workers_here", n=count)
+            if self._address is None
+            else Message("runs.ray_workers_on", n=count, nodes=cluster.nodes)
+        )
         if len(cluster.hosts) > 1 and any(_is_here(plan) for plan in self._judges):
-            self._notes.append(
-                "the judge's address is localhost, so each worker uses the server on its own node"
-            )
+            self._notes.append(Message("runs.ray_localhost"))
 
     def _assignment(
         self, run_id: int, run_judges: tuple[RunJudge, ...], place: int, count: int
@@ -248,12 +248,13 @@ class RayExecutor:
     def _note_server_news(self, pool: WorkerPool) -> None:
         """E.g. a fleet's server that is skipped; each worker has its own view."""
         for line, workers in pool.server_news.most_common(_NEWS_AT_MOST):
-            self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
+            self._notes.append(Message("runs.ray_reported_by", line=line, n=workers))
 
     def _note_lost_workers(self, pool: WorkerPool) -> None:
-        lost = f"{_counted(pool.lost, 'worker')} {'was' if pool.lost == 1 else 'were'} lost"
-        calls = f", and up to {pool.lost_calls:,} of them count as made" if pool.lost_calls else ""
-        self._notes.append(f"{lost}; their calls in flight were asked again{calls}")
+        notes = [Message("runs.ray_lost", n=pool.lost)]
+        if pool.lost_calls:
+            notes.append(Message("runs.ray_lost_calls", n=pool.lost_calls))
+        self._notes.append(chained(notes))
 
     def _spent(self, run_id: int) -> dict[str, float]:
         """By all commands of the run, as far as known, on passes and prepared texts."""
@@ -280,10 +281,6 @@ class RayExecutor:
 def _without_keys(config: JudgeConfig) -> JudgeConfig:
     writer = None if config.writer is None else _without_keys(config.writer)
     return replace(config, api_key=None, cache_dir=None, writer=writer)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _own_cpus() -> int:

@@ -198,7 +198,7 @@ class WorkerPool:
                 self._stop.ask(report.trouble.by, error_of(report.trouble, handle.place))
             if report.ended:
                 if not self._over.is_set():
-                    raise WorkerLost("it received nothing for too long", confirmed=True)
+                    raise WorkerLost(Message("runs.ray_unheard"), confirmed=True)
                 self._ledger.close(member.number)
                 del self._members[member.number]
                 self.server_news.update(set(report.server_news))
@@ -298,7 +298,7 @@ class WorkerPool:
             return
         if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
             raise ClusterError(Message("runs.ray_workers_lost", deaths=self._deaths, why=why))
-        self._announce(f"a worker was lost: {why}; another takes over its work")
+        self._announce(Message("runs.ray_worker_lost", why=why))
 
     def _give_back(self, member: _Member) -> None:
         for shard in member.shards.values():

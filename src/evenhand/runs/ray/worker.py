@@ -370,4 +370,4 @@ class Worker:
 
 def _failure_message(error: Exception) -> str:
     reason = " ".join(str(error).split())[:200]
-    return f"a worker failed ({type(error).__name__}: {reason}); run the same command to continue"
+    return Message("runs.ray_worker_failed", kind=type(error).__name__, reason=reason)
