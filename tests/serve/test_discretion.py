@@ -15,9 +15,9 @@ from yarl import URL
 
 from command_line import run_command
 from evenhand.errors import EvenhandError, StoreError
+from evenhand.judges.addresses import AddressRedactor
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import JudgeEndpoint
-from evenhand.serve.judges import AddressRedactor
 from http_service import PAIR, StartService, problem, start_service
 from live_server import wait_until
 from run_data import adds_up, sums

@@ -22,6 +22,7 @@ from evenhand.analyses.registry import (
 )
 from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
+from evenhand.judges.addresses import AddressRedactor
 from evenhand.judges.families import OwnFamilies
 from evenhand.options import Options
 from evenhand.report.conclusions import Conclusions, conclude
@@ -30,7 +31,6 @@ from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.serve.figures import Figure
-from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
 from evenhand.serve.verdicts import client_names

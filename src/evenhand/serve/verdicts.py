@@ -16,13 +16,13 @@ from evenhand.contract import Failure, Order, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy, StoreError
+from evenhand.judges.addresses import AddressRedactor
 from evenhand.judging.decision import PassBallot
 from evenhand.judging.explanation import ballot_in_contract
 from evenhand.messages import Language, Message, render
 from evenhand.messages.phrases import list_choices
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.figures import Figure, FigureCache
-from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import VerdictLine, VerdictPage
 from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 import evenhand
 from evenhand.errors import EvenhandError, InputError
+from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language, Message, catalogue
 from evenhand.present.svg import colours
 from evenhand.report.conclusions import Conclusions
@@ -28,7 +29,6 @@ from evenhand.report.manifest import manifest_of
 from evenhand.report.overview import overview
 from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.run import RunReport, report_run
-from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.figures import (
     DISAGREEMENTS,
     FILTER_WORDS,

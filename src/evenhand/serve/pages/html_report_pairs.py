@@ -23,10 +23,10 @@ import orjson
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language
 from evenhand.report.lookup import find_run
 from evenhand.report.records import PairReport, StoredAnswer, whole_pair
-from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.pages.rendering import (
     FigureFormat,
     PageTranslator,
