@@ -86,6 +86,8 @@ def test_analysis_of_another_package_is_on_every_face(site: dict[str, str], tmp_
     told = json.loads(evenhand("ties", "r", "--most", "0.3", "--json", *store, code=1))
     assert (told["ties"], told["valid"], told["most"]) == (4, 12, 0.3)
     assert evenhand("ties", "r", "--most", "2", *store, code=2) == ""
+    evenhand("report", "r", "--html", "r.html", *store)
+    assert "4 of 12 pairs are ties." in (tmp_path / "r.html").read_text("utf-8")
     asked = """
 import json
 from evenhand.serve.config import ServerConfig

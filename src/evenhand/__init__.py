@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.analysis_options import CalibrateOptions as CalibrateOptions
     from evenhand.analysis_options import CorrectOptions as CorrectOptions
     from evenhand.analysis_options import GateOptions as GateOptions
+    from evenhand.analysis_options import ReportOptions as ReportOptions
     from evenhand.api import compare as compare
     from evenhand.api import compare_many as compare_many
     from evenhand.api import compare_many_sync as compare_many_sync
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from evenhand.judges.registry import JudgeName as JudgeName
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
-    from evenhand.report.conclusions import ConclusionLimits as ConclusionLimits
     from evenhand.report.diff import DiffOptions as DiffOptions
     from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
@@ -108,7 +108,6 @@ _HOME = {
     "compare_sync": "evenhand.api",
     "Completion": "evenhand.judges",
     "conclude": "evenhand.api_runs",
-    "ConclusionLimits": "evenhand.report.conclusions",
     "correct": "evenhand.api_runs",
     "Criterion": "evenhand.contract",
     "diff": "evenhand.api_runs",
@@ -152,6 +151,7 @@ _HOME = {
     "RankAdaptive": "evenhand.runs",
     "RankOptions": "evenhand.report.ranking",
     "read_pair": "evenhand.contract",
+    "ReportOptions": "evenhand.analysis_options",
     "RetryPolicy": "evenhand.judges",
     "run": "evenhand.api_runs",
     "run_sync": "evenhand.api_runs",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from evenhand.contract import Locale
 from evenhand.options import Option, Options
 
 Side = Literal["A", "B"]
@@ -168,6 +169,31 @@ class ClaimOptions(LabelsOption, TiesOption, SideOption):
             clients=True,
         ),
     ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(ClaimOptions, LevelOption):
+    """Whose win rate a report is about, how it is counted, and what may be concluded from it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HtmlOptions(Options):
+    """What goes into the HTML file of a report."""
+
+    pairs: Annotated[
+        int | None,
+        Option(
+            help="Maximum number of pairs in the HTML file.",
+            default="20,000",
+            least=0,
+            most=20_000,
+            common=True,
+        ),
+    ] = None
+    locale: Annotated[
+        Locale | None,
+        Option(help="The language of the HTML file.", default="en", common=True),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

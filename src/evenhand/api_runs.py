@@ -8,7 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.analyses.registry import CALIBRATE, CORRECT, GATE, AnalysisEntry, analyse, finished
+from evenhand.analyses.registry import (
+    CALIBRATE,
+    CORRECT,
+    GATE,
+    REPORT,
+    AnalysisEntry,
+    analyse,
+    finished,
+)
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
@@ -32,15 +40,21 @@ from evenhand.runs import (
     judge_pairs,
 )
 from evenhand.runs.sources import spool_rows
-from evenhand.settings import GateSettings, Settings, load_settings
+from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.analyses.correct import Corrections
     from evenhand.analyses.gate import GateReport
-    from evenhand.analysis_options import CalibrateOptions, CorrectOptions, GateOptions
-    from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
+    from evenhand.analyses.report import Report
+    from evenhand.analysis_options import (
+        CalibrateOptions,
+        CorrectOptions,
+        GateOptions,
+        ReportOptions,
+    )
+    from evenhand.report.conclusions import ConclusionLimits, Conclusions
     from evenhand.report.diff import DiffOptions, RunDiff
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.report.records import FlaggedPair
@@ -311,28 +325,12 @@ def _listener(on_progress: Callable[[Progress], None] | None) -> Observer:
 
 
 def conclude(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    side: Side = "B",
-    ties: Ties = "half",
-    level: float = 0.95,
-    limits: ConclusionLimits | None = None,
+    run: str, options: ReportOptions | None = None, *, store: str | Path | Store | None = None
 ) -> Conclusions:
-    """A run's conclusions for one side: win rates, length, position, as in `evenhand report`."""
-    from evenhand.report.conclusions import conclude
-
-    settings = load_settings()
-    with _opened(store) as opened:
-        return conclude(
-            opened,
-            run,
-            side=side,
-            ties=ties,
-            level=level,
-            limits=limits or _limits(settings.gate),
-            families=settings.families,
-        )
+    """A run's conclusions for one side: win rates, length, position, as in `evenhand report`. What
+    is not given is as [gate] of the config file says."""
+    report: Report = _analysed(REPORT, run, options, store)
+    return report.conclusions
 
 
 def gate(
@@ -357,16 +355,6 @@ def _analysed(
     with _opened(store) as opened:
         result = analyse(analysis, opened, names, options, load_settings())
     return finished(analysis, result, options)
-
-
-def _limits(gate: GateSettings) -> ConclusionLimits:
-    from evenhand.report.conclusions import ConclusionLimits
-
-    return ConclusionLimits(
-        max_invalid=gate.max_invalid,
-        max_skipped=gate.max_skipped,
-        missing=gate.missing or "against",
-    )
 
 
 def rank(

@@ -34,9 +34,10 @@ class Ruled:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A line each: a name, and what is known. A nameless line continues the one above."""
+    """A line each: a name, and what is known. A nameless line continues the one above; a rate among
+    them is drawn, where there are drawings."""
 
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, str | Rate], ...]
 
 
 @dataclass(frozen=True, slots=True)

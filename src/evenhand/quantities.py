@@ -34,6 +34,12 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def dollars(amount: float) -> str:
+    if amount == 0:
+        return "$0"
+    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
+
+
 def counted(number: int, noun: str) -> Message:
     """`1 pair`, `2 pairs`; the nouns are in the catalogue under [count]."""
     return Message(f"count.{noun}", n=number)

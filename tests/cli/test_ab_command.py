@@ -212,7 +212,7 @@ def test_repeats_are_of_their_prompt(command: Command, start_server: StartServer
     seeds = Counter(r.json.get("seed") for r in server.requests if r.json["model"] == "old")
     assert seeds == {5: 6, 6: 6, 7: 6}
     report = command("report", "r", "--store", "store.db", "--json")
-    rate = report.json["conclusions"][0]["winRate"]
+    rate = report.json["conclusions"]["conclusions"][0]["winRate"]
     assert (rate["n"], rate["prompts"], rate["clustered"]) == (18, 6, True)
 
 

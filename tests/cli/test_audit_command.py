@@ -50,7 +50,7 @@ def test_a_report_raises_the_position_alarm_in_its_conclusion(
     at = ("--store", "store.db")
     judged = ("run", str(pairs), "--map", "label=", "--judge", f"replay:{recordings}", *at)
     assert command(*judged, "--protocol", "llmbar", "--name", "r").code == 0
-    (found,) = command("report", "r", *at, "--json").json["conclusions"]
+    (found,) = command("report", "r", *at, "--json").json["conclusions"]["conclusions"]
     assert found["position"]["alarm"] == ("first" if alarm else None)
     assert ("Position bias alarm: " in found["sentence"]) is alarm
     assert ("Use another judge or prompt." in found["sentence"]) is alarm
@@ -475,7 +475,7 @@ def test_orders_that_split_or_contradict_each_other_do_not_agree(
     assert (consistency["part"], consistency["of"], consistency["value"]) == (0, 12, 0)
     assert ran.json["place"]["test"]["split"] == (12 if outcome == "inconsistent" else 0)
     told = command("report", "r", "--store", "store.db", "--json")
-    (found,) = told.json["conclusions"]
+    (found,) = told.json["conclusions"]["conclusions"]
     assert found["position"]["consistency"] == consistency
 
 

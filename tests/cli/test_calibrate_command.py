@@ -96,7 +96,7 @@ def test_what_abstains_is_counted_by_run_and_report(
     assert found["kept"] + found["abstained"] == PAIRS
     assert 0 < found["kept"] < PAIRS
     report = command("report", "guarded", "--store", "store.db", "--json")
-    assert report.json["abstentions"] == [found]
+    assert report.json["conclusions"]["abstentions"] == [found]
     told = command("report", "guarded", "--store", "store.db").out
     assert f"{found['abstained']} of {PAIRS} pairs" in told
     assert "coverage" in told
@@ -134,7 +134,7 @@ def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
     said = " ".join(ran.out.split())
     assert "WARNING the labels contradict openai:loopback's guarantee" in said
     report = command("report", "shifted", "--store", "store.db", "--json")
-    (found,) = report.json["abstentions"]
+    (found,) = report.json["conclusions"]["abstentions"]
     check = found["check"]
     assert check["contradicted"]
     assert (check["agreeing"], check["n"]) == (

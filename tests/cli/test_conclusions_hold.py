@@ -75,7 +75,9 @@ def test_position_in_most_pairs_hides_a_worse_model(command: Command, store: Sto
     make_run(store, "mostly", rows("I" * 270 + "A" * 20 + "B" * 10))
     assert gate(command, "mostly", "--min-win-rate", "0.45").code == 6
     # As half they would stand at 0.48 with hardly any variance.
-    shown = command("report", "mostly", "--json", *HERE).json["conclusions"][0]["winRate"]
+    shown = command("report", "mostly", "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "winRate"
+    ]
     assert (shown["low"], shown["high"]) == (0.0, 1.0)
     assert shown["doubts"] == ["position"]
 
@@ -91,7 +93,9 @@ def test_a_clear_win_among_flips_is_still_a_win(command: Command, store: Store) 
 
 def test_the_interval_holds_both_ways_of_counting(command: Command, store: Store) -> None:
     make_run(store, "both", rows("I" * 90 + "B" * 110 + "A" * 100))
-    shown = command("report", "both", "--json", *HERE).json["conclusions"][0]["winRate"]
+    shown = command("report", "both", "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "winRate"
+    ]
     assert shown["rate"] == pytest.approx((110 + 45) / 300)
     assert shown["rateWithoutInconsistent"] == pytest.approx(110 / 210)
     # Wilson's of 110 of 210, left out, is 0.456 to 0.590; of the half count it is narrower
@@ -169,13 +173,15 @@ def test_the_same_verdicts_have_one_estimate_finished_or_not(
     crowd = [replace(row, pair={"prompt": "the same"}) for row in rows("B" * 40)]
     alone = [replace(row, key=f"a{row.key}") for row in rows("A" * 20)]
     make_run(store, "whole", [*crowd, *alone])
-    whole = command("report", "whole", "--json", *HERE).json
+    whole = command("report", "whole", "--json", *HERE).json["conclusions"]
     shown = whole["conclusions"][0]["winRate"]
     assert shown["rate"] == pytest.approx(1 / 21)
     assert shown["rowRate"] == pytest.approx(40 / 60)
     assert any("prompts have equal weight" in note for note in whole["notes"])
     make_run(store, "part", [*crowd, *alone, *(replace(r, key=f"p{r.key}") for r in rows("-"))])
-    part = command("report", "part", "--json", *HERE).json["conclusions"][0]["winRate"]
+    part = command("report", "part", "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "winRate"
+    ]
     assert part["rate"] == pytest.approx(1 / 21)
 
 
@@ -184,7 +190,9 @@ def test_a_sorted_file_stopped_halfway_decides_nothing(command: Command, store: 
     ran = gate(command, "capped")
     assert ran.code == 6
     assert "150 of 250 pairs are pending, and the run judges them in file order" in ran.out
-    shown = command("report", "capped", "--json", *HERE).json["conclusions"][0]["winRate"]
+    shown = command("report", "capped", "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "winRate"
+    ]
     # Were all the others lost, it would be 100 of 250.
     assert shown["low"] <= 100 / 250
 
@@ -268,7 +276,7 @@ def test_a_model_that_answers_few_prompts_does_not_win_by_it(command: Command) -
     # Of three models only the matchups of the one that lacks answers have prompts missing.
     every = [word for model in files for word in ("--outputs", f"{model}.jsonl")]
     assert command("run", *every, *judged, "--bad-rows", "skip", "--name", "three").code == 0
-    found = command("report", "three", "--json", *HERE).json["conclusions"]
+    found = command("report", "three", "--json", *HERE).json["conclusions"]["conclusions"]
     assert {(c["model"], c["against"]): c["skipped"] for c in found} == {
         ("newer", "old"): 270,
         ("newest one", "old"): 0,
@@ -317,7 +325,7 @@ def test_rows_of_a_cluster_count_once(command: Command) -> None:
     assert command(*asked, "--name", "alone").code == 0
     assert command(*asked, "--map", "cluster=conversation", "--name", "together").code == 0
     alone, together = (
-        command("report", run, "--json", *HERE).json["conclusions"][0]["winRate"]
+        command("report", run, "--json", *HERE).json["conclusions"]["conclusions"][0]["winRate"]
         for run in ("alone", "together")
     )
     assert (alone["prompts"], alone["clustered"]) == (80, False)
@@ -337,7 +345,7 @@ def test_the_turns_of_a_conversation_are_one_question(command: Command) -> None:
         write_lines(Path(command.directory) / f"{name}.jsonl", lines)
     files = ("--a", "old.jsonl", "--b", "newer.jsonl", "--questions", "q.jsonl")
     assert command("run", *files, "-j", "baseline:longer", "--name", "turns", *HERE).code == 0
-    shown = command("report", "turns", "--json", *HERE).json
+    shown = command("report", "turns", "--json", *HERE).json["conclusions"]
     assert (shown["pairs"], shown["prompts"]) == (60, 30)
     assert shown["conclusions"][0]["winRate"]["prompts"] == 30
 
@@ -472,7 +480,9 @@ def test_coin_pairs_pass_no_gate_below_one_half(command: Command, store: Store) 
     assert check["ruling"] == "undecided"
     # The half count's end is stretched by 1 - 2I, I being 90 of 300 and a little more.
     share = 0.3 + 0.6744897501960817 * math.sqrt(0.3 * 0.7 / 300)
-    report = command("report", "coins", "--json", *HERE).json["conclusions"][0]["winRate"]
+    report = command("report", "coins", "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "winRate"
+    ]
     assert check["low"] == pytest.approx(0.5 - (0.5 - report["halfLow"]) / (1 - 2 * share))
 
 

@@ -38,7 +38,9 @@ def test_a_report_measures_the_effect(judged: Command) -> None:
     shown = " ".join(ran.out.split())
     assert f"(gpt): {GPT} scored in-house-7b +25.0 points (" in shown
     assert f") relative to {QWEN} on the same 8 pairs" in shown
-    (effect,) = judged("report", "run", "--store", "s.db", "--json").json["familyEffects"]
+    (effect,) = judged("report", "run", "--store", "s.db", "--json").json["conclusions"][
+        "familyEffects"
+    ]
     assert (effect["family"], effect["difference"]["value"]) == ("gpt", 0.25)
 
 

@@ -34,7 +34,7 @@ def finished(store: Store, name: str, given: list[Row]) -> None:
 
 
 def shown(command: Command, run: str, *options: str) -> Any:
-    return command("report", run, "--json", *options, *HERE).json
+    return command("report", run, "--json", *options, *HERE).json["conclusions"]
 
 
 def gate(command: Command, run: str, *options: str) -> int:

@@ -39,7 +39,7 @@ def test_a_run_makes_no_call_for_them_and_says_so(
     command: Command, start_server: StartServer
 ) -> None:
     assert len(judged(command, start_server)) == 12  # 6 pairs in two orders, and none for the rest
-    report = command("report", "r", *STORE, "--json").json
+    report = command("report", "r", *STORE, "--json").json["conclusions"]
     (conclusion,) = report["conclusions"]
     assert (conclusion["identical"], conclusion["winRate"]["counts"]["ties"]) == (4, 4)
     # Every pair that was asked about flipped: 0 of 6 consistent, and not 4 of 10.
@@ -69,7 +69,7 @@ def test_a_gate_on_flips_counts_only_what_was_asked(
 
 def test_asking_for_them_is_another_run(command: Command, start_server: StartServer) -> None:
     assert len(judged(command, start_server, "--ask-identical")) == 20
-    (conclusion,) = command("report", "r", *STORE, "--json").json["conclusions"]
+    (conclusion,) = command("report", "r", *STORE, "--json").json["conclusions"]["conclusions"]
     assert conclusion["identical"] == 0
     assert conclusion["winRate"]["counts"]["inconsistent"] == 10
     again = ("run", "pairs.jsonl", *CRITERIA, *STORE, "--judge", "openai:m", "--name", "r")

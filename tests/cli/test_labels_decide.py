@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from command_line import Command
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analyses.report import blocks, compute
+from evenhand.analysis_options import ReportOptions
 from evenhand.contract import Winner
-from evenhand.report.conclusions import conclude
-from evenhand.serve.mcp import resources
+from evenhand.present.blocks import markdown
+from evenhand.report.lookup import find_run
+from evenhand.settings import Settings
 from evenhand.store import Store
 from judged_runs import vote_on
 from stored_runs import Row, make_run, says
@@ -54,7 +58,7 @@ def test_labels_on_every_pair_are_the_answer(command: Command, store: Store) -> 
     assert "new loses to old: 37% win rate (95% CI 32–43," in told(
         command("report", "whole", *HERE)
     )
-    shown = command("report", "whole", "--json", *HERE).json["conclusions"][0]
+    shown = command("report", "whole", "--json", *HERE).json["conclusions"]["conclusions"][0]
     assert shown["claimed"]["estimator"] == "corrected"
     assert shown["claimed"]["rate"] == pytest.approx(0.37)
     assert shown["winRate"]["rate"] == pytest.approx(0.64)
@@ -141,7 +145,7 @@ def test_an_unfinished_run_keeps_the_judges_claim_with_a_note(
 ) -> None:
     rows = [*pairs(*CONTRARY), Row("late", says("B"), judged=False, model_a="old", model_b="new")]
     make_run(store, "open", rows)
-    shown = command("report", "open", "--json", *HERE).json
+    shown = command("report", "open", "--json", *HERE).json["conclusions"]
     assert shown["conclusions"][0]["claimed"]["estimator"] == "judge"
     assert any("do not correct this run" in note for note in shown["notes"])
 
@@ -161,7 +165,7 @@ def test_a_benchmark_whose_sides_are_no_models_is_about_the_judge(
     assert "It beats a coin flip (50%)." in said
     # All responses are of one length, so that the longer one names no winner.
     assert "It beats always picking the longer answer (0%)." in said
-    shown = command("report", "bench", "--json", *HERE).json["conclusions"][0]
+    shown = command("report", "bench", "--json", *HERE).json["conclusions"]["conclusions"][0]
     assert shown["accuracy"]["accuracy"]["value"] == pytest.approx(0.71)
     # Where most pairs have no label, A and B are what the run is about.
     few = pairs((149, "B", "B"), (151, "B", None), model_a=None, model_b=None)
@@ -197,15 +201,10 @@ def test_tables_of_comparisons_show_what_the_sentences_claim(
     rows = page[page.index('id="comparisons"') :].partition("</table>")[0]
     assert (rows.count("by labels"), rows.count("64")) == (2, 0)
     assert rows.count("37") >= 2
-    for each in store.runs.judges(run):
-        told_agents = "\n".join(
-            line
-            for conclusion in conclude(store, "whole").conclusions
-            if conclusion.judge == each.name
-            for line in resources.conclusion_lines(conclusion)
-        )
-        assert "- win rate of `new`: 0.370 (95% interval 0.317 to 0.426), by labels" in told_agents
-        assert "- win rate of `new` by the judge alone: 0.640" in told_agents
+    subject = AnalysisSubject(store, (find_run(store, "whole"),), Settings())
+    agents = markdown(blocks(compute(subject, ReportOptions())))
+    assert agents.count("- win rate: 0.37 (0.32 to 0.43), 95% interval, by labels") == 2
+    assert agents.count("- judge: 0.64 (") == 2
 
 
 def test_a_limit_on_a_tag_goes_by_its_own_labels(command: Command, store: Store) -> None:

@@ -37,7 +37,9 @@ def lead(command: Command, run: str, *options: str) -> str:
 
 def same(command: Command, run: str) -> str:
     """What report and rank open with, which is the same where they hold a claim back."""
-    told = command("report", run, "--json", *HERE).json["conclusions"][0]["messages"][0]
+    told = command("report", run, "--json", *HERE).json["conclusions"]["conclusions"][0][
+        "messages"
+    ][0]
     ranked = command("rank", run, "--json", *HERE).json["objection"]
     assert ranked == told
     code: str = told["code"]

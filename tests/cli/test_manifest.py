@@ -33,8 +33,8 @@ def manifest(command: Command, run: str, store: str) -> Any:
 
 
 def conclusions(command: Command, run: str, store: str) -> Any:
-    report = command("report", run, "--store", store, "--json").json
-    return {name: report[name] for name in report if name not in ("manifest", "store")}
+    report = command("report", run, "--store", store, "--json").json["conclusions"]
+    return {name: report[name] for name in report if name != "store"}
 
 
 def again(command: Command, made: Any, server: JudgeServer | None, store: str) -> Ran:

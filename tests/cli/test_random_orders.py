@@ -67,7 +67,9 @@ def test_exchanging_the_models_asks_the_same_prompts_and_mirrors_every_verdict(
         assert other[key] == (outcome, mirror[winner], swapped, order[drawn])
     # The report's rates are mirrored likewise: each of the same model.
     first, second = (
-        command("report", name, "--side", side, "--json", *HERE).json["conclusions"][0]
+        command("report", name, "--side", side, "--json", *HERE).json["conclusions"]["conclusions"][
+            0
+        ]
         for name, side in (("pairs", "B"), ("turned", "A"))
     )
     assert (first["model"], second["model"]) == ("new", "new")
@@ -131,7 +133,7 @@ def test_position_is_told_from_the_pairs_in_both_orders_alone(
     twice = [row for row in outcomes(command, "run").values() if row[2]]
     flips = sum(outcome == "inconsistent" for outcome, *_ in twice)
     assert flips
-    claim = command("report", "run", "--json", *HERE).json["conclusions"][0]
+    claim = command("report", "run", "--json", *HERE).json["conclusions"]["conclusions"][0]
     assert (claim["position"]["pairs"], claim["position"]["unread"]) == (len(twice), 0)
     assert claim["position"]["consistency"]["of"] == len(twice)
     assert claim["winRate"]["flips"] == flips

@@ -51,7 +51,7 @@ def test_report_says_what_was_compared_and_how_sure_it_is(command: Command, stor
     store.runs.update(run_id, state="finished")
     ran = command("report", "first", *HERE)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.splitlines()[0] == "run first  finished"
+    assert ran.out.splitlines()[0] == "run first: finished"
     assert said(ran.out, "compared") == (
         "new (B) vs old (A), judged by scripted; 60 pairs of 60 prompts"
     )
@@ -60,7 +60,7 @@ def test_report_says_what_was_compared_and_how_sure_it_is(command: Command, stor
     )
     # Wilson for 40 of 60, and 2·P(at most 20 of 60 coins) = 0.0135
     assert said(ran.out, "win rate") == (
-        "0.67 (0.54 to 0.77) 95% score interval; ties and flipped pairs count as half; the "
+        "0.67 (0.54 to 0.77), 95% score interval; ties and flipped pairs count as half; the "
         "interval covers every way of counting flips"
     )
     assert said(ran.out, "sign test") == "p = 0.013: 40 to 20 pairs, exact"
@@ -79,7 +79,7 @@ def test_other_side_is_the_mirror_image(command: Command, store: Store) -> None:
     make_run(store, "first", rows("B" * 40 + "A" * 20))
     out = command("report", "first", "--side", "A", *HERE).out
     assert said(out, "compared").startswith("old (A) vs new (B), ")
-    assert said(out, "win rate").startswith("0.33 (0.23 to 0.46) ")
+    assert said(out, "win rate").startswith("0.33 (0.23 to 0.46), ")
     assert said(out, "sign test") == "p = 0.013: 20 to 40 pairs, exact"
 
 
@@ -126,7 +126,7 @@ def test_rate_at_equal_length_says_that_its_ties_are_half(command: Command, stor
 @pytest.mark.parametrize(
     ("outcomes", "lead", "told"),
     [
-        ("", "win rate", "not enough data: the run has no pairs"),
+        ("", "win rate", "not enough data: run few has no pairs"),
         ("XXXXXXX", "win rate", "not enough data: 0 valid pairs; at least 6 are needed"),
         ("BBB", "win rate", "not enough data: 3 valid pairs; at least 6 are needed"),
         ("----", "outcomes", "B wins 0, A wins 0, ties 0, inconsistent 0, invalid 0, pending 4"),
@@ -146,7 +146,7 @@ def test_unfinished_run_has_an_always_valid_interval(command: Command, store: St
     run_id = make_run(store, "part", rows("B" * 40 + "A" * 10 + "--"))
     store.runs.update(run_id, state="stopped", stopped_by="max-calls")
     out = command("report", "part", *HERE).out
-    assert out.splitlines()[0] == "run part  stopped (max-calls)"
+    assert out.splitlines()[0] == "run part: stopped (max-calls)"
     assert "95% always-valid interval on 50 prompts" in said(out, "win rate")
     assert said(out, "compared").endswith("52 pairs of 52 prompts, 2 pending")
     assert "sign test" not in out
@@ -178,7 +178,7 @@ def test_several_judges_and_models_are_a_table(command: Command, store: Store) -
     larger = command("report", "larger", *HERE).out
     assert "2 more are in the table below." in larger  # three matchups, two judges
     assert "sign test" not in larger
-    assert "see --json for criteria, tags, length and position of each" in larger
+    assert "criteria, tags, length and position of each are in the JSON" in larger
 
 
 def test_many_tags_are_cut_to_the_largest(command: Command, store: Store) -> None:
@@ -188,9 +188,9 @@ def test_many_tags_are_cut_to_the_largest(command: Command, store: Store) -> Non
     shown = re.findall(r"^tag-\d+", out, re.MULTILINE)
     assert len(shown) == 12
     assert {f"tag-{n}" for n in range(10)} < set(shown)  # these have two rows each
-    assert "and 8 more in --json" in out
+    assert "and 8 more in the JSON" in out
     whole = command("report", "tags", "--json", *HERE).json
-    assert len(whole["conclusions"][0]["byTag"]) == 20
+    assert len(whole["conclusions"]["conclusions"][0]["byTag"]) == 20
 
 
 def test_json_is_the_conclusions(command: Command, store: Store) -> None:
@@ -198,11 +198,12 @@ def test_json_is_the_conclusions(command: Command, store: Store) -> None:
     ran = command("report", "first", "--json", "--level", "0.9", *HERE)
     assert (ran.code, ran.err) == (0, "")
     told = ran.json
-    assert told.pop("manifest")["run"] == "first"
-    assert Conclusions.model_validate(told) == conclude(store, "first", level=0.9)
-    (conclusion,) = ran.json["conclusions"]
+    assert told["manifest"]["run"] == told["run"]["run"] == "first"
+    concluded = told["conclusions"]
+    assert Conclusions.model_validate(concluded) == conclude(store, "first", level=0.9)
+    (conclusion,) = concluded["conclusions"]
     assert (conclusion["model"], conclusion["winRate"]["counts"]["winsB"]) == ("new", 9)
-    assert ran.json["level"] == 0.9
+    assert concluded["level"] == 0.9
 
 
 def test_hostile_names_do_nothing(command: Command, store: Store) -> None:
@@ -276,7 +277,7 @@ def test_chart_is_drawn_beside_the_report(command: Command, store: Store) -> Non
     assert ran.out.endswith("\nchart saved to first.svg\n")
     assert "<svg" in (command.directory / "first.svg").read_text("utf-8")
     as_json = command("report", "first", "--plot", "second.svg", "--json", *HERE)
-    assert as_json.json["run"] == "first"
+    assert as_json.json["run"]["run"] == "first"
     assert (command.directory / "second.svg").exists()
     wrong = command("report", "first", "--plot", "first.doc", *HERE)
     assert (wrong.code, wrong.out) == (2, "")

@@ -16,7 +16,7 @@ def test_report_is_written_beside_what_is_said(command: Command, store: Store) -
     finished_run(store, "first", rows_of("BBBBAAT"))
     ran = command("report", "first", *HERE, "--html", "out.html")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("run first  finished\n")
+    assert ran.out.startswith("run first: finished\n")
     assert ran.out.endswith("\nreport saved to out.html, with all 7 judged pairs\n")
     read = Read.of(command.directory / "out.html")
     assert len(read.pairs) == 7

@@ -118,7 +118,7 @@ def test_models_are_called_the_same_everywhere(
     told = "A is {}, B is {}".format(*called)
     assert f"note  {told}" in command("run", *files, *judged).err
     assert told in command("run", *files, *judged, "--json").json["notes"]  # nothing is read again
-    report = command("report", "named", "--store", "s.db", "--json").json
+    report = command("report", "named", "--store", "s.db", "--json").json["conclusions"]
     assert {report["conclusions"][0][each] for each in ("model", "against")} == set(called)
     ranking = command("rank", "named", "--store", "s.db", "--json").json
     assert {each["model"] for each in ranking["ranking"]["models"]} == set(called)

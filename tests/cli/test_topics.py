@@ -51,7 +51,7 @@ def test_topics_that_differ_bound_the_claim(command: Command) -> None:
     assert "not significantly different beyond these topics" in ran.out
     assert "on these topics" in ran.out
     assert "over 12 topics" in ran.out
-    (shown,) = command("report", "uneven", "--json", *HERE).json["conclusions"]
+    (shown,) = command("report", "uneven", "--json", *HERE).json["conclusions"]["conclusions"]
     assert (shown["winRate"]["low"], shown["winRate"]["high"]) == pytest.approx(
         (0.578, 0.745), abs=0.001
     )
@@ -75,7 +75,7 @@ def test_topics_that_do_not_differ_change_nothing(command: Command) -> None:
 
 def test_a_topic_column_is_chosen_by_its_name(command: Command) -> None:
     judged(command, uneven(), "two", tag="same")
-    (shown,) = command("report", "two", "--json", *HERE).json["conclusions"]
+    (shown,) = command("report", "two", "--json", *HERE).json["conclusions"]["conclusions"]
     assert shown["topics"] is None  # two columns gave tags, and neither is named
     assert command("gate", "two", *HERE).code == 0
     assert command("gate", "two", "--topic", "category", *HERE).code == 6

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from evenhand.blocks import (
@@ -21,7 +23,7 @@ from evenhand.blocks import (
     Title,
 )
 from evenhand.messages import Message
-from evenhand.present.blocks import bar, markdown, show_blocks
+from evenhand.present.blocks import SCALE, bar, markdown, show_blocks
 
 BLOCKS: tuple[Block, ...] = (
     Sentence("new beats old.", strong=True),
@@ -134,3 +136,20 @@ def test_hostile_text_fills_no_page() -> None:
 def test_title_stands_apart() -> None:
     out, _ = _shown((Sentence("one"), Title("two"), Sentence("three")), 80)
     assert out.split("\n")[:4] == ["one", "", "two", "three"]
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted))
+def test_bar_covers_one_half_only_where_the_interval_holds_it(bounds: list[float]) -> None:
+    low, value, high = bounds
+    drawn = bar(value, low, high)
+    assert len(drawn) == len(SCALE) == 25
+    assert drawn.count("•") == 1
+    if low > 0.5 or high < 0.5:
+        assert drawn[12] == "|"
+    if low <= 0.5 <= high and low < 0.45 and high > 0.55:
+        assert drawn[12] != "|"
+
+
+def test_bar_stands_where_its_rate_is() -> None:
+    assert bar(0.75, 0.625, 0.875) == " " * 12 + "|" + "  ━━━•━━━   "
+    assert bar(0, 0, 0) == "•" + " " * 11 + "|" + " " * 12

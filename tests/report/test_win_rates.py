@@ -86,18 +86,6 @@ def test_a_run_until_it_is_decided_has_the_interval_of_its_test() -> None:
     assert planned == side_rate(outcomes, np.arange(16), options())
 
 
-def test_how_flips_are_counted_is_said_unless_it_is_unknown() -> None:
-    outcomes = np.array([WIN_A, WIN_B] * 8, dtype=np.int8)
-    rate = side_rate(outcomes, np.arange(16), options())
-    assert rate.counting == (
-        "ties and flipped pairs count as half; the interval covers every way of counting flips"
-    )
-    drawn = rate.model_copy(update={"drawn_order": 1})
-    assert drawn.counting == "ties and flipped pairs count as half"
-    wins = side_rate(outcomes, np.arange(16), options(ties="wins"))
-    assert wins.counting == "only outright wins count"
-
-
 @pytest.mark.parametrize("name", ["max_invalid", "max_skipped"])
 def test_a_limit_is_a_share(name: str) -> None:
     for share in (0.0, 0.3, 1.0):

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from background import SETTINGS, adds_up, at_rest, config, offer, opened, start
+from evenhand.analyses.registry import REPORT
+from evenhand.analysis_options import ReportOptions
 from evenhand.errors import (
     Conflict,
     DataError,
@@ -530,7 +532,7 @@ async def test_bad_rows_refuse_the_run_or_are_left_out(
         assert (begun.pairs, begun.skipped_rows) == (6, 1)
         ended = await at_rest(service, begun.id)
         assert (ended.done, ended.skipped_rows) == (6, 1)
-        report = await service.report(begun.id)
+        report = await service.analyse(REPORT, (begun.id,), ReportOptions())
         assert [skipped.row for skipped in report.run.skipped] == [4]
 
 
@@ -621,9 +623,11 @@ async def test_an_unknown_run_is_not_found(
     start_server: StartServer, file_store: str, wanted: str
 ) -> None:
     async with opened(start_server(adder).url, file_store) as service:
-        for asked in (service.run, service.cancel, service.resume, service.report):
+        for asked in (service.run, service.cancel, service.resume):
             with pytest.raises(NotFound, match="no run"):
                 await asked(wanted)
+        with pytest.raises(NotFound, match="no run"):
+            await service.analyse(REPORT, (wanted,), ReportOptions())
         with pytest.raises(NotFound):
             [status async for status in service.follow(wanted)]
 

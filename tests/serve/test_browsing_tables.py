@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from evenhand.analyses.registry import REPORT
+from evenhand.analysis_options import ReportOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.report.conclusions import conclude
 from evenhand.serve import figures, reports
@@ -133,17 +135,21 @@ async def test_what_is_not_there_is_said(path: Path) -> None:
             await service.verdict_browser.page(run_id, TableQuery(judge="nobody"))
 
 
+def report(run: str) -> figures.Figure[Any]:
+    return reports.analysed(REPORT, (run,), ReportOptions())
+
+
 async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
     with open_store(path) as store:
         begun = finished(store)
         expected = conclude(store, begun.name).model_copy(update={"store": "this server"})
     run_id = str(begun.run_id)
     async with served(path) as service:
-        kept = await until_kept(lambda: service.figures.get(reports.conclusions(run_id)))
-        assert (kept.value, kept.stale, kept.error) == (expected, False, None)
-        report = await until_kept(lambda: service.figures.get(reports.run_report(run_id)))
-        direct = await service.report(run_id)
-        assert report.value == direct.run
+        kept = await until_kept(lambda: service.figures.get(report(run_id)))
+        assert (kept.stale, kept.error) == (False, None)
+        assert kept.value is not None
+        assert kept.value.conclusions == expected
+        assert kept.value == await service.analyse(REPORT, (run_id,), ReportOptions())
         ranking = await until_kept(
             lambda: service.figures.get(reports.ranking(RankRuns(runs=(run_id,))))
         )
@@ -189,28 +195,28 @@ async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
         begun = finished(store)
         run_id = str(begun.run_id)
         async with served(path) as one:
-            first = await until_kept(lambda: one.figures.get(reports.run_report(run_id)))
+            first = await until_kept(lambda: one.figures.get(report(run_id)))
             async with served(path, background=False) as other:
-                again = await other.figures.get(reports.run_report(run_id))
+                again = await other.figures.get(report(run_id))
                 assert (again.value, again.at, again.computing) == (first.value, first.at, False)
             store.runs.update(begun.run_id, state="stopped", stopped_by="interrupt")
-            changed = await one.figures.get(reports.run_report(run_id))
+            changed = await one.figures.get(report(run_id))
             assert changed.stale
             assert changed.value == first.value  # the older one, until the newer is there
             async with asyncio.timeout(60):
                 while True:
-                    changed = await one.figures.get(reports.run_report(run_id))
+                    changed = await one.figures.get(report(run_id))
                     if not changed.stale:
                         break
                     await asyncio.sleep(0.1)
             assert changed.value is not None
-            assert changed.value.state == "stopped"
+            assert changed.value.run.state == "stopped"
 
 
 async def test_conclusions_are_old_once_another_run_of_their_judge_has_labels(path: Path) -> None:
     with open_store(path) as store:
         first = finished(store, name="first")
-        asked: list[Any] = [reports.conclusions("1"), reports.diff("1", DiffRuns(against="1"))]
+        asked: list[Any] = [report("1"), reports.diff("1", DiffRuns(against="1"))]
         kept = [figures._Subject(store, each).find()[0] for each in asked]
         other = begin(store, item("z"), name="other", judge="another judge")
         store.runs.update(other.run_id, intake_done=True, state="finished")
@@ -236,9 +242,9 @@ async def test_a_server_that_ends_leaves_its_figures_to_the_next(
 
         monkeypatch.setattr(figures.FigureCache, "_compute", takes_long)
         cache = figures.FigureCache(store)
-        assert (await cache.get(reports.conclusions("1"))).computing
+        assert (await cache.get(report("1"))).computing
         await asyncio.to_thread(begun.wait, 60)
-        key = figures._Subject(store, reports.conclusions("1")).key
+        key = figures._Subject(store, report("1")).key
         computed = store.figures.find(key)
         assert computed is not None
         assert computed.computing

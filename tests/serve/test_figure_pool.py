@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import CALIBRATE, VOTES
-from evenhand.analysis_options import CalibrateOptions, VotesOptions
+from evenhand.analyses.registry import CALIBRATE, REPORT, VOTES
+from evenhand.analysis_options import CalibrateOptions, ReportOptions, VotesOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
@@ -55,13 +55,17 @@ def sleeps(store: Store, runs: Sequence[RunRecord]) -> Any:
     time.sleep(_WAIT_S)
 
 
+def report(run: str = "1") -> Figure[Any]:
+    return reports.analysed(REPORT, (run,), ReportOptions())
+
+
 def is_killed(store: Store, runs: Sequence[RunRecord]) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def prints(store: Store, runs: Sequence[RunRecord]) -> Any:
     os.write(1, b"a library's progress bar")
-    return reports.run_report("1").now(store)
+    return report().now(store)
 
 
 @pytest.fixture
@@ -72,11 +76,11 @@ def pool(store: Store) -> Iterator[FigurePool]:
 
 
 def with_compute(compute: Any) -> Figure[Any]:
-    return replace(reports.run_report("1"), compute=compute)
+    return replace(report(), compute=compute)
 
 
 def test_it_is_the_figure_that_this_process_would_compute(store: Store, pool: FigurePool) -> None:
-    figure = reports.conclusions("1")
+    figure = report()
     assert pool.compute(figure) == figure.body(store)
 
 
@@ -89,8 +93,7 @@ def votes(run_id: str) -> Figure[Any]:
     "figure",
     [
         reports.totals("1"),
-        reports.run_report("1"),
-        reports.conclusions("1"),
+        report(),
         reports.run_overview("1"),
         reports.ranking(RankRuns(runs=("1", "2"))),
         reports.audit(AuditRun(run="1", against="2")),
@@ -115,10 +118,10 @@ def test_every_figure_can_be_sent_and_comes_back_the_same(
 
 def test_what_cannot_be_computed_is_the_same_error(store: Store, pool: FigurePool) -> None:
     with pytest.raises(NotFound) as raised:
-        pool.compute(reports.run_report("77"))
+        pool.compute(report("77"))
     assert "77" in raised.value.message
     with pytest.raises(NotFound) as here:
-        reports.run_report("77").now(store)
+        report("77").now(store)
     assert (raised.value.message, vars(raised.value)) == (here.value.message, vars(here.value))
 
 
@@ -156,7 +159,7 @@ def test_a_process_that_does_not_begin_says_so_too(
 ) -> None:
     without_python(program)
     with pytest.raises(ServerBusy, match="ended, perhaps because memory ran out"):
-        pool.compute(reports.run_report("1"))
+        pool.compute(report())
 
 
 async def test_where_no_process_can_be_started_the_server_computes_itself(
@@ -169,7 +172,7 @@ async def test_where_no_process_can_be_started_the_server_computes_itself(
         with monkeypatch.context() as patched:
             patched.setattr(sys, name, value, raising=False)
             assert not figure_pool.can_start()
-            assert cache.now(reports.run_report("1")).run == "one"
+            assert cache.now(report()).run.run == "one"
 
 
 def test_another_version_on_the_disk_computes_nothing(
@@ -177,7 +180,7 @@ def test_another_version_on_the_disk_computes_nothing(
 ) -> None:
     monkeypatch.setattr(figure_pool, "__version__", "0.0.1")
     with pytest.raises(ServerBusy, match=r"was upgraded from 0\.0\.1 to .*; restart it"):
-        pool.compute(reports.run_report("1"))
+        pool.compute(report())
 
 
 def test_processes_end_with_the_server_that_asked(pool: FigurePool) -> None:
@@ -199,13 +202,13 @@ def test_processes_end_with_the_server_that_asked(pool: FigurePool) -> None:
     assert time.monotonic() - begun < _WAIT_S / 2
     until(lambda: not multiprocessing.active_children())
     with pytest.raises(ServerBusy):
-        pool.compute(reports.run_report("1"))
+        pool.compute(report())
 
 
 def test_processes_end_once_nothing_is_left_to_compute(pool: FigurePool) -> None:
-    pool.compute(reports.run_report("1"))
+    pool.compute(report())
     until(lambda: not multiprocessing.active_children())
-    assert pool.compute(reports.run_report("1")).startswith(b"{")
+    assert pool.compute(report()).startswith(b"{")
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ async def test_resources_tell_the_judging_prompt_the_judges_and_the_runs(
         await checked(client, "runStatus", {"run": run, "waitS": 60})
         report = await read(client, f"evenhand://runs/{run}/report")
         assert report.mime_type == "text/markdown"
-        assert report.text.startswith("# Run")
+        assert report.text.startswith("## run")
         whole = json.loads((await read(client, f"evenhand://runs/{run}/report.json")).text)
         assert whole["conclusions"]["pairs"] == 1
         assert json.loads((await read(client, f"evenhand://runs/{run}")).text)["id"] == run

@@ -254,8 +254,8 @@ async def test_a_run_is_started_followed_and_reported(
         (conclusion,) = report["conclusions"]["conclusions"]
         assert conclusion["winRate"]["rate"] == 0.5
         text = text_of(await client.call_tool("runReport", {"run": run}))
-        assert text.startswith("# Run `sums`")
-        assert "0.500" in text
+        assert text.startswith("## run sums: finished")
+        assert "- win rate: 0.50 (" in text
         stopped = await checked(client, "cancelRun", {"run": run})
         assert stopped["state"] == "finished"
     assert len(server.requests) == asked == 24
@@ -407,9 +407,10 @@ def test_the_list_of_tools_leaves_an_agents_context_for_its_work() -> None:
 
 
 def test_every_field_that_a_short_schema_names_is_one_of_the_whole_type() -> None:
+    from evenhand.analyses.report import Report
     from evenhand.ranker.responses import RankedResponses
     from evenhand.serve.mcp import schemas
-    from evenhand.serve.reports import Report, ToolAudit
+    from evenhand.serve.reports import ToolAudit
     from evenhand.serve.values import RunStatus
 
     for short, model in (

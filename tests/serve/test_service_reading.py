@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from background import at_rest, offer, opened, start
+from evenhand.analyses.registry import REPORT
+from evenhand.analysis_options import ReportOptions
 from evenhand.contract import Outcome, Pair, read_pair
 from evenhand.errors import (
     InputError,
@@ -28,7 +30,6 @@ from evenhand.serve.values import (
     AuditRun,
     RankResponses,
     RankRuns,
-    ReportOptions,
     VerdictLine,
 )
 from evenhand.serve.verdicts import VerdictQuery
@@ -206,7 +207,7 @@ async def test_full_verdicts_end_a_page_where_their_texts_grow_too_large(
 
 async def test_reports_rankings_and_audits_tell_no_addresses(service: Service) -> None:
     run_id = await judged(service, 30)
-    report = await service.report(run_id, ReportOptions(side="A"))
+    report = await service.analyse(REPORT, (run_id,), ReportOptions(side="A"))
     assert report.run.judges[0].wins_b == wins_b(30)
     assert report.conclusions.conclusions[0].win_rate.rate == pytest.approx(20 / 30)
     ranking = await service.rank(RankRuns(runs=(run_id,), judge="adder"))

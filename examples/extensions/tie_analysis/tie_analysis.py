@@ -1,5 +1,5 @@
 """How many pairs of a run are ties. Installed beside evenhand, it is `evenhand ties`,
-`GET /v1/runs/{id}/ties` and a page, like evenhand's own analyses."""
+`GET /v1/runs/{id}/ties`, a page and a section of the run's HTML file."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ TIES = AnalysisEntry(
     about="Exit codes: 0 at most --most, 1 more, 2 bad input.",
     options_in="tie_analysis:TieOptions",
     module="tie_analysis",
+    in_report=True,
 )
 
 

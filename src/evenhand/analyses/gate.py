@@ -547,6 +547,19 @@ def _remedies(result: GateReport) -> Iterator[str]:
         yield from (hold.remedy for hold in check.holds if hold.remedy is not None)
 
 
+def concluded(result: GateReport, subject: AnalysisSubject) -> Conclusions:
+    """What its HTML file shows: the run's report, counted as the gate is."""
+    return conclude(
+        subject.store,
+        result.run,
+        side=result.side,
+        ties=result.ties,
+        level=result.level,
+        limits=result.limits,
+        families=subject.settings.families,
+    )
+
+
 # A gate as JUnit XML, the form in which build servers show tests.
 
 

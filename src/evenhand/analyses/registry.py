@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evenhand.blocks import Blocks
     from evenhand.contract.model import Model
     from evenhand.options import Options
+    from evenhand.report.conclusions import Conclusions
     from evenhand.settings import Settings
     from evenhand.store import RunRecord, Store
 
@@ -38,6 +39,7 @@ class AnalysisEntry:
     takes: Takes = "run"
     named: bool = False  # takes no run that is not named, or asked for by --latest
     files: tuple[tuple[str, str], ...] = ()  # that it can write: a flag, and its help
+    html_options_in: str = ""  # module:class, of the options that go with --html
     # What its figure follows: verdicts alone, people's votes too, or other runs' labels as well.
     depends_on: Literal["verdicts", "votes", "labels"] = "verdicts"
     # Its HTTP address, where that is not the usual one. Without {id} the runs are fields of the
@@ -45,11 +47,17 @@ class AnalysisEntry:
     path: str | None = None
     has_own_page: bool = False  # else its blocks are one
     limit: int | None = None  # how many verdicts a server takes it of
+    tool: str | None = None  # what agents call it by, where they are offered it
+    resource: bool = False  # agents also read it by its address, as Markdown and as JSON
+    in_report: bool = False  # its blocks are a section of a run's HTML file
 
     @property
     def options(self) -> type[Options]:
-        module, _, name = self.options_in.partition(":")
-        return cast("type[Options]", getattr(import_module(module), name))
+        return _options(self.options_in)
+
+    @property
+    def html_options(self) -> type[Options] | None:
+        return _options(self.html_options_in) if self.html_options_in else None
 
     @property
     def address(self) -> str:
@@ -67,6 +75,11 @@ class AnalysisEntry:
     @property
     def implementation(self) -> Implementation:
         return cast("Implementation", import_module(self.module))
+
+
+def _options(place: str) -> type[Options]:
+    module, _, name = place.partition(":")
+    return cast("type[Options]", getattr(import_module(module), name))
 
 
 @dataclass(frozen=True)
@@ -87,9 +100,10 @@ class AnalysisSubject:
 class Implementation(Protocol):
     """What the module of an analysis holds. Optional: `check(options)` refuses what does not go
     together; `status(result)` is the exit code; `write(name, path, result, subject)` writes one of
-    its files and may return a line that says so; `finish(result, options)` does what only whoever
-    runs the process may (saving a calibration) and returns the result as it is then;
-    `redact(result, hide)` takes out what clients of a server must not see."""
+    its files and may return a line that says so; `concluded(result, subject)` is what its HTML file
+    shows; `finish(result, options)` does what only whoever runs the process may (saving a
+    calibration) and returns the result as it is then; `redact(result, hide)` takes out what clients
+    of a server must not see."""
 
     Result: type[Model]
 
@@ -145,11 +159,33 @@ def write_file(
     return write(name, path, result, subject)
 
 
+def concluded(analysis: AnalysisEntry, result: Any, subject: AnalysisSubject) -> Conclusions:
+    conclude: Callable[..., Conclusions] = vars(analysis.implementation)["concluded"]
+    return conclude(result, subject)
+
+
 def run_names(options: Options) -> tuple[str, ...]:
     """The runs that options name."""
     rows = (row for row in options.rows() if row.option.names == "run")
     return tuple(name for row in rows if (name := getattr(options, row.name)) is not None)
 
+
+REPORT = AnalysisEntry(
+    name="report",
+    summary="Report a run's win rate with its interval.",
+    about="Also by criterion and tag, with the effects of length and position.",
+    options_in="evenhand.analysis_options:ReportOptions",
+    module="evenhand.analyses.report",
+    files=(
+        ("plot", "Save the chart as FILE.svg, or its data as FILE.csv."),
+        ("html", "Also write the report as one HTML file, with its pairs to browse."),
+    ),
+    html_options_in="evenhand.analysis_options:HtmlOptions",
+    depends_on="labels",
+    has_own_page=True,
+    tool="runReport",
+    resource=True,
+)
 
 GATE = AnalysisEntry(
     name="gate",
@@ -198,7 +234,9 @@ CORRECT = AnalysisEntry(
     depends_on="votes",
 )
 
-OURS: Mapping[str, AnalysisEntry] = {each.name: each for each in (CALIBRATE, CORRECT, GATE, VOTES)}
+OURS: Mapping[str, AnalysisEntry] = {
+    each.name: each for each in (REPORT, GATE, CALIBRATE, CORRECT, VOTES)
+}
 
 
 @cache

@@ -16,6 +16,7 @@ from evenhand.analyses.registry import (
     AnalysisEntry,
     AnalysisSubject,
     check,
+    concluded,
     finished,
     run_names,
     status_of,
@@ -26,10 +27,12 @@ from evenhand.cli import session
 from evenhand.cli.options import Given, flags_of, parameter, with_parameters
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.errors import InputError
-from evenhand.messages import Message
+from evenhand.messages import Language, Message
+from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     from evenhand.analyses.gate import GateReport
+    from evenhand.report.conclusions import Conclusions
     from evenhand.store import Store
 
 _NAMED = Annotated[
@@ -58,7 +61,7 @@ class AnalysisChoices(Given):
     def begin(self) -> Any:
         """The options, once they go together. Files of an earlier command are removed: whatever
         happens now, none of them is taken for this one's."""
-        options = self.options
+        options, _ = self.options, self._of_html
         check(self.analysis, options)
         for path in self.files.values():
             if not path.expanduser().parent.is_dir():
@@ -82,14 +85,26 @@ class AnalysisChoices(Given):
         """What was written, a line each."""
         lines: list[str] = []
         for name, path in self.files.items():
+            subject = subject_of(store, runs)
             if name == "html":
-                _write_report(result, store, path)
+                conclusions = concluded(self.analysis, result, subject)
+                lines += _write_html(conclusions, store, path, **self._of_html)
             elif name == "plot":
                 _write_chart(self.analysis, result, path)
                 lines.append(Message("command.chart_saved", path=path))
-            elif line := write_file(self.analysis, name, path, result, subject_of(store, runs)):
+            elif line := write_file(self.analysis, name, path, result, subject):
                 lines.append(line)
         return lines
+
+    @property
+    def _of_html(self) -> dict[str, Any]:
+        """What goes with --html, and is refused without it."""
+        options = self.analysis.html_options
+        given = {} if options is None else self.checked(options)
+        if given and "html" not in self.values:
+            flag = next(flag for name, flag in self.given() if name in given)
+            raise InputError(Message("command.belongs_to", option=flag, other="--html"))
+        return given
 
 
 def subject_of(store: Store, runs: Sequence[str]) -> AnalysisSubject:
@@ -99,23 +114,23 @@ def subject_of(store: Store, runs: Sequence[str]) -> AnalysisSubject:
     return AnalysisSubject(store, tuple(find_run(store, run) for run in runs), load_settings())
 
 
-def _write_report(result: GateReport, store: Store, path: Path) -> None:
-    """The run's report, counted as the result is."""
-    from evenhand.report.conclusions import conclude
+def _write_html(
+    conclusions: Conclusions, store: Store, path: Path, *, locale: Language = "en", **given: Any
+) -> list[str]:
     from evenhand.serve.pages.html_report import write_html_report
     from evenhand.serve.pages.html_report_pairs import usable_processes
-    from evenhand.settings import load_settings
 
-    concluded = conclude(
-        store,
-        result.run,
-        side=result.side,
-        ties=result.ties,
-        level=result.level,
-        limits=result.limits,
-        families=load_settings().families,
+    written = write_html_report(
+        store, conclusions, path, language=locale, processes=usable_processes(), **given
     )
-    write_html_report(store, concluded, path, processes=usable_processes())
+    n, of = written.pairs, written.judged
+    held = Message("report.held_some", n=n, of=of)
+    if n == of:
+        held = Message("report.held_one" if n == 1 else "report.held_all", n=n)
+    lines: list[str] = [Message("report.saved", path=written.path, held=held)]
+    if written.cut:
+        lines.append(f"note  {Message('report.texts_cut', n=written.cut)}")
+    return lines
 
 
 def _write_chart(analysis: AnalysisEntry, result: Any, path: Path) -> None:
@@ -126,7 +141,7 @@ def _write_chart(analysis: AnalysisEntry, result: Any, path: Path) -> None:
 
 def flags_with_files(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
     """Its own options, then those that it shares with others, then files."""
-    own = set(vars(analysis.options)["__annotations__"])
+    own = set(vars(analysis.options).get("__annotations__", ()))
     rows = sorted(analysis.options.rows(), key=lambda row: row.name not in own)
     files = (
         parameter(
@@ -136,7 +151,8 @@ def flags_with_files(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
         )
         for name, about in analysis.files
     )
-    return (*flags_of(rows), *files)
+    of_html = () if analysis.html_options is None else flags_of(analysis.html_options.rows())
+    return (*flags_of(rows), *files, *of_html)
 
 
 class GateChoices(AnalysisChoices):
@@ -181,7 +197,7 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         else:
             show(analysis, result)
             for line in written:
-                session.write_text(line)
+                session.write_text(one_line(line))
         raise typer.Exit(status_of(analysis, result))
 
     arguments = _arguments(analysis)

@@ -39,7 +39,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("plan", "plan", "Work out how many pairs you need and what they cost."),
     ),
     "Conclude": (
-        ("report", "report", "Report a run's win rate with its interval."),
+        ("report", *_REGISTERED),
         ("gate", *_REGISTERED),
         ("rank", "rank", "Rank models from runs or from a file of battles."),
         ("diff", "diff", "Compare two runs over the same pairs."),

@@ -163,7 +163,6 @@ def end(
     """A run's outcome, and its exit code or its gate's; what abstained, where a calibration may
     say so."""
     from evenhand.cli.progress import show_errors, show_summary
-    from evenhand.cli.report import show_abstentions
 
     code = exit_code_of(summary)
     gated = Gated.of(summary.run, code, gating, store)
@@ -176,7 +175,12 @@ def end(
         show_errors(session.err(), summary, options.store)
     else:
         show_summary(session.out(), session.err(), summary, options.store)
-        show_abstentions(session.out(), abstentions or ())
+        if abstentions:
+            from evenhand.analyses.report import abstention_blocks
+            from evenhand.present.blocks import show_blocks
+
+            session.out().print()
+            show_blocks(session.out(), session.err(), abstention_blocks(abstentions))
         if gated.report is None:
             show_conclusions(summary, conclusions_of(summary, store), options.store)
         gated.show(options.store)

@@ -11,7 +11,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
+from evenhand.cli.figures import counted, number, percent, share, value
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.present.terminal import (
@@ -182,11 +182,16 @@ def show_jury(console: Console, report: JuryReport) -> None:
 def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
     from rich.text import Text
 
+    from evenhand.analyses.report import outcome_titles, rate_row
+    from evenhand.blocks import Rates
+    from evenhand.present.blocks import show_rates
+
     other = "B" if report.side == "A" else "A"
     names = f"{each.model or report.side} vs {each.against or other}"
-    lines = [RateLine((part.name,), part.rate) for part in each.judges]
+    rows = [rate_row((part.name,), part.rate) for part in each.judges]
+    shown = (rate_row(("jury",), each.jury), *rows)
     console.print()
-    show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
+    show_rates(console, Rates((names,), "win rate", outcome_titles(), shown))
     if report.member is None and (each.jury.counts.inconsistent or each.jury.counts.invalid):
         line = "for the jury, split votes count as inconsistent and too few votes as invalid"
         session.print_line(console, Text(line, "dim"))

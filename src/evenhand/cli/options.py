@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -523,19 +523,6 @@ class CheckedChoices(ServerChoices):
     """Where it is, and how long it may take."""
 
     flags = flags_of(map(JudgingOptions.row, ("base_url", "timeout_s")))
-
-
-class ReportChoices(Given):
-    """Whose win rate is reported, how it is counted and what may be concluded from it."""
-
-    flags = (*flags_of(ClaimOptions.rows()), parameter("level", Level, 0.95))
-
-    def claims(self) -> ClaimOptions:
-        """What is not given is as [gate] of the config file says."""
-        from evenhand.settings import load_settings
-
-        given = ClaimOptions(**self.checked(ClaimOptions))
-        return given.over(asdict(load_settings().gate))
 
 
 def first_given(given: T | None, set_up: T | None, default: T) -> T:

@@ -41,6 +41,7 @@ from evenhand.quantities import count, rate_with_interval
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 _RULED: dict[Ruling, str] = {
     "pass": "bold green",
@@ -48,7 +49,7 @@ _RULED: dict[Ruling, str] = {
     "undecided": "bold yellow",
 }
 _TONES: dict[Tone, str] = {"good": "green", "bad": "red", "unclear": "yellow", "plain": "dim"}
-_LEAST_NAME = 8
+_LEAST_NAME = 10
 
 
 def show_blocks(out: Console, err: Console, blocks: Blocks) -> None:
@@ -64,6 +65,8 @@ def _apart(before: Block, block: Block) -> bool:
     """Tables and headings have air around them."""
     if isinstance(before, Title):
         return False
+    if isinstance(before, Facts):
+        return isinstance(block, Title | Grid | Rates | Facts | NoteLines)
     return isinstance(block, Title | Grid | Rates) or (
         isinstance(before, Grid | Rates) and not isinstance(block, Next)
     )
@@ -82,14 +85,14 @@ def _show(out: Console, err: Console, block: Block) -> None:
             print_line(out, line)
         case Facts(rows):
             width = max(_LEAST_NAME, *(len(name) for name, _ in rows)) if rows else 0
-            show_facts(out, ((name, one_line(fact)) for name, fact in rows), width=width)
+            show_facts(out, ((one_line(name), _fact(fact)) for name, fact in rows), width=width)
         case Finding(label, text, tone):
             lead = Text(f"{one_line(label):<{_LEAST_NAME}}", _TONES[tone])
             show_hanging(out, lead, Text(one_line(text)))
         case Grid():
             print_table(out, _table(block))
         case Rates():
-            _show_rates(out, block)
+            show_rates(out, block)
         case NoteLines(texts):
             show_notes(out, texts)
         case Remark(text):
@@ -98,6 +101,14 @@ def _show(out: Console, err: Console, block: Block) -> None:
             print_line(err, Text(f"next  {one_line(text)}"))
         case _ as never:
             assert_never(never)
+
+
+def _fact(fact: str | Rate) -> str | Text:
+    from rich.text import Text
+
+    if isinstance(fact, Rate):
+        return Text.assemble("0 ", (_drawn(fact), _TONES[fact.tone]), " 1")
+    return one_line(fact)
 
 
 def _table(block: Grid) -> RichTable:
@@ -115,7 +126,8 @@ def _table(block: Grid) -> RichTable:
 
 _BAR_WIDTH = 25  # odd, so that one half has a place of its own
 _HALF = _BAR_WIDTH // 2
-_SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
+# Above a column of bars.
+SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
 
 
 def bar(value: float, low: float, high: float) -> str:
@@ -135,7 +147,7 @@ def _cell(value: float) -> int:
     return cell
 
 
-def _show_rates(console: Console, block: Rates) -> None:
+def show_rates(console: Console, block: Rates) -> None:
     """With bars, without them, or a line for each, as wide as there is room for."""
     for bars in (True, False):
         if print_where_it_fits(console, _rates(block, bars=bars)):
@@ -147,7 +159,7 @@ def _show_rates(console: Console, block: Rates) -> None:
 def _rates(block: Rates, *, bars: bool) -> RichTable:
     from rich.text import Text
 
-    left = (*block.titles, block.value, *([_SCALE] if bars else []))
+    left = (*map(one_line, (*block.titles, block.value)), *([SCALE] if bars else []))
     table = table_of(*left, *block.counted, left=left)
     for row in block.rows:
         if row.is_heading:
@@ -227,7 +239,9 @@ def _lines(block: Block, language: Language) -> Iterator[str]:
             yield f"**{ruling}** {say(text)}"
         case Facts(rows):
             yield from (
-                f"- {say(name)}: {say(fact)}" if name else f"  {say(fact)}" for name, fact in rows
+                f"- {say(name)}: {say(fact)}" if name else f"  {say(fact)}"
+                for name, fact in rows
+                if not isinstance(fact, Rate)
             )
         case Finding(label, text, _):
             yield f"- {say(label)}: {say(text)}"

@@ -95,7 +95,10 @@ def write_reliability_chart(report: CalibrationReport, path: Path) -> None:
 
 
 # By the name of the analysis whose result it shows.
-CHART_WRITERS: dict[str, Callable[[Any, Path], None]] = {"calibrate": write_reliability_chart}
+CHART_WRITERS: dict[str, Callable[[Any, Path], None]] = {
+    "calibrate": write_reliability_chart,
+    "report": lambda report, path: write_report_chart(report.conclusions, path),
+}
 
 
 def _write(path: Path, draw: Callable[[], Chart], rows: Callable[[], Iterable[ChartRow]]) -> None:

@@ -37,13 +37,6 @@ Keys = NDArray[np.int64]
 Side = Literal["A", "B"]
 
 
-_COUNTING: dict[Ties, str] = {
-    "half": "ties and flipped pairs count as half",
-    "excluded": "ties and flipped pairs are excluded",
-    "wins": "only outright wins count",
-}
-
-
 class SideRate(WinRate):
     """One side's win rate. The counts keep their labels, whichever side it is.
 
@@ -59,15 +52,6 @@ class SideRate(WinRate):
     def won_and_lost(self) -> tuple[int, int]:
         wins = self.counts.wins_a, self.counts.wins_b
         return wins if self.side == "A" else wins[::-1]
-
-    @property
-    def counting(self) -> str:
-        """How ties and flipped pairs are in the rate, and in its interval."""
-        counted = _COUNTING[self.ties]
-        # Of pairs in one order nobody knows which would have flipped.
-        if self.ties == "wins" or self.drawn_order:
-            return counted
-        return f"{counted}; the interval covers every way of counting flips"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,13 @@ _AGAINST = Annotated[Text, Field(description="The earlier run's id or name")]
 
 
 @cache
-def request_for(analysis: AnalysisEntry) -> type[Model]:
-    """A client's request for a registered analysis: the runs that its address does not name, and
-    its options."""
+def request_for(analysis: AnalysisEntry, *, addressed: bool = True) -> type[Model]:
+    """A client's request for a registered analysis: the runs that its address does not name, all of
+    them where it has none, and its options."""
     runs: dict[str, Any] = {}
     if analysis.takes == "runs":
         runs["runs"] = (Names, ...)
-    elif not analysis.addressed:
+    elif not addressed or not analysis.addressed:
         runs["run"] = (_RUN, ...)
     if analysis.takes == "two runs":
         runs["against"] = (_AGAINST, ...)

@@ -8,7 +8,7 @@ sent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any, cast
@@ -22,17 +22,14 @@ from evenhand.analyses.registry import (
 )
 from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
-from evenhand.judges.addresses import AddressRedactor
 from evenhand.judges.families import OwnFamilies
 from evenhand.options import Options
-from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
-from evenhand.report.run import RunReport, report_run
 from evenhand.serve.figures import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions, RunStatus
+from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
@@ -40,16 +37,8 @@ from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
 from evenhand.trust.probes.runs import StoredProbes, read_probes
 
-# In place of the store's address and a judge's: they are the operator's affair.
+# In place of the store's address: it is the operator's affair.
 _HERE = "this server"
-_PRIVATE_SETTINGS = frozenset({"base_url"})
-
-
-class Report(Model):
-    """What a run came to and took, and what can be concluded from it."""
-
-    run: RunReport
-    conclusions: Conclusions
 
 
 class AuditReport(Model):
@@ -61,56 +50,6 @@ class ToolAudit(AuditReport):
     """The audit, and the run that it is of."""
 
     run: RunStatus
-
-
-def run_report(run_id: str) -> Figure[RunReport]:
-    """What the run was, took and cost."""
-    return Figure(name="report", runs=(run_id,), model=RunReport, compute=_report)
-
-
-def _report(store: Store, runs: Sequence[RunRecord]) -> RunReport:
-    return without_addresses(report_run(store, runs[0].name))
-
-
-def without_addresses(report: RunReport) -> RunReport:
-    """As others may read it."""
-    judges = tuple(
-        judge.model_copy(update={"settings": _public(judge.settings)}) for judge in report.judges
-    )
-    hide = {judge.judge: AddressRedactor.of_record(judge.settings) for judge in report.judges}
-    invalid = tuple(
-        pair.model_copy(update={"message": hide[pair.judge](pair.message)})
-        for pair in report.invalid_pairs
-    )
-    plan = dict(report.plan)
-    if sides := plan.get("data", {}).get("sides"):  # models that answered, by all they depend on
-        plan["data"] = {**plan["data"], "sides": [_public(side) for side in sides]}
-    return report.model_copy(
-        update={"store": _HERE, "plan": plan, "judges": judges, "invalid_pairs": invalid}
-    )
-
-
-def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in _PRIVATE_SETTINGS}
-
-
-def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:
-    given = dict(options or ReportOptions())
-    return Figure(
-        name="conclusions",
-        runs=(run_id,),
-        model=Conclusions,
-        compute=partial(_conclusions, families=own_families(), options=given),
-        parameters=given | _of_families(),
-        depends_on="labels",
-    )
-
-
-def _conclusions(
-    store: Store, runs: Sequence[RunRecord], *, families: OwnFamilies, options: Mapping[str, Any]
-) -> Conclusions:
-    concluded = conclude(store, runs[0].name, **options, families=families)
-    return concluded.model_copy(update={"store": _HERE})
 
 
 def analysed(analysis: AnalysisEntry, runs: Sequence[str], options: Options) -> Figure[Any]:

@@ -27,7 +27,6 @@ from evenhand.serve.values import (
     DiffRuns,
     RankRuns,
     Readiness,
-    ReportOptions,
     RunPage,
     RunStatus,
     StartRun,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from evenhand.options import Options
     from evenhand.report.diff import RunDiff
     from evenhand.report.ranking import RunRanking
-    from evenhand.serve.reports import AuditReport, Report
+    from evenhand.serve.reports import AuditReport
     from evenhand.serve.voting import Voting
 
 
@@ -285,17 +284,6 @@ class Service:
             )
 
         return await asyncio.to_thread(read)
-
-    async def report(self, run_id: str, options: ReportOptions | None = None) -> Report:
-        def read() -> Report:
-            from evenhand.serve import reports
-
-            return reports.Report(
-                run=self.figures.now(reports.run_report(run_id)),
-                conclusions=self.figures.now(reports.conclusions(run_id, options)),
-            )
-
-        return await self._read(read)
 
     async def analyse(self, analysis: AnalysisEntry, runs: Sequence[str], options: Options) -> Any:
         """What a registered analysis says of runs."""

@@ -298,17 +298,6 @@ class VerdictPage(Model):
     next: str | None = None
 
 
-class ReportOptions(Model):
-    """How win rates are counted."""
-
-    side: Literal["A", "B"] = Field(default="B", description="Whose win rate to report")
-    ties: Literal["half", "excluded", "wins"] = Field(
-        default="half",
-        description="Ties and flipped pairs count as half a win, are left out, or count as no win",
-    )
-    level: Level = Field(default=0.95, description="The confidence level of the intervals")
-
-
 class RankFilters(Model):
     """Which verdicts a ranking counts, and for what."""
 

@@ -1,5 +1,5 @@
-"""`/v1/runs/{id}/report`, `/v1/rank`, `/v1/audits`: a report, a ranking of models, an audit of a
-judge. Loaded by the first request for one: its models bring the statistics along.
+"""Registered analyses, and `/v1/rank` and `/v1/audits`: a ranking of models, an audit of a judge.
+Loaded by the first request for one: its models bring the statistics along.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from evenhand.report.ranking import RunRanking
 from evenhand.serve.fields import options_of, request_for, runs_of
 from evenhand.serve.http.document import has_example, refuses, shows
 from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
-from evenhand.serve.reports import AuditReport, Report
+from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, ReportOptions
+from evenhand.serve.values import AuditRun, DiffRuns, RankRuns
 
 router = APIRouter(route_class=KeyedRoute, tags=["reports"])
 _RANKING: dict[str, Any] = {
@@ -32,22 +32,6 @@ _AUDIT: dict[str, Any] = {
     "response_description": "The audit and its findings",
     "responses": shows(200, "audit") | refuses(404),
 }
-
-
-@router.get(
-    "/v1/runs/{id}/report",
-    operation_id="reportRun",
-    summary="Report on a run",
-    response_model=Report,
-    response_description="The report",
-    responses=shows(200, "report"),
-)
-async def report(
-    service: ServiceOf, run: RunId, options: Annotated[ReportOptions, Query()]
-) -> Response:
-    """A run's outcomes and cost, and its conclusions: win rates with intervals, also by criterion
-    and tag, and the effects of length and position. An unfinished run is reported as it is now."""
-    return answer(await service.report(run, options))
 
 
 def _add_analysis(analysis: AnalysisEntry) -> None:

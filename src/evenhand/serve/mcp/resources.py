@@ -6,33 +6,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
+from evenhand.analyses.registry import OURS
 from evenhand.errors import NotFound, visible
 from evenhand.messages import FOR_CLIENTS, Message, render
-from evenhand.messages.numbers import p_value
 from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 
 if TYPE_CHECKING:
+    from evenhand.analyses.registry import AnalysisEntry
     from evenhand.ranker.responses import RankedResponses
-    from evenhand.report.claims import ClaimedRate
-    from evenhand.report.conclusions import Conclusion, GroupRate
-    from evenhand.report.win_rates import SideRate
-    from evenhand.serve.reports import AuditReport, Report
+    from evenhand.serve.reports import AuditReport
     from evenhand.serve.service import Service
     from evenhand.serve.values import RunStatus
-    from evenhand.stats.estimates import EstimatedShare
 
 
 # Runs, reports and audits as Markdown, for agents that read and people that look over.
 #
 # Names in it come from data and may be hostile: they are put on one line, short, as code.
 
-_PARTS_AT_MOST = 20
 _NAME_AT_MOST = 80
 _MARKS = re.compile(r"[\s`|]+")
 
@@ -81,94 +78,11 @@ def ranking_lines(ranked: RankedResponses) -> str:
     return "\n".join(lines)
 
 
-def report_page(report: Report) -> str:
-    return "\n".join(_report(report)) + "\n"
+def page_of(analysis: AnalysisEntry, result: Any) -> str:
+    """What an analysis says, as Markdown."""
+    from evenhand.present.blocks import markdown
 
-
-def _report(report: Report) -> Iterator[str]:
-    conclusions, run = report.conclusions, report.run
-    state = (
-        f"{conclusions.state} ({conclusions.stopped_by})"
-        if conclusions.stopped_by
-        else conclusions.state
-    )
-    yield f"# Run {named(conclusions.run)}"
-    yield ""
-    yield f"- state: {state}"
-    yield f"- judges: {', '.join(named(judge) for judge in conclusions.judges) or 'none'}"
-    pending = f", {conclusions.pending} pending" if conclusions.pending else ""
-    skipped = f", {conclusions.skipped_rows} rows skipped" if conclusions.skipped_rows else ""
-    yield f"- size: {conclusions.pairs} pairs of {conclusions.prompts} prompts{pending}{skipped}"
-    cost = "not known" if run.spent.cost_usd is None else f"{run.spent.cost_usd:.4f} USD"
-    yield f"- calls: {run.calls}; cost: {cost}"
-    if not conclusions.conclusions:
-        yield "- win rate: not enough data"
-    for each in conclusions.conclusions:
-        yield ""
-        yield from conclusion_lines(each)
-    if conclusions.notes:
-        yield ""
-        yield "## Notes"
-        yield ""
-        yield from (f"- {_one_line(note)}" for note in conclusions.notes)
-
-
-def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
-    own, other = (named(name) for name in conclusion.names)
-    rate, counts = conclusion.win_rate, conclusion.win_rate.counts
-    won, lost = rate.won_and_lost
-    yield f"## {own} against {other}, by {named(conclusion.judge)}"
-    yield ""
-    yield _one_line(conclusion.sentence)
-    yield ""
-    if conclusion.by_people:
-        yield f"- win rate of {own}: {_rate(conclusion.claimed)}, by labels"
-        yield f"- win rate of {own} by the judge alone: {_rate(rate)}; {rate.counting}"
-    else:
-        yield f"- win rate of {own}: {_rate(rate)}; {rate.counting}"
-    yield (
-        f"- outcomes: {own} wins {won}, {other} wins {lost}, ties {counts.ties}, inconsistent "
-        f"{counts.inconsistent}, invalid {counts.invalid}, pending {conclusion.pending}"
-    )
-    if rate.sign_test is not None:
-        yield f"- sign test: {p_value(rate.sign_test.p_value)}"
-    if conclusion.account is not None:
-        yield f"- decision: {_one_line(conclusion.account)}"
-    yield f"- both orders agree in {_share(conclusion.position.consistency)}"
-    yield f"- the longer answer won {_share(conclusion.length.longer_wins)}"
-    for each in conclusion.length.controlled:
-        if each.rate is not None and each.low is not None and each.high is not None:
-            interval = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
-            caution = f"; {_one_line(each.caution)}" if each.caution else ""
-            yield f"- win rate at equal length: {interval}{caution}"
-    yield from _parts("criterion", conclusion.by_criterion)
-    yield from _parts("tag", conclusion.by_tag)
-
-
-def _parts(what: str, parts: tuple[GroupRate, ...]) -> Iterator[str]:
-    if not parts:
-        return
-    yield ""
-    yield f"| {what} | win rate | pairs |"
-    yield "|---|---|---|"
-    for part in parts[:_PARTS_AT_MOST]:
-        yield f"| {named(part.name)} | {_rate(part.rate)} | {part.rate.n} |"
-    if len(parts) > _PARTS_AT_MOST:
-        yield f"| and {len(parts) - _PARTS_AT_MOST} more | | |"
-
-
-def _rate(rate: SideRate | ClaimedRate) -> str:
-    if rate.rate is None or rate.low is None or rate.high is None:
-        return _one_line(rate.reason or "not enough data")
-    kind = "always-valid interval" if rate.always_valid else "interval"
-    return f"{rate.rate:.3f} ({100 * rate.level:.6g}% {kind} {rate.low:.3f} to {rate.high:.3f})"
-
-
-def _share(share: EstimatedShare) -> str:
-    counts = f"{share.part} of {share.of}"
-    if share.value is None or share.low is None or share.high is None:
-        return f"{counts} (not enough data)"
-    return f"{counts}: {share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
+    return markdown(analysis.implementation.blocks(result)) + "\n"
 
 
 def audit_page(report: AuditReport) -> str:
@@ -202,6 +116,7 @@ _RUNS_LISTED = 20
 _RUNS_READ = 50
 _LONGEST_URI = 2000
 
+_READ = tuple(each for each in OURS.values() if each.resource)
 _STATIC = (
     (
         "judging-prompt",
@@ -220,12 +135,23 @@ _TEMPLATES = (
         _PLAIN,
     ),
     ("runs/{id}", "A run", "A run's progress, as in runStatus.", _JSON),
-    ("runs/{id}/report", "A run's report", "A run's report as Markdown.", _MARKDOWN),
-    (
-        "runs/{id}/report.json",
-        "A run's report as JSON",
-        "The same as JSON, as in runReport.",
-        _JSON,
+    *(
+        template
+        for each in _READ
+        for template in (
+            (
+                f"runs/{{id}}/{each.name}",
+                f"A run's {each.name}",
+                f"A run's {each.name} as Markdown.",
+                _MARKDOWN,
+            ),
+            (
+                f"runs/{{id}}/{each.name}.json",
+                f"A run's {each.name} as JSON",
+                f"The same as JSON, as in {each.tool}.",
+                _JSON,
+            ),
+        )
     ),
 )
 
@@ -302,12 +228,14 @@ async def _run(service: Service, run: str) -> str:
     return (await service.run(run)).model_dump_json(indent=2, context=FOR_CLIENTS)
 
 
-async def _report_resource(service: Service, run: str) -> str:
-    return report_page(await service.report(run))
+async def _analysis(service: Service, run: str, *, analysis: AnalysisEntry) -> str:
+    return page_of(analysis, await service.analyse(analysis, (run,), analysis.options()))
 
 
-async def _report_json(service: Service, run: str) -> str:
-    return (await service.report(run)).model_dump_json(indent=2, context=FOR_CLIENTS)
+async def _analysis_json(service: Service, run: str, *, analysis: AnalysisEntry) -> str:
+    result = await service.analyse(analysis, (run,), analysis.options())
+    text: str = result.model_dump_json(indent=2, context=FOR_CLIENTS)
+    return text
 
 
 def _as_json(value: Any) -> str:
@@ -315,15 +243,23 @@ def _as_json(value: Any) -> str:
 
 
 _Read = Callable[..., Awaitable[str]]
-_READERS: tuple[tuple[re.Pattern[str], str, _Read], ...] = tuple(
-    (re.compile(re.escape(_SCHEME) + path), mime_type, read)
-    for path, mime_type, read in (
-        ("judging-prompt", _PLAIN, _judging_prompt),
-        ("judging-prompt/([^/]+)", _PLAIN, _judging_prompt),
-        ("judges", _JSON, _judges),
-        ("runs", _JSON, _runs),
-        ("runs/([^/]+)", _JSON, _run),
-        ("runs/([^/]+)/report", _MARKDOWN, _report_resource),
-        (r"runs/([^/]+)/report\.json", _JSON, _report_json),
-    )
+_FORMS: tuple[tuple[str, str, _Read], ...] = (
+    ("", _MARKDOWN, _analysis),
+    (r"\.json", _JSON, _analysis_json),
+)
+_ANALYSES: tuple[tuple[str, str, _Read], ...] = tuple(
+    (f"runs/([^/]+)/{each.name}{ending}", mime_type, partial(read, analysis=each))
+    for each in _READ
+    for ending, mime_type, read in _FORMS
+)
+_PLACES: tuple[tuple[str, str, _Read], ...] = (
+    ("judging-prompt", _PLAIN, _judging_prompt),
+    ("judging-prompt/([^/]+)", _PLAIN, _judging_prompt),
+    ("judges", _JSON, _judges),
+    ("runs", _JSON, _runs),
+    ("runs/([^/]+)", _JSON, _run),
+    *_ANALYSES,
+)
+_READERS = tuple(
+    (re.compile(re.escape(_SCHEME) + path), mime_type, read) for path, mime_type, read in _PLACES
 )

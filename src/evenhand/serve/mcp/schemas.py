@@ -12,7 +12,7 @@ from pydantic import Field
 from evenhand import tools
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditRun, Criteria, ReportOptions, Rows, RunStateView
+from evenhand.serve.values import AuditRun, Criteria, Rows, RunStateView
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
@@ -30,11 +30,6 @@ class StatusWanted(RunWanted):
         allow_inf_nan=False,
         description="Wait up to this many seconds for the run to end, reporting progress",
     )
-
-
-class ReportWanted(ReportOptions, RunWanted):
-    def options(self) -> ReportOptions:
-        return ReportOptions.model_validate(self.model_dump(exclude={"run"}))
 
 
 class AuditWanted(AuditRun):
@@ -246,6 +241,9 @@ AUDIT: Schema = {
     },
     "required": ["findings", "audit", "run"],
 }
+
+# Of registered analyses, by the names of their tools; of another, an object.
+RESULTS: dict[str, Schema] = {"runReport": REPORT}
 
 
 @cache

@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from evenhand import tools as contract_tools
+from evenhand.analyses.registry import OURS, AnalysisEntry
 from evenhand.contract import Verdict
 from evenhand.contract.model import Model
 from evenhand.data.columns import PAIR_FIELDS, plain
 from evenhand.errors import Conflict, EvenhandError, InputError, TooLarge, visible
 from evenhand.judging.explanation import failure_of
 from evenhand.messages import FOR_CLIENTS, Message, render
+from evenhand.serve.fields import options_of, request_for, runs_of
 from evenhand.serve.mcp import schemas as descriptions
-from evenhand.serve.mcp.resources import audit_page, ranking_lines, report_page, status_line
+from evenhand.serve.mcp.resources import audit_page, page_of, ranking_lines, status_line
 from evenhand.serve.mcp.schemas import (
     AUDIT,
     RANKING,
-    REPORT,
+    RESULTS,
     STATUS,
     AuditWanted,
-    ReportWanted,
     RunWanted,
     Schema,
     StatusWanted,
@@ -344,17 +345,24 @@ async def _cancel(call: ToolCall) -> ToolAnswer:
     return ToolAnswer(status, status_line(status))
 
 
-@tool(
-    "runReport",
-    takes=ReportWanted,
-    gives=or_failure(REPORT),
-    reads_only=True,
-    open_world=False,
-)
-async def _report(call: ToolCall) -> ToolAnswer:
-    wanted = read_value(ReportWanted, call.arguments)
-    report = await call.service.report(wanted.run, wanted.options())
-    return ToolAnswer(report, report_page(report))
+def _analysis_tool(analysis: AnalysisEntry, name: str) -> ServiceTool:
+    takes = request_for(analysis, addressed=False)
+
+    @tool(
+        name,
+        takes=takes,
+        gives=or_failure(RESULTS[name]),
+        reads_only=True,
+        open_world=False,
+    )
+    async def answer(call: ToolCall) -> ToolAnswer:
+        wanted = read_value(takes, call.arguments)
+        options = analysis.options(**options_of(wanted, analysis.options))
+        runs = runs_of(wanted, analysis, None)
+        result = await call.service.analyse(analysis, runs, options)
+        return ToolAnswer(result, page_of(analysis, result))
+
+    return answer
 
 
 @tool(
@@ -373,5 +381,9 @@ async def _audit(call: ToolCall) -> ToolAnswer:
 # By name, in the order in which they are listed.
 TOOLS: dict[str, ServiceTool] = {
     each.definition.name: each
-    for each in (_compare, _rank, _start, _status, _cancel, _report, _audit)
+    for each in (
+        *(_compare, _rank, _start, _status, _cancel),
+        *(_analysis_tool(each, each.tool) for each in OURS.values() if each.tool),
+        _audit,
+    )
 }

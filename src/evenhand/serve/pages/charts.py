@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from starlette.responses import Response
 
-from evenhand.analyses.registry import CALIBRATE
-from evenhand.analysis_options import CalibrateOptions
+from evenhand.analyses.registry import CALIBRATE, REPORT
+from evenhand.analysis_options import CalibrateOptions, ReportOptions
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
@@ -31,6 +31,7 @@ from evenhand.present.chart_rows import (
 from evenhand.present.svg import Chart
 from evenhand.report.conclusions import Conclusions
 from evenhand.serve import reports
+from evenhand.serve.fields import options_of, taking
 from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import audit_shares
@@ -38,7 +39,7 @@ from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, RankQuery, ReportOptions
+from evenhand.serve.values import AuditRun, RankQuery
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
@@ -93,7 +94,8 @@ _HEADERS = {
 }
 
 
-class RunChartQuery(ReportOptions):
+@taking(ReportOptions)
+class RunChartQuery(Model):
     judge: Text | None = None
 
 
@@ -140,11 +142,11 @@ async def rank_chart(visit: Visit) -> Filled | Response:
 async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
     run_id = (await visit.service.run(visit.run_id)).id
     cache = visit.service.figures
-    of: tuple[object, ...] = (run_id, name, query.side, query.ties, query.level, query.judge)
+    of: tuple[object, ...] = (run_id, name, query.model_dump_json())
     if name in _OF_CONCLUSIONS:
-        options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
-        kept = await cache.get(reports.conclusions(run_id, options))
-        return _of_conclusions(name, _value(kept), (*of, kept.at))
+        options = ReportOptions(**options_of(query, ReportOptions))
+        kept = await cache.get(reports.analysed(REPORT, (run_id,), options))
+        return _of_conclusions(name, _value(kept).conclusions, (*of, kept.at))
     if name == "reliability":
         by = CalibrateOptions(judge=query.judge)
         calibrated = await cache.get(reports.analysed(CALIBRATE, (run_id,), by))

@@ -18,9 +18,12 @@ from typing import Any
 from markupsafe import Markup
 
 import evenhand
+from evenhand.analyses.registry import AnalysisSubject, analyses, redacted
+from evenhand.analyses.report import without_addresses
 from evenhand.errors import EvenhandError, InputError
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language, Message, catalogue
+from evenhand.present.blocks import numbers_of
 from evenhand.present.svg import colours
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
@@ -55,7 +58,6 @@ from evenhand.serve.pages.rendering import (
     Wording,
     environment,
 )
-from evenhand.serve.reports import without_addresses
 from evenhand.serve.verdicts import TableQuery, reason_of
 from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
@@ -134,11 +136,27 @@ def _figures(
             model=model, against=against, ending="valid", named=None if against else "two"
         ),
         "audits": tuple(_audits(store, run, conclusions, links, language)),
-        "report": _without_folders(without_addresses(report_run(store, run.name))),
+        "sections": tuple(_sections(store, run)),
+        "numbers_of": numbers_of,
+        "report": _without_folders(without_addresses(report_run(store, run.name), "")),
         "manifest": manifest,
         "again": None if manifest.command is None else shlex.join(manifest.command),
         "shown_at_most": SHOWN_AT_MOST,
     }
+
+
+def _sections(store: Store, run: RunRecord) -> Iterator[dict[str, Any]]:
+    """What other registered analyses say of the run, as blocks."""
+    subject = AnalysisSubject(store, (run,), load_settings())
+    for each in analyses().values():
+        if not each.in_report:
+            continue
+        try:
+            result = each.implementation.compute(subject, each.options())
+        except InputError:
+            continue  # it has nothing to say of such a run
+        shown = each.implementation.blocks(redacted(each, result, ""))
+        yield {"name": each.name, "blocks": [(type(block).__name__, block) for block in shown]}
 
 
 def _ranking(store: Store, conclusions: Conclusions) -> dict[str, Any] | None:

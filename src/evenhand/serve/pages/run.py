@@ -10,11 +10,15 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.analyses.registry import REPORT
+from evenhand.analyses.report import Report
+from evenhand.analysis_options import ReportOptions
+from evenhand.contract.model import Model
 from evenhand.present.leaderboard import board_of
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.ranking import sum_up_ranking
-from evenhand.report.run import RunReport
 from evenhand.serve import reports
+from evenhand.serve.fields import options_of, taking
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import (
@@ -25,14 +29,15 @@ from evenhand.serve.pages.figures import (
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.reports import RunTotals
-from evenhand.serve.values import RankRuns, ReportOptions, RunStatus
+from evenhand.serve.values import RankRuns, RunStatus
 
 # A row of a comparison is 1.5 KB of links, one of the board 0.8.
 _COMPARED_AT_ONCE = 12
 _MODELS_ON_TOP = 20
 
 
-class RunQuery(ReportOptions):
+@taking(ReportOptions)
+class RunQuery(Model):
     comparison: int | None = Field(
         default=None, ge=1, le=1_000_000, description="Which comparison to show in full"
     )
@@ -47,21 +52,21 @@ async def show_run(visit: Visit) -> Filled | Response:
     if not status.done and not status.at_rest:  # no figure is worth a look, nor the work
         return Filled("run.html", {"run": status, "begun": False, "waiting": True})
     cache = visit.service.figures
-    options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
-    conclusions, totals, report = await asyncio.gather(
-        cache.get(reports.conclusions(status.id, options)),
+    options = ReportOptions(**options_of(query, ReportOptions))
+    report, totals = await asyncio.gather(
+        cache.get(reports.analysed(REPORT, (status.id,), options)),
         cache.get(reports.totals(status.id)),
-        cache.get(reports.run_report(status.id)),
     )
-    links = _links(status, conclusions.value, totals.value, report.value)
+    found: Conclusions | None = None if report.value is None else report.value.conclusions
+    links = _links(status, report.value, totals.value)
     overview = await cache.get(reports.run_overview(status.id))
-    kept: list[CachedFigure[Any]] = [conclusions, totals, report, overview]
+    kept: list[CachedFigure[Any]] = [report, totals, overview]
     ranked = None
-    if query.comparison is None and several_models(conclusions.value):
-        ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=query.level)))
+    if query.comparison is None and several_models(found):
+        ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=options.level)))
         kept.append(ranked)
     ranking = ranked.value.ranking if ranked is not None and ranked.value is not None else None
-    shown, found = None, conclusions.value
+    shown = None
     # Before a pair is done there is nothing but zeros to show.
     if ranking is None and status.done and found is not None and found.conclusions:
         chosen = found.conclusions[min(query.comparison or 1, len(found.conclusions)) - 1]
@@ -71,7 +76,7 @@ async def show_run(visit: Visit) -> Filled | Response:
         {
             "run": status,
             "begun": True,
-            "conclusions": conclusions,
+            "found": found,
             "totals": totals,
             "report": report,
             "ranking": ranking,
@@ -85,7 +90,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "waiting": any(each.waiting for each in kept),
             "shown_at_most": SHOWN_AT_MOST,
             **_compared(found, query),
-            "options": dict(options),
+            "options": {"side": options.side, "ties": options.ties, "level": options.level},
         },
     )
 
@@ -110,17 +115,10 @@ async def show_progress(visit: Visit) -> Filled | Response:
 
 def _links(
     status: RunStatus,
-    conclusions: Conclusions | None,
+    report: Report | None,
     totals: RunTotals | None,
-    report: RunReport | None,
 ) -> RunLinks:
-    recorded = (
-        [each.judge for each in report.judges]
-        if report
-        else conclusions.judges
-        if conclusions
-        else ()
-    )
+    recorded = [each.judge for each in report.run.judges] if report else ()
     offered = dict(zip(recorded, status.judges, strict=False))
     return RunLinks(status.id, totals is not None and totals.one_contest, offered)
 

@@ -14,11 +14,14 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from evenhand import formats
+from evenhand.analyses.registry import REPORT
+from evenhand.analyses.report import Report
+from evenhand.analysis_options import ReportOptions
 from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
 from evenhand.messages.numbers import points
-from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.conclusions import Conclusion
 from evenhand.report.ranking import RunRanking, sum_up_ranking
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.problems import Problem, problem_of
@@ -27,7 +30,7 @@ from evenhand.serve.http.uploads import FORM, spool_form
 from evenhand.serve.pages.figures import by_others, claim_of, several_models
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.pages.rendering import Wording
-from evenhand.serve.reports import conclusions, ranking
+from evenhand.serve.reports import analysed, ranking
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
 from evenhand.serve.uploads import Upload
@@ -88,16 +91,17 @@ class Glance:
 
     @classmethod
     def of(
-        cls, kept: CachedFigure[Conclusions], ranked: CachedFigure[RunRanking] | None = None
+        cls, kept: CachedFigure[Report], ranked: CachedFigure[RunRanking] | None = None
     ) -> Glance:
         settled = not kept.waiting and (ranked is None or not ranked.waiting)
         if kept.value is None:
             return cls(settled=settled)
-        found = kept.value.conclusions
+        concluded = kept.value.conclusions
+        found = concluded.conclusions
         models = len({name for each in found for name in (each.model, each.against)} - {None})
         told = found if models > 2 else found[:1]
         agreed = [each.position.consistency for each in told]
-        others, otherwise = by_others(found[0], kept.value) if found else ([], [])
+        others, otherwise = by_others(found[0], concluded) if found else ([], [])
         return cls(
             # Its parts would be most of it, and are not shown here.
             shown=found[0].model_copy(update={"by_criterion": (), "by_tag": ()}) if found else None,
@@ -203,7 +207,7 @@ async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem
     glance = seen.get(key)
     if glance is None:
         try:
-            kept = await service.figures.get(conclusions(status.id))
+            kept = await service.figures.get(analysed(REPORT, (status.id,), ReportOptions()))
         except StoreBusy:
             raise
         except StoreError as error:  # a row that cannot be read hides no other run
@@ -211,7 +215,7 @@ async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem
         if kept.value is None and kept.error is not None:
             return RunListItem(status, None, kept.error.message)
         ranked = None
-        if several_models(kept.value):
+        if several_models(kept.value and kept.value.conclusions):
             ranked = await service.figures.get(ranking(RankRuns(runs=(status.id,))))
         glance = Glance.of(kept, ranked)
         if glance.settled:
