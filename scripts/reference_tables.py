@@ -17,7 +17,7 @@ from evenhand.analyses.registry import OURS, AnalysisEntry
 from evenhand.formats import FORMATS
 from evenhand.judge_kinds import JUDGE_KINDS
 from evenhand.options import GeneratingOptions, JudgingOptions, Row, RunningOptions
-from evenhand.serve.fields import SIDES, client_rows
+from evenhand.serve.fields import SIDES, client_rows, request_for
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _FILES = {"any": "any", "yours": "yours only", "none": ""}
@@ -84,8 +84,18 @@ def run_table() -> str:
 
 
 def analysis_table(analysis: AnalysisEntry) -> str:
-    """The query of a registered analysis."""
-    lines = [_sent(row, default=_default(row)) for row in client_rows(analysis.options)]
+    """The query of a registered analysis: the runs that its address does not name, its options."""
+    runs = [
+        (
+            f"`{name}`",
+            str(field.description),
+            "repeatable" if name == "runs" else "text",
+            "required",
+        )
+        for name, field in request_for(analysis).model_fields.items()
+        if field.is_required()
+    ]
+    lines = [*runs, *(_sent(row, default=_default(row)) for row in client_rows(analysis.options))]
     return _table(("query", "meaning", "takes", "default"), lines)
 
 

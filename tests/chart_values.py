@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evenhand.analyses.rank import RunRanking
 from evenhand.contract.codes import WIN_A, WIN_B, OutcomeCounts
 from evenhand.report.claims import ClaimedRate
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
@@ -131,6 +132,10 @@ def conclusions(*found: Conclusion) -> Conclusions:
         conclusions=found,
         notes=(),
     )
+
+
+def ranked(ranking: Ranking) -> RunRanking:
+    return RunRanking(ranking=ranking, counts=OutcomeCounts.of_codes((ranking.games, 0, 0, 0, 0)))
 
 
 def league(names: Sequence[str], *, games: int = 40, seed: int = 0) -> Ranking:

@@ -167,7 +167,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "correct": get(f"{place}/correct", labelsAre="random"),
         "votes": get(f"{place}/votes"),
         "rank-runs": rank,
-        "ranking": post("/v1/rank", rank),
+        "rank": post("/v1/rank", rank),
         "audit-run": audit,
         "audit": post("/v1/audits", audit),
         "flag-pair": flag,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.analysis_options import CalibrateOptions as CalibrateOptions
     from evenhand.analysis_options import CorrectOptions as CorrectOptions
     from evenhand.analysis_options import GateOptions as GateOptions
+    from evenhand.analysis_options import RankOptions as RankOptions
     from evenhand.analysis_options import ReportOptions as ReportOptions
     from evenhand.api import compare as compare
     from evenhand.api import compare_many as compare_many
@@ -81,7 +82,6 @@ if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
     from evenhand.report.diff import DiffOptions as DiffOptions
-    from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
     from evenhand.runs import RankAdaptive as RankAdaptive
     from evenhand.runs import RunOptions as RunOptions
@@ -149,7 +149,7 @@ _HOME = {
     "rank": "evenhand.api_runs",
     "rank_responses": "evenhand.api",
     "RankAdaptive": "evenhand.runs",
-    "RankOptions": "evenhand.report.ranking",
+    "RankOptions": "evenhand.analysis_options",
     "read_pair": "evenhand.contract",
     "ReportOptions": "evenhand.analysis_options",
     "RetryPolicy": "evenhand.judges",

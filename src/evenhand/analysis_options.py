@@ -348,3 +348,123 @@ class CalibrateOptions(LevelOption, JudgeOption):
         ),
     ] = 0
     force: Annotated[bool, Option(help="Replace an existing calibration.", common=True)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions(Options):
+    """Which verdicts a ranking counts, and how scores are fitted to them, or Elo ratings made."""
+
+    judge: Annotated[
+        str | None,
+        Option(
+            help="Only this judge's verdicts.",
+            default="every judge's",
+            short="-j",
+            common=True,
+            clients=True,
+            names="judge",
+        ),
+    ] = None
+    tag: Annotated[
+        str | None, Option(help="Only rows with this tag.", common=True, clients=True)
+    ] = None
+    ties: Annotated[
+        Literal["half", "davidson"] | None,
+        Option(
+            help="half: a tie is half a win; davidson: Davidson's model.",
+            default="half",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    inconsistent: Annotated[
+        Literal["half", "excluded"] | None,
+        Option(
+            help="half: a flipped verdict is half a win; excluded: it is left out, even if "
+            "averaging gave it a winner.",
+            default="half",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    intervals: Annotated[
+        Literal["sandwich", "bootstrap", "none"] | None,
+        Option(
+            help="sandwich or bootstrap, both clustered by prompt; none is fastest.",
+            default="sandwich",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    level: Annotated[
+        float | None,
+        Option(
+            help="The confidence level of the intervals.",
+            default="0.95",
+            above=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    scale: Annotated[
+        Literal["elo", "log-odds"] | None,
+        Option(
+            help="elo: centred on 1000, 400 points are odds of 10 to 1; log-odds: centred on 0.",
+            default="elo",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    prior: Annotated[
+        float | None,
+        Option(
+            help="Virtual ties of each model with an average one.",
+            default="none, or 1 if the battles alone give no finite scores",
+            least=0,
+            most=1000,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    replicates: Annotated[
+        int | None,
+        Option(
+            help="With bootstrap intervals: the number of replicates.",
+            default="1000",
+            least=100,
+            most=10_000,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Option(
+            help="With bootstrap intervals: the seed.",
+            default="0",
+            least=0,
+            most=2**31,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    elo: Annotated[
+        bool,
+        Option(
+            help="Sequential Elo ratings instead of a fit; no intervals.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+    k: Annotated[
+        float | None,
+        Option(
+            help="With Elo ratings: the maximum change per battle.",
+            default="16",
+            above=0,
+            most=1000,
+            common=True,
+            clients=True,
+        ),
+    ] = None

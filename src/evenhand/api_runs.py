@@ -12,6 +12,7 @@ from evenhand.analyses.registry import (
     CALIBRATE,
     CORRECT,
     GATE,
+    RANK,
     REPORT,
     AnalysisEntry,
     analyse,
@@ -47,16 +48,17 @@ if TYPE_CHECKING:
     from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.analyses.correct import Corrections
     from evenhand.analyses.gate import GateReport
+    from evenhand.analyses.rank import RunRanking
     from evenhand.analyses.report import Report
     from evenhand.analysis_options import (
         CalibrateOptions,
         CorrectOptions,
         GateOptions,
+        RankOptions,
         ReportOptions,
     )
     from evenhand.report.conclusions import ConclusionLimits, Conclusions
     from evenhand.report.diff import DiffOptions, RunDiff
-    from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
     from evenhand.trust.audit import Audit
@@ -358,19 +360,11 @@ def _analysed(
 
 
 def rank(
-    *runs: str,
-    store: str | Path | Store | None = None,
-    options: RankOptions | None = None,
-    judge: str | None = None,
-    tag: str | None = None,
+    *runs: str, options: RankOptions | None = None, store: str | Path | Store | None = None
 ) -> RunRanking:
     """Rank the models of one or more runs; `stats.ranking.leaderboard` ranks columns."""
-    from evenhand.report.ranking import rank_runs
-
-    with _opened(store) as opened:
-        return rank_runs(
-            opened, runs, options, judge=judge, tag=tag, families=load_settings().families
-        )
+    result: RunRanking = _analysed(RANK, runs, options, store)
+    return result
 
 
 def diff(

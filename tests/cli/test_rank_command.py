@@ -212,13 +212,13 @@ def test_columns_can_be_mapped_and_bad_rows_skipped(command: Command) -> None:
         (("league", "--judge", "nobody"), "no judge 'nobody' in run 'league'"),
         (("league", "--tag", "evn"), "no row has the tag 'evn'; did you mean even?"),
         (("league", "--k", "4"), "--k requires --elo; leave it out"),
-        (("league", "--elo", "--k", "0"), "--k is 0.0; give a positive number"),
-        (("league", "--elo", "--matrix"), "--matrix applies to a fitted ranking, not to --elo"),
+        (("league", "--elo", "--k", "0"), "--k is 0.0; give a number above 0"),
+        (("league", "--elo", "--ties", "half"), "--ties applies to a fitted ranking, not to --elo"),
         (("league", "--seed", "4"), "--seed requires --intervals bootstrap; leave it out"),
         (("league", "--bad-rows", "skip"), "--bad-rows requires --battles; leave it out"),
         (("league", "--level", "1"), "--level is 1.0; give a share between 0 and 1"),
         (("league", "--ties", "some"), "'some' is not one of 'half', 'davidson'"),
-        (("league", "--prior", "-1"), "prior is -1.0; give a number of virtual ties"),
+        (("league", "--prior", "-1"), "'--prior': Input should be greater than or equal to 0"),
     ],
 )
 def test_what_cannot_be_ranked_is_an_error_on_one_line(
@@ -233,6 +233,14 @@ def test_what_cannot_be_ranked_is_an_error_on_one_line(
     assert (as_json.code, as_json.err) == (2, ran.err)
     assert as_json.json["success"] is False
     assert as_json.json["metadata"] == {}
+
+
+def test_elo_ratings_have_no_matrix_and_no_chart(command: Command, store: Store) -> None:
+    for option in (("--matrix",), ("--plot", "a.svg")):
+        ran = command("rank", "league", *HERE, "--elo", *option)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{option[0]} applies to a fitted ranking, not to --elo" in ran.err
+    assert not (command.directory / "a.svg").exists()
 
 
 def test_run_that_names_no_models_says_how_to_name_them(command: Command, store: Store) -> None:
@@ -325,7 +333,7 @@ def test_a_long_leaderboard_begins_with_who_leads(command: Command) -> None:
     assert told.startswith(  # 20 × 60 against the others, and 20 among them
         "m0 leads 21 models: significantly better than every other (95% level, 1,220 verdicts). "
     )
-    assert "and 6 models more; see --details" in told
+    assert "and 6 more models; see --details" in told
     assert "standard errors" not in told
     assert len(short.out.splitlines()) <= 24
     whole = command("rank", "--battles", "battles.csv", "--details").out

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from evenhand.data.battles import BattleFile, read_battles
-from evenhand.data.records import BadRow
 from evenhand.errors import DataError
 from evenhand.stats.ranking.leaderboard import rank_battles
 
@@ -119,11 +118,9 @@ def test_a_row_that_is_no_battle_is_told_with_its_number(
     tmp_path: Path, change: dict[str, Any], reason: str
 ) -> None:
     rows = [ROWS[0], {**ROWS[0], **change}, ROWS[2]]
-    heard: list[BadRow] = []
-    battles = read_battles(write(tmp_path / "b.jsonl", rows), on_bad_row=heard.append)
+    battles = read_battles(write(tmp_path / "b.jsonl", rows))
     assert len(battles) == 2
     [bad] = battles.bad_rows
-    assert heard == [bad]
     assert bad.row == 2
     assert bad.reason.startswith(reason)
 
@@ -134,13 +131,10 @@ def test_a_name_that_is_also_a_side_is_not_guessed(tmp_path: Path) -> None:
     assert battles.bad_rows[0].reason.startswith("the winner 'A' could be a side")
 
 
-def test_a_listener_may_stop_the_reading(tmp_path: Path) -> None:
-    def stop(row: BadRow) -> None:
-        raise DataError(row.message)
-
+def test_a_bad_row_stops_the_reading_unless_skipped(tmp_path: Path) -> None:
     path = write(tmp_path / "b.jsonl", [ROWS[0], {"model_a": "x"}])
     with pytest.raises(DataError, match=r"row 2: no column for model_b"):
-        read_battles(path, on_bad_row=stop)
+        read_battles(path, skip_bad_rows=False)
 
 
 def test_only_the_first_bad_rows_are_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league, side_rate
+from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league, ranked, side_rate
 from evenhand.errors import InputError
 from evenhand.present.charts import ranking_chart, write_ranking_chart, write_report_chart
 from evenhand.present.labels import text_width
@@ -68,7 +68,7 @@ def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 7, 30])
 def test_a_ranking_holds_every_model(count: int, tmp_path: Path) -> None:
     ranking = league([f"model {number}" for number in range(count)])
-    write_ranking_chart(ranking, tmp_path / "rank.svg")
+    write_ranking_chart(ranked(ranking), tmp_path / "rank.svg")
     drawn = texts(tmp_path / "rank.svg")
     for model in ranking.models:
         assert drawn.count(model.model) == 3  # the leaderboard, a row and a column
@@ -124,7 +124,7 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
     ]
     writers: list[Callable[[Path], None]] = [
         lambda path: write_report_chart(conclusions(*found), path),
-        lambda path: write_ranking_chart(league(HOSTILE_NAMES), path),
+        lambda path: write_ranking_chart(ranked(league(HOSTILE_NAMES)), path),
     ]
     for write in writers:
         write(tmp_path / "hostile.svg")
@@ -192,7 +192,7 @@ def test_no_text_ends_outside_of_its_picture(tmp_path: Path) -> None:
     names = [f"{number} {'wide Ww 中文 ' * 20}" for number in range(5)]
     one = conclusion(judge=names[0], criteria=names, tags=names)
     write_report_chart(conclusions(one), tmp_path / "report.svg")
-    write_ranking_chart(league(names), tmp_path / "ranking.svg")
+    write_ranking_chart(ranked(league(names)), tmp_path / "ranking.svg")
     for path in tmp_path.iterdir():
         root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - our own picture
         width = float(root.attrib["width"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, side_rate
+from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, ranked, side_rate
 from evenhand.messages import Message, render
 from evenhand.present import charts
 from evenhand.present.chart_rows import COLUMNS, ranking_rows, share_rows
@@ -70,7 +70,7 @@ def test_a_ranking_has_scores_ranks_and_every_cell(tmp_path: Path) -> None:
 def test_hostile_names_come_through_a_csv_and_are_no_formulas(tmp_path: Path) -> None:
     names = [name for name in HOSTILE_NAMES if "\ud800" not in name and "\x00" not in name]
     names += ["=1+1", "@x", "+2", "-3"]
-    write_ranking_chart(league(names), tmp_path / "ranking.csv")
+    write_ranking_chart(ranked(league(names)), tmp_path / "ranking.csv")
     rows = written(tmp_path / "ranking.csv")
     assert {unescape(row["name"]) for row in rows} == set(names)
     assert not [row for row in rows if row["name"][:1] in tuple("=+-@")]

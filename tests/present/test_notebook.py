@@ -18,11 +18,12 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from markupsafe import escape
 
+from evenhand.analyses.rank import rank_runs, sum_up_ranking
+from evenhand.analysis_options import RankOptions
 from evenhand.contract import Failure, Pair, Verdict
 from evenhand.messages import render
 from evenhand.present.notebook import html_of
 from evenhand.report.conclusions import conclude
-from evenhand.report.ranking import RankOptions, rank_runs, sum_up_ranking
 from evenhand.report.records import read_run
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import Store, open_store
@@ -110,7 +111,7 @@ def test_ranking_shows_who_leads_and_its_chart(shell: InteractiveShell, store: S
 
 
 def test_elo_ratings_say_that_they_have_no_intervals(store: Store) -> None:
-    html = html_of(rank_runs(store, ["league"], RankOptions(elo_k=16)))
+    html = html_of(rank_runs(store, ["league"], RankOptions(elo=True)))
     assert html is not None
     assert "(no interval)" in html
     assert "depend on the order of the battles" in html

@@ -16,11 +16,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from evenhand.analyses.gate import GateCheck, gate_run, judge_gate, junit_xml
+from evenhand.analyses.rank import rank_runs, sum_up_ranking
 from evenhand.analysis_options import GateOptions
 from evenhand.errors import InputError
 from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusion, ConclusionLimits, Conclusions, Side, conclude
-from evenhand.report.ranking import rank_runs, sum_up_ranking
 from evenhand.serve.config import ServerConfig
 from evenhand.store import Store
 from http_service import HttpService

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from evenhand.analyses.gate import gate_run
+from evenhand.analyses.rank import rank_runs
+from evenhand.analysis_options import RankOptions
 from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusions, conclude
-from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.store import Store
 from judged_runs import judged_run
 
@@ -175,7 +176,7 @@ def test_a_ranking_names_the_judges_of_its_models_families(store: Store) -> None
     names = ["gpt-4o", "gpt-4.1", "o3", "gpt-4o-mini", "claude-3-opus"]
     pairs = [(first, "llama-3-70b") for first in names]
     judged_run(store, "r", said, models=[*pairs, *pairs[:3]])
-    notes = rank_runs(store, ["r"], RankOptions(intervals=None)).notes
+    notes = rank_runs(store, ["r"], RankOptions(intervals="none")).notes
     own = [
         note for note in notes if isinstance(note, Message) and note.code == "report.same_family"
     ]

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import REPORT
-from evenhand.analysis_options import ReportOptions
+from evenhand.analyses.registry import RANK, REPORT
+from evenhand.analysis_options import RankOptions, ReportOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.report.conclusions import conclude
 from evenhand.serve import figures, reports
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns
+from evenhand.serve.values import AuditRun, DiffRuns
 from evenhand.serve.verdicts import TableQuery, word_index
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
@@ -151,9 +151,9 @@ async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
         assert kept.value.conclusions == expected
         assert kept.value == await service.analyse(REPORT, (run_id,), ReportOptions())
         ranking = await until_kept(
-            lambda: service.figures.get(reports.ranking(RankRuns(runs=(run_id,))))
+            lambda: service.figures.get(reports.analysed(RANK, (run_id,), RankOptions()))
         )
-        assert ranking.value == await service.rank(RankRuns(runs=(run_id,)))
+        assert ranking.value == await service.analyse(RANK, (run_id,), RankOptions())
         audit = await until_kept(lambda: service.figures.get(reports.audit(AuditRun(run=run_id))))
         assert audit.value == await service.audit(AuditRun(run=run_id))
 

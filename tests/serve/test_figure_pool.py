@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import CALIBRATE, REPORT, VOTES
-from evenhand.analysis_options import CalibrateOptions, ReportOptions, VotesOptions
+from evenhand.analyses.registry import CALIBRATE, RANK, REPORT, VOTES
+from evenhand.analysis_options import CalibrateOptions, RankOptions, ReportOptions, VotesOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
 from evenhand.serve.figures import CachedFigure, Figure, FigureCache
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns
+from evenhand.serve.values import AuditRun, DiffRuns
 from evenhand.store import RunRecord, Store
 from stored_runs import Row, make_run, opened, says
 
@@ -95,7 +95,7 @@ def votes(run_id: str) -> Figure[Any]:
         reports.totals("1"),
         report(),
         reports.run_overview("1"),
-        reports.ranking(RankRuns(runs=("1", "2"))),
+        reports.analysed(RANK, ("1", "2"), RankOptions()),
         reports.audit(AuditRun(run="1", against="2")),
         reports.diff("1", DiffRuns(against="2")),
         reports.analysed(CALIBRATE, ("1",), CalibrateOptions()),

@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from evenhand.analyses.rank import rank_runs, sum_up_ranking
 from evenhand.messages import Language, render
 from evenhand.report.conclusions import conclude
 from evenhand.report.diff import diff_runs
 from evenhand.report.overview import as_markdown
-from evenhand.report.ranking import rank_runs, sum_up_ranking
 from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.trust.audit import audit_run
 from evenhand.trust.findings import assess_audit

@@ -262,7 +262,7 @@ def test_no_number_in_a_query_or_a_body_is_a_fault(service: HttpService) -> None
             answer = service.client.get(path.replace("{id}", run), params=query)
             assert answer.status_code in (200, 422), (path, name, number, answer.text)
     bodies = {
-        "/v1/rank": ({"runs": [run]}, ("prior", "eloK", "level", "seed", "replicates")),
+        "/v1/rank": ({"runs": [run]}, ("prior", "k", "level", "seed", "replicates")),
         "/v1/audits": ({"run": run}, ("level", "disagreements", "minKappa", "minAccuracy")),
         "/v1/runs": ({"pairs": labelled}, ("maxCalls", "maxCost", "budget", "seed", "alpha")),
     }

@@ -90,7 +90,7 @@ def test_a_table_that_is_whole_says_nothing_of_it(visitor: Visitor) -> None:
     ("path", "figure"),
     [
         ("/runs/1/audit", "audit"),
-        ("/rank?run=1", "ranking"),
+        ("/rank?run=1", "rank"),
     ],
 )
 def test_figures_that_are_worked_out_move_a_bar(

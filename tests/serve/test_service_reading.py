@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from background import at_rest, offer, opened, start
-from evenhand.analyses.registry import REPORT
-from evenhand.analysis_options import ReportOptions
+from evenhand.analyses.registry import RANK, REPORT
+from evenhand.analysis_options import RankOptions, ReportOptions
 from evenhand.contract import Outcome, Pair, read_pair
 from evenhand.errors import (
     InputError,
@@ -29,7 +29,6 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import (
     AuditRun,
     RankResponses,
-    RankRuns,
     VerdictLine,
 )
 from evenhand.serve.verdicts import VerdictQuery
@@ -210,7 +209,7 @@ async def test_reports_rankings_and_audits_tell_no_addresses(service: Service) -
     report = await service.analyse(REPORT, (run_id,), ReportOptions(side="A"))
     assert report.run.judges[0].wins_b == wins_b(30)
     assert report.conclusions.conclusions[0].win_rate.rate == pytest.approx(20 / 30)
-    ranking = await service.rank(RankRuns(runs=(run_id,), judge="adder"))
+    ranking = await service.analyse(RANK, (run_id,), RankOptions(judge="adder"))
     assert ranking.ranking is not None
     assert [each.model for each in ranking.ranking.models] == ["old", "new"]
     audit = await service.audit(AuditRun(run=run_id, judge="adder", min_accuracy=0.99))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from evenhand.analyses.gate import gate_run
+from evenhand.analyses.rank import rank_runs
 from evenhand.errors import InputError
 from evenhand.report.conclusions import conclude
 from evenhand.report.export import export_run
-from evenhand.report.ranking import rank_runs
 from evenhand.report.records import report_pair
 from evenhand.report.run import report_run
 from evenhand.store import Store

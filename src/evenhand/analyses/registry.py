@@ -3,7 +3,7 @@ so that `evenhand --help` loads no statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 if TYPE_CHECKING:
     from evenhand.blocks import Blocks
     from evenhand.contract.model import Model
+    from evenhand.data.battles import BattleFile
     from evenhand.options import Options
     from evenhand.report.conclusions import Conclusions
     from evenhand.settings import Settings
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 GROUP = "evenhand.analyses"  # the entry points by which other packages register theirs
 
 
-# What a command names and a client addresses. Of two runs, the second is the earlier one.
-Takes = Literal["run", "two runs", "runs"]
+# What a command names and a client addresses. Of two runs, the second is the earlier one; a file of
+# battles is for the command alone.
+Takes = Literal["nothing", "run", "two runs", "runs", "runs or battles"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,8 @@ class AnalysisEntry:
     named: bool = False  # takes no run that is not named, or asked for by --latest
     files: tuple[tuple[str, str], ...] = ()  # that it can write: a flag, and its help
     html_options_in: str = ""  # module:class, of the options that go with --html
+    shows: tuple[tuple[str, str], ...] = ()  # what its text shows on demand: a flag, and its help
+    of_runs: tuple[str, ...] = ()  # options that a file of battles has no use for
     # What its figure follows: verdicts alone, people's votes too, or other runs' labels as well.
     depends_on: Literal["verdicts", "votes", "labels"] = "verdicts"
     # Its HTTP address, where that is not the usual one. Without {id} the runs are fields of the
@@ -87,10 +91,16 @@ class AnalysisSubject:
     """What an analysis is about: the runs that were named, the one that it is of first, then those
     that options name."""
 
-    store: Store
+    stored: Store | None
     runs: tuple[RunRecord, ...]
     settings: Settings
     most: int | None = None  # how many verdicts it may take
+    battles: BattleFile | None = None
+
+    @property
+    def store(self) -> Store:
+        """Of an analysis that needs one."""
+        return cast("Store", self.stored)
 
     @property
     def run(self) -> RunRecord:
@@ -103,13 +113,14 @@ class Implementation(Protocol):
     its files and may return a line that says so; `concluded(result, subject)` is what its HTML file
     shows; `finish(result, options)` does what only whoever runs the process may (saving a
     calibration) and returns the result as it is then; `redact(result, hide)` takes out what clients
-    of a server must not see."""
+    of a server must not see. With `shows` in its entry, `blocks` takes those of them that are
+    asked for as its second argument."""
 
     Result: type[Model]
 
     def compute(self, subject: AnalysisSubject, options: Any, /) -> Any: ...  # no calls, no writes
 
-    def blocks(self, result: Any, /) -> Blocks: ...
+    def blocks(self, result: Any, /, *shown: Collection[str]) -> Blocks: ...
 
 
 def _optional(analysis: AnalysisEntry, name: str) -> Callable[..., Any] | None:
@@ -234,8 +245,29 @@ CORRECT = AnalysisEntry(
     depends_on="votes",
 )
 
+RANK = AnalysisEntry(
+    name="rank",
+    summary="Rank models from runs or from a file of battles.",
+    about="Scores are Bradley and Terry's (or Davidson's), with intervals for scores and ranks. "
+    "Several runs are ranked together.",
+    options_in="evenhand.analysis_options:RankOptions",
+    module="evenhand.analyses.rank",
+    takes="runs or battles",
+    files=(
+        ("plot", "Save the leaderboard and win matrix as FILE.svg, or their data as FILE.csv."),
+    ),
+    shows=(
+        ("matrix", "Show each model's expected score against every other."),
+        ("details", "Show all models, and how scores and intervals were computed."),
+    ),
+    of_runs=("judge", "inconsistent"),
+    depends_on="labels",
+    path="/v1/rank",
+    has_own_page=True,
+)
+
 OURS: Mapping[str, AnalysisEntry] = {
-    each.name: each for each in (REPORT, GATE, CALIBRATE, CORRECT, VOTES)
+    each.name: each for each in (REPORT, GATE, RANK, CALIBRATE, CORRECT, VOTES)
 }
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from evenhand import formats
 from evenhand.analyses.registry import (
     GATE,
     AnalysisEntry,
@@ -32,6 +35,7 @@ from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     from evenhand.analyses.gate import GateReport
+    from evenhand.data.battles import BattleFile
     from evenhand.report.conclusions import Conclusions
     from evenhand.store import Store
 
@@ -45,7 +49,30 @@ _SECOND = Annotated[
 _RUNS = Annotated[
     list[str], typer.Argument(metavar="RUN", help="The run; more runs over the same pairs join it.")
 ]
+_RUNS_TOGETHER = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RUN]...", help="Runs to combine. Default: the latest.", show_default=False
+    ),
+]
 _LATEST = Annotated[bool, typer.Option("--latest", help="Check the latest run in the store.")]
+_BATTLES = Annotated[
+    str | None,
+    typer.Option(
+        "--battles",
+        metavar="FILE",
+        help="A file of battles instead of runs: model_a, model_b and winner (or preference), "
+        f"optionally prompt, weight and tags; {formats.listed()}; - for standard input.",
+    ),
+]
+_BAD_ROWS = Annotated[
+    Literal["stop", "skip"] | None,
+    typer.Option(
+        "--bad-rows",
+        help="With --battles. stop: an invalid row is an error; skip: it is skipped and "
+        "counted. Default: stop.",
+    ),
+]
 
 
 class AnalysisChoices(Given):
@@ -63,6 +90,10 @@ class AnalysisChoices(Given):
         happens now, none of them is taken for this one's."""
         options, _ = self.options, self._of_html
         check(self.analysis, options)
+        if plot := self.files.get("plot"):
+            from evenhand.present.charts import chart_format
+
+            chart_format(plot)
         for path in self.files.values():
             if not path.expanduser().parent.is_dir():
                 reason = os.strerror(errno.ENOENT).lower()
@@ -75,20 +106,32 @@ class AnalysisChoices(Given):
     def options(self) -> Any:
         return self.analysis.options(**self.checked(self.analysis.options))
 
-    def compute(self, store: Store, *runs: str) -> Any:
+    @property
+    def shown(self) -> frozenset[str]:
+        """What the text shows on demand."""
+        return frozenset(name for name, _ in self.analysis.shows if name in self.values)
+
+    def subject(self, store: Store | None, *runs: str) -> AnalysisSubject:
+        """Those runs, and those that options name."""
+        from evenhand.report.lookup import find_run
+        from evenhand.settings import load_settings
+
+        named = (*runs, *run_names(self.options))
+        found = tuple(find_run(store, run) for run in named) if store is not None else ()
+        return AnalysisSubject(store, found, load_settings())
+
+    def compute(self, subject: AnalysisSubject) -> Any:
         options = self.options
-        subject = subject_of(store, (*runs, *run_names(options)))
         result = self.analysis.implementation.compute(subject, options)
         return finished(self.analysis, result, options)
 
-    def write(self, result: Any, store: Store, *runs: str) -> list[str]:
+    def write(self, result: Any, subject: AnalysisSubject) -> list[str]:
         """What was written, a line each."""
         lines: list[str] = []
         for name, path in self.files.items():
-            subject = subject_of(store, runs)
             if name == "html":
                 conclusions = concluded(self.analysis, result, subject)
-                lines += _write_html(conclusions, store, path, **self._of_html)
+                lines += _write_html(conclusions, subject.store, path, **self._of_html)
             elif name == "plot":
                 _write_chart(self.analysis, result, path)
                 lines.append(Message("command.chart_saved", path=path))
@@ -105,13 +148,6 @@ class AnalysisChoices(Given):
             flag = next(flag for name, flag in self.given() if name in given)
             raise InputError(Message("command.belongs_to", option=flag, other="--html"))
         return given
-
-
-def subject_of(store: Store, runs: Sequence[str]) -> AnalysisSubject:
-    from evenhand.report.lookup import find_run
-    from evenhand.settings import load_settings
-
-    return AnalysisSubject(store, tuple(find_run(store, run) for run in runs), load_settings())
 
 
 def _write_html(
@@ -151,8 +187,12 @@ def flags_with_files(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
         )
         for name, about in analysis.files
     )
+    shown = (
+        parameter(name, Annotated[bool, typer.Option(f"--{name}", help=about)], False)
+        for name, about in analysis.shows
+    )
     of_html = () if analysis.html_options is None else flags_of(analysis.html_options.rows())
-    return (*flags_of(rows), *files, *of_html)
+    return (*flags_of(rows), *shown, *files, *of_html)
 
 
 class GateChoices(AnalysisChoices):
@@ -162,10 +202,10 @@ class GateChoices(AnalysisChoices):
     flags = flags_with_files(GATE)
 
 
-def show(analysis: AnalysisEntry, result: Any) -> None:
+def show(analysis: AnalysisEntry, result: Any, *shown: Collection[str]) -> None:
     from evenhand.present.blocks import show_blocks
 
-    show_blocks(session.out(), session.err(), analysis.implementation.blocks(result))
+    show_blocks(session.out(), session.err(), analysis.implementation.blocks(result, *shown))
 
 
 def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
@@ -186,21 +226,28 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         named = [given.pop(each.name) for each in arguments]
         if analysis.named:
             _named_once(named[0], latest=latest)
+        file = BattleChoices(**{each.name: given.pop(each.name) for each in files})
         chosen = Choices(**given)
+        file.check(chosen, runs=named[0], store=store)
         chosen.begin()
-        with opened_store(store) as opened:
-            runs = _runs(analysis, named, opened)
-            result = chosen.compute(opened, *runs)
-            written = chosen.write(result, opened, *runs)
+        with ExitStack() as stack:
+            if file.named:
+                subject = replace(chosen.subject(None), battles=file.read())
+            else:
+                opened = stack.enter_context(opened_store(store))
+                subject = chosen.subject(opened, *_runs(analysis, named, opened))
+            result = chosen.compute(subject)
+            written = chosen.write(result, subject)
         if as_json:
             session.write_json(result)
         else:
-            show(analysis, result)
+            show(analysis, result, *([chosen.shown] if analysis.shows else []))
             for line in written:
                 session.write_text(one_line(line))
         raise typer.Exit(status_of(analysis, result))
 
     arguments = _arguments(analysis)
+    files = BattleChoices.flags if analysis.takes == "runs or battles" else ()
     latest = [parameter("latest", _LATEST, False)] if analysis.named else []
     return with_parameters(
         command,
@@ -208,6 +255,7 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         (
             *arguments,
             *latest,
+            *files,
             *Choices.flags,
             parameter("store", opt.StoreAddress, None),
             parameter("as_json", opt.AsJson, False),
@@ -222,6 +270,8 @@ def _arguments(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
         return parameter("first", _FIRST, required), parameter("second", _SECOND, required)
     if analysis.takes == "runs":
         return (parameter("names", _RUNS, inspect.Parameter.empty),)
+    if analysis.takes == "runs or battles":
+        return (parameter("names", _RUNS_TOGETHER, None),)
     return (parameter("name", _NAMED if analysis.named else opt.LatestOrNamed, None),)
 
 
@@ -229,7 +279,10 @@ def _runs(analysis: AnalysisEntry, named: Sequence[Any], store: Store) -> Sequen
     """The run that it is of, then the others."""
     if analysis.takes == "two runs":
         return named[::-1]
-    return named[0] if analysis.takes == "runs" else [named_or_latest(store, named[0])]
+    if analysis.takes == "run" or not named[0]:
+        return [named_or_latest(store, named[0] or None)]
+    names: list[str] = named[0]
+    return names
 
 
 def _named_once(name: str | None, *, latest: bool) -> None:
@@ -238,6 +291,47 @@ def _named_once(name: str | None, *, latest: bool) -> None:
         raise InputError(Message("command.no_run_to_gate"))
     if name is not None and latest:
         raise InputError(Message("command.latest_and_run", name=name))
+
+
+# A file of battles in the place of runs.
+
+
+class BattleChoices(Given):
+    """Which file, and how its rows are read."""
+
+    flags = (
+        parameter("battles", _BATTLES, None),
+        parameter("columns", opt.ColumnMap, None),
+        parameter("bad_rows", _BAD_ROWS, None),
+    )
+
+    @property
+    def named(self) -> bool:
+        return "battles" in self.values
+
+    def check(self, chosen: AnalysisChoices, *, runs: Sequence[str], store: str | None) -> None:
+        """A file, or runs: and of the options those that it has a use for."""
+        if not self.named:
+            for _, option in self.given():
+                raise InputError(Message("command.belongs_to_battles", option=option))
+            return
+        of_runs = [option for name, option in chosen.given() if name in chosen.analysis.of_runs]
+        for option in [*of_runs, *(["--store"] if store is not None else [])]:
+            raise InputError(Message("command.belongs_to_runs", option=option))
+        if runs:
+            raise InputError(Message("command.runs_or_battles"))
+
+    def read(self) -> BattleFile:
+        from evenhand.cli.inputs import data_path, mapped_columns
+        from evenhand.data import open_source
+        from evenhand.data.battles import read_battles
+
+        with open_source(data_path(self.values["battles"])) as source:
+            return read_battles(
+                source,
+                columns=mapped_columns(self.values.get("columns")),
+                skip_bad_rows=self.values.get("bad_rows") == "skip",
+            )
 
 
 # --gate of commands that judge.
@@ -272,9 +366,10 @@ def asked_gate(
 
 def gate_judged(store: Store, run: str, choices: GateChoices, *, finished: bool) -> GateReport:
     """The gate of a run that this command has just judged, or not to its end."""
-    ruled: GateReport = choices.compute(store, run)
+    subject = choices.subject(store, run)
+    ruled: GateReport = choices.compute(subject)
     if not finished:
         reason = Message("gate.not_gated", run=run)
         ruled = ruled.model_copy(update={"ruling": "undecided", "checks": (), "reason": reason})
-    choices.write(ruled, store, run)
+    choices.write(ruled, subject)
     return ruled

@@ -41,7 +41,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Conclude": (
         ("report", *_REGISTERED),
         ("gate", *_REGISTERED),
-        ("rank", "rank", "Rank models from runs or from a file of battles."),
+        ("rank", *_REGISTERED),
         ("diff", "diff", "Compare two runs over the same pairs."),
         ("show", "show", "Show one pair in full, with every pass."),
         ("flag", "show", "Flag a pair with a comment, or unflag it."),

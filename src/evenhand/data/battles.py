@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -61,6 +61,7 @@ class BattleFile:
     tag_sets: tuple[tuple[str, ...], ...]
     bad_rows: tuple[BadRow, ...]
     bad_row_count: int
+    name: str  # of the file
 
     def __len__(self) -> int:
         return len(self.preference)
@@ -70,12 +71,12 @@ def read_battles(
     path: Source | Path | str,
     *,
     columns: Mapping[str, str] | None = None,
-    on_bad_row: Callable[[BadRow], None] | None = None,
+    skip_bad_rows: bool = True,
     bad_rows_kept: int = 100,
 ) -> BattleFile:
     """Every row of a CSV, TSV, JSON, JSON lines or Parquet file, gzipped or not.
 
-    `on_bad_row` gets each unusable row, and may raise to stop; the first `bad_rows_kept` are
+    An unusable row stops the reading, or is skipped and counted; the first `bad_rows_kept` are
     returned.
     """
     source = source_of(path)
@@ -86,13 +87,13 @@ def read_battles(
     for file, table in open_tables(source, wanted=Columns(BATTLE_FIELDS, mapped).wanted):
         for row in reader.read(table, file.name):
             bad_count += 1
-            if on_bad_row is not None:
-                on_bad_row(row)
+            if not skip_bad_rows:
+                raise DataError(Message("report.skip_bad_rows", message=row.message))
             if len(bad) < bad_rows_kept:
                 bad.append(row)
     if not bad_count and not len(reader.preference):
         raise DataError(Message("data.file_without_rows", name=source.name))
-    return reader.columns(tuple(bad), bad_count)
+    return reader.columns(tuple(bad), bad_count, source.name)
 
 
 class _Numbers(dict[Any, int]):
@@ -206,7 +207,7 @@ class _Rows:
                 self._tags[key] = place
         return place
 
-    def columns(self, bad: tuple[BadRow, ...], bad_count: int) -> BattleFile:
+    def columns(self, bad: tuple[BadRow, ...], bad_count: int, name: str) -> BattleFile:
         return BattleFile(
             models=tuple(self._models),
             model_a=self._model_a,
@@ -219,6 +220,7 @@ class _Rows:
             tag_sets=tuple(self._tag_sets),
             bad_rows=bad,
             bad_row_count=bad_count,
+            name=name,
         )
 
 

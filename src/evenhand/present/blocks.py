@@ -114,12 +114,25 @@ def _fact(fact: str | Rate) -> str | Text:
 def _table(block: Grid) -> RichTable:
     from rich.text import Text
 
-    table = table_of(*block.columns, left=[block.columns[place] for place in sorted(block.left)])
+    heads = [_on_two_lines(each) for each in block.columns]
+    table = table_of(*heads, left=[heads[place] for place in block.left])
     for place, row in enumerate(block.rows):
         heading = len(row) < len(block.columns)
         style = "bold" if heading or place in block.strong else ""
         table.add_row(*(Text(one_line(cell)) for cell in row), style=style)
     return table
+
+
+_LONGEST_HEADING = 14
+
+
+def _on_two_lines(heading: str) -> str:
+    """A long heading is broken near its middle: columns of numbers are narrow."""
+    spaces = [place for place, char in enumerate(heading) if char == " "]
+    if len(heading) <= _LONGEST_HEADING or not spaces:
+        return heading
+    middle = min(spaces, key=lambda place: abs(place - len(heading) / 2))
+    return f"{heading[:middle]}\n{heading[middle + 1 :]}"
 
 
 # Rates, drawn where there is room.

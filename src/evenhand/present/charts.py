@@ -46,6 +46,7 @@ from evenhand.report.files import atomic_file
 
 if TYPE_CHECKING:
     from evenhand.analyses.calibrate import CalibrationReport
+    from evenhand.analyses.rank import RunRanking
     from evenhand.report.claims import ClaimedRate
     from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
     from evenhand.stats.calibration.reliability import CalibrationChange, CalibrationError
@@ -83,8 +84,10 @@ def write_report_chart(conclusions: Conclusions, path: Path) -> None:
     _write(path, lambda: report_chart(conclusions), lambda: conclusion_rows(conclusions))
 
 
-def write_ranking_chart(ranking: Ranking, path: Path) -> None:
+def write_ranking_chart(result: RunRanking, path: Path) -> None:
     """The leaderboard and beside it the expected win matrix."""
+    if (ranking := result.ranking) is None:
+        raise InputError(Message("command.belongs_to_fit", option="plot"))
     _write(path, lambda: ranking_chart(ranking), lambda: ranking_rows(ranking))
 
 
@@ -98,6 +101,7 @@ def write_reliability_chart(report: CalibrationReport, path: Path) -> None:
 CHART_WRITERS: dict[str, Callable[[Any, Path], None]] = {
     "calibrate": write_reliability_chart,
     "report": lambda report, path: write_report_chart(report.conclusions, path),
+    "rank": write_ranking_chart,
 }
 
 

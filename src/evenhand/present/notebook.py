@@ -123,8 +123,8 @@ def _comparison(each: Any, say: ChartWords) -> Sequence[str]:
 
 
 def _ranking(value: Any, say: ChartWords) -> Iterable[Markup]:
+    from evenhand.analyses.rank import sum_up_ranking
     from evenhand.present.charts import ranking_chart
-    from evenhand.report.ranking import sum_up_ranking
 
     yield _line("", render(sum_up_ranking(value), say.language))
     if value.ranking is not None:

@@ -271,7 +271,7 @@ class RankedBattles:
     model_b: NDArray[Any]
     preference: NDArray[np.float64]
     prompt: NDArray[Any] | None
-    weight: NDArray[np.float64] | None
+    weight: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, read: BattleFile, tag: str | None) -> RankedBattles:

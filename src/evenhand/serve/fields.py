@@ -54,8 +54,7 @@ def taking(*options: type[Options], sides: bool = False) -> Callable[[type[M]], 
     return extend
 
 
-# Together they may have a million verdicts each.
-MOST_RUNS = 20
+MOST_RUNS = 100  # in one analysis
 Names = Annotated[
     tuple[Text, ...],
     Field(min_length=1, max_length=MOST_RUNS, description="Ids or names of runs"),
@@ -69,7 +68,7 @@ def request_for(analysis: AnalysisEntry, *, addressed: bool = True) -> type[Mode
     """A client's request for a registered analysis: the runs that its address does not name, all of
     them where it has none, and its options."""
     runs: dict[str, Any] = {}
-    if analysis.takes == "runs":
+    if analysis.takes in ("runs", "runs or battles"):
         runs["runs"] = (Names, ...)
     elif not addressed or not analysis.addressed:
         runs["run"] = (_RUN, ...)
@@ -82,7 +81,7 @@ def request_for(analysis: AnalysisEntry, *, addressed: bool = True) -> type[Mode
 
 def runs_of(request: Any, analysis: AnalysisEntry, addressed: str | None) -> tuple[str, ...]:
     """The run that it is of, then the others."""
-    if analysis.takes == "runs":
+    if analysis.takes in ("runs", "runs or battles"):
         return tuple(request.runs)
     first = request.run if addressed is None else addressed
     return (first, request.against) if analysis.takes == "two runs" else (first,)

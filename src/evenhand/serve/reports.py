@@ -26,10 +26,9 @@ from evenhand.judges.families import OwnFamilies
 from evenhand.options import Options
 from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
-from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.serve.figures import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns, RunStatus
+from evenhand.serve.values import AuditRun, DiffRuns, RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
@@ -71,41 +70,16 @@ def _analysed(
     store: Store, runs: Sequence[RunRecord], *, name: str, options: Any, settings: Settings
 ) -> Any:
     analysis = analyses()[name]
+    first = runs if analysis.takes.startswith("runs") else runs[:1]
+    of_runs = {"judge": first, "other judge": runs[1:2]}
     judges = {
-        row.name: recorded_judge(
-            store, [runs[row.option.names == "other judge"]], getattr(options, row.name)
-        )
+        row.name: recorded_judge(store, of_runs[row.option.names], getattr(options, row.name))
         for row in analysis.options.rows()
-        if row.option.names in ("judge", "other judge")
+        if row.option.names in of_runs
     }
     subject = AnalysisSubject(store, tuple(runs), settings, most=analysis.limit)
     result = analysis.implementation.compute(subject, replace(options, **judges))
     return redacted(analysis, result, _HERE)
-
-
-def ranking(request: RankRuns) -> Figure[RunRanking]:
-    return Figure(
-        name="ranking",
-        runs=request.runs,
-        model=RunRanking,
-        compute=partial(_ranking, families=own_families(), request=request),
-        parameters=request.model_dump(mode="json", exclude={"runs"}) | _of_families(),
-        depends_on="labels",
-    )
-
-
-def _ranking(
-    store: Store, runs: Sequence[RunRecord], *, families: OwnFamilies, request: RankRuns
-) -> RunRanking:
-    options = request.model_dump(by_alias=False, exclude={"runs", "judge", "tag"})
-    return rank_runs(
-        store,
-        list(dict.fromkeys(run.name for run in runs)),
-        RankOptions(**options),
-        judge=recorded_judge(store, runs, request.judge),
-        tag=request.tag,
-        families=families,
-    ).model_copy(update={"store": None})
 
 
 @cache

@@ -25,7 +25,6 @@ from evenhand.serve.values import (
     SIDE_TEXTS,
     AuditRun,
     DiffRuns,
-    RankRuns,
     Readiness,
     RunPage,
     RunStatus,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from evenhand.analyses.registry import AnalysisEntry
     from evenhand.options import Options
     from evenhand.report.diff import RunDiff
-    from evenhand.report.ranking import RunRanking
     from evenhand.serve.reports import AuditReport
     from evenhand.serve.voting import Voting
 
@@ -294,14 +292,6 @@ class Service:
 
             check(analysis, options)
             return self.figures.now(reports.analysed(analysis, runs, options))
-
-        return await self._read(read)
-
-    async def rank(self, request: RankRuns) -> RunRanking:
-        def read() -> RunRanking:
-            from evenhand.serve import reports
-
-            return self.figures.now(reports.ranking(request))
 
         return await self._read(read)
 

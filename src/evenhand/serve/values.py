@@ -66,7 +66,6 @@ AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 
 # Beyond what any run asks; what may be added up and stored stays within 64 bits.
 MOST_CALLS = 10**12
-MOST_RANKED = 100  # runs, in one ranking
 LONGEST_ID = 200
 
 # What a model is told beside a prompt. They go where texts can be forgotten.
@@ -296,40 +295,6 @@ class VerdictPage(Model):
 
     verdicts: tuple[VerdictLine, ...] | tuple[RunRow, ...]
     next: str | None = None
-
-
-class RankFilters(Model):
-    """Which verdicts a ranking counts, and for what."""
-
-    judge: Text | None = None
-    tag: Text | None = None
-    ties: Literal["half", "davidson"] = "half"
-    inconsistent: Literal["half", "excluded"] = Field(
-        default="half", description="How flipped verdicts count; excluded leaves them out"
-    )
-
-
-class RankRuns(RankFilters):
-    """The models of one or more runs, by all their judges or one."""
-
-    runs: Names = Field(min_length=1, max_length=MOST_RANKED, description="Ids or names of runs")
-    intervals: Literal["sandwich", "bootstrap"] | None = "sandwich"
-    level: Level = 0.95
-    scale: Literal["elo", "log-odds"] = "elo"
-    prior: float | None = Field(default=None, ge=0, le=1000, allow_inf_nan=False)
-    replicates: int = Field(default=1000, ge=1, le=10_000)
-    seed: int = Field(default=0, ge=0, le=2**31)
-    elo_k: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
-
-
-class RankQuery(RankFilters):
-    """The same as a page's address has it."""
-
-    run: Names = Field(default=(), max_length=MOST_RANKED)
-
-    def request(self, ids: tuple[str, ...]) -> RankRuns:
-        filters = self.model_dump(by_alias=False, include=set(RankFilters.model_fields))
-        return RankRuns(runs=ids, **filters)
 
 
 FlowEnd = Literal["A", "tie", "inconsistent", "B", "invalid"]

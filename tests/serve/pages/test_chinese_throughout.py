@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.analyses.rank import rank_runs
 from evenhand.contract import Winner
 from evenhand.data.records import BadRow
 from evenhand.judges import Completion, JudgeCall
 from evenhand.messages import Message
 from evenhand.present.notebook import html_of
 from evenhand.report.conclusions import conclude
-from evenhand.report.ranking import rank_runs
 from evenhand.report.records import read_run
 from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.vote import NAME_COOKIE

@@ -11,21 +11,14 @@ from starlette.responses import Response
 
 from evenhand.analyses.registry import AnalysisEntry, analyses
 from evenhand.report.diff import RunDiff
-from evenhand.report.ranking import RunRanking
 from evenhand.serve.fields import options_of, request_for, runs_of
 from evenhand.serve.http.document import has_example, refuses, shows
 from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, DiffRuns, RankRuns
+from evenhand.serve.values import AuditRun, DiffRuns
 
 router = APIRouter(route_class=KeyedRoute, tags=["reports"])
-_RANKING: dict[str, Any] = {
-    "summary": "Rank the models of runs",
-    "response_model": RunRanking,
-    "response_description": "The ranking",
-    "responses": shows(200, "ranking") | refuses(404),
-}
 _AUDIT: dict[str, Any] = {
     "summary": "Audit a judge against labels",
     "response_model": AuditReport,
@@ -70,7 +63,7 @@ def _add_analysis(analysis: AnalysisEntry) -> None:
         runs = "Runs" if analysis.takes == "two runs" else "Run"
         add(addressed, "GET", query, f"{analysis.name}{runs}")
         return
-    runs = "Runs" if analysis.takes == "runs" else "Run"
+    runs = "Run" if analysis.takes == "run" else "Runs"
     add(asked, "GET", query, f"{analysis.name}{runs}")
     body = Annotated[takes, Body(openapi_examples={f"{analysis.name}-{runs.lower()}": {}})]
     add(sent, "POST", body, f"{analysis.name}{runs}ByBody")
@@ -92,21 +85,6 @@ async def diff(service: ServiceOf, run: RunId, options: Annotated[DiffRuns, Quer
     """What changed since another run over the same pairs (with another judge, prompt or model): the
     difference with its interval, how outcomes changed, and the pairs behind it, with reasons."""
     return answer(await service.diff(run, options))
-
-
-@router.get("/v1/rank", operation_id="rankRuns", **_RANKING)
-async def rank(service: ServiceOf, options: Annotated[RankRuns, Query()]) -> Response:
-    """Rank the models of one or more runs (Bradley-Terry or Davidson), with intervals for scores
-    and ranks."""
-    return answer(await service.rank(options))
-
-
-@router.post("/v1/rank", operation_id="rankRunsByBody", **_RANKING)
-async def rank_by_body(
-    service: ServiceOf, options: Annotated[RankRuns, Body(openapi_examples={"rank-runs": {}})]
-) -> Response:
-    """The same, with the options in the body."""
-    return answer(await service.rank(options))
 
 
 @router.get("/v1/audits", operation_id="auditRun", **_AUDIT)

@@ -34,12 +34,12 @@ from evenhand.serve import reports
 from evenhand.serve.fields import options_of, taking
 from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import audit_shares
+from evenhand.serve.pages.figures import RankQuery, audit_shares, rank_options, ranking_of
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, RankQuery
+from evenhand.serve.values import AuditRun
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
@@ -120,9 +120,9 @@ async def rank_chart(visit: Visit) -> Filled | Response:
     query = read_query(visit.given(), RankQuery)
     if name not in ("leaderboard", "matrix"):
         raise _unknown(name)
-    kept = await visit.service.figures.get(reports.ranking(query.request(query.run)))
-    ranking = _value(kept).ranking
-    if ranking is None:
+    kept = await visit.service.figures.get(ranking_of(query.run, rank_options(query)))
+    ranked = _value(kept).ranking
+    if ranked is None:
         raise InputError(Message("serve.elo_without_chart"))
     draw = charts.leaderboard_chart if name == "leaderboard" else charts.win_matrix_chart
     return await _answer(
@@ -131,10 +131,8 @@ async def rank_chart(visit: Visit) -> Filled | Response:
         kind,
         Drawable(
             of=("rank", kept.at, *query.model_dump().values()),
-            rows=lambda: ranking_rows(
-                ranking, "leaderboard" if name == "leaderboard" else "matrix"
-            ),
-            chart=lambda language: draw(ranking, language=language),
+            rows=lambda: ranking_rows(ranked, "leaderboard" if name == "leaderboard" else "matrix"),
+            chart=lambda language: draw(ranked, language=language),
         ),
     )
 

@@ -15,10 +15,11 @@ from evenhand.contract.pair import Text
 from evenhand.messages import Message
 from evenhand.report.diff import RunDiff
 from evenhand.serve import reports
+from evenhand.serve.fields import MOST_RUNS
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import short_judge
-from evenhand.serve.values import MOST_RANKED, DiffRuns, FlowEnd, Names, RunStatus
+from evenhand.serve.values import DiffRuns, FlowEnd, Names, RunStatus
 from evenhand.serve.verdicts import first_sentence
 
 _PAIRS = 25
@@ -28,7 +29,7 @@ _ENDS: tuple[FlowEnd, ...] = ("A", "tie", "inconsistent", "B", "invalid")
 class ComparisonQuery(Model):
     """The older of two runs is what was before; of one run, two judges are compared."""
 
-    run: Names = Field(default=(), max_length=MOST_RANKED)
+    run: Names = Field(default=(), max_length=MOST_RUNS)
     judge: Text | None = None
     against_judge: Text | None = None
     from_outcome: FlowEnd | None = None
@@ -50,7 +51,7 @@ async def show_comparison(visit: Visit) -> Filled | Response:
     query = read_query(visit.given(), ComparisonQuery)
     service = visit.service
     listed, chosen = await asyncio.gather(
-        service.runs(limit=MOST_RANKED),
+        service.runs(limit=MOST_RUNS),
         asyncio.gather(*(service.run(each) for each in dict.fromkeys(query.run))),
     )
     values: dict[str, Any] = {

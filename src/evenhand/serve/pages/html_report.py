@@ -18,8 +18,10 @@ from typing import Any
 from markupsafe import Markup
 
 import evenhand
+from evenhand.analyses.rank import rank_runs
 from evenhand.analyses.registry import AnalysisSubject, analyses, redacted
 from evenhand.analyses.report import without_addresses
+from evenhand.analysis_options import RankOptions
 from evenhand.errors import EvenhandError, InputError
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language, Message, catalogue
@@ -30,7 +32,6 @@ from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
 from evenhand.report.manifest import manifest_of
 from evenhand.report.overview import overview
-from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.serve.pages.figures import (
     DISAGREEMENTS,

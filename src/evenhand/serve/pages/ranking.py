@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.report.ranking import RunRanking
+from evenhand.analyses.rank import RunRanking
+from evenhand.analysis_options import RankOptions
 from evenhand.serve import reports
+from evenhand.serve.fields import MOST_RUNS
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import ranking_values
+from evenhand.serve.pages.figures import RankQuery, rank_options, ranking_of, ranking_values
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
-from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
+from evenhand.serve.values import Names, RunStatus
 from evenhand.serve.verdicts import PairTable, TableQuery
 from evenhand.stats.ranking.result import RankedModel
 
-_FILTERS = set(RankFilters.model_fields)
 _MOST_TAGS = 8
 _COUNTED_AT_ONCE = 4  # runs: others want the store too
 
 
 def pairs_behind(
-    ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery, averaged: bool
+    ids: tuple[str, ...], model: str, against: str | None, *, options: RankOptions, averaged: bool
 ) -> str | None:
     """Where the verdicts are that count for a model, or between two: in the table of the one run,
     or by way of the runs' counts. Where averages that changed with the order are left out with the
     inconsistent, no filter shows just the others."""
-    if query.inconsistent == "excluded" and averaged:
+    if options.inconsistent == "excluded" and averaged:
         return None
     asked = {
         "model": model,
         "against": against,
-        "judge": query.judge,
-        "tag": query.tag,
-        "ending": "valid" if query.inconsistent == "half" else "decided",
+        "judge": options.judge,
+        "tag": options.tag,
+        "ending": "decided" if options.inconsistent == "excluded" else "valid",
         "named": None if against else "two",
     }
     if len(ids) == 1:
@@ -51,9 +53,10 @@ def pairs_behind(
 
 async def show_ranking(visit: Visit) -> Filled | Response:
     query = read_query(visit.given(beside=frozenset({"by"})), RankQuery)
+    options = rank_options(query)
     service = visit.service
     listed, chosen = await asyncio.gather(
-        service.runs(limit=MOST_RANKED),
+        service.runs(limit=MOST_RUNS),
         asyncio.gather(*(service.run(each) for each in dict.fromkeys(query.run))),
     )
     ids = tuple(dict.fromkeys(status.id for status in chosen))
@@ -72,7 +75,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
         return Filled("ranking.html", values)
     cache = service.figures
     kept, totals = await asyncio.gather(
-        cache.get(reports.ranking(query.request(ids))),
+        cache.get(ranking_of(ids, options)),
         asyncio.gather(*(cache.get(reports.totals(each)) for each in ids)),
     )
     known = [each.value for each in totals if each.value is not None]
@@ -85,22 +88,19 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     ranked = kept.value
     if ranked is not None and ranked.ranking is not None:
         values |= ranking_values(ranked, ranked.ranking) | {
-            "chart_query": {
-                "run": ids,
-                **query.model_dump(include=_FILTERS, exclude_defaults=True),
-            },
+            "chart_query": {"run": ids, **options.chosen()},
             "pairs_of": lambda model, against=None: pairs_behind(
                 ids,
                 model,
                 against,
-                query=query,
+                options=options,
                 averaged=ranked.flipped > ranked.counts.inconsistent,
             ),
         }
         if visit.request.query_params.get("by") == "tag":
             tags = values["tags"][:_MOST_TAGS]
             parts = await asyncio.gather(
-                *(cache.get(reports.ranking(_of_tag(query, tag).request(ids))) for tag in tags)
+                *(cache.get(ranking_of(ids, replace(options, tag=tag))) for tag in tags)
             )
             names = [each.model for each in ranked.ranking.models]
             values["by_tag"] = [
@@ -109,10 +109,6 @@ async def show_ranking(visit: Visit) -> Filled | Response:
             ]
             values["waiting"] = kept.waiting or any(own.waiting for own in parts)
     return Filled("ranking.html", values)
-
-
-def _of_tag(query: RankQuery, tag: str) -> RankQuery:
-    return query.model_copy(update={"tag": tag})
 
 
 def _ranks(kept: CachedFigure[RunRanking]) -> dict[str, RankedModel] | None:
@@ -135,7 +131,7 @@ def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[Run
 
 
 class BehindQuery(TableQuery):
-    run: Names = Field(min_length=1, max_length=MOST_RANKED)
+    run: Names = Field(min_length=1, max_length=MOST_RUNS)
 
 
 async def list_behind(visit: Visit) -> Filled | Response:

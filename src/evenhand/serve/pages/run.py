@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.analyses.rank import sum_up_ranking
 from evenhand.analyses.registry import REPORT
 from evenhand.analyses.report import Report
-from evenhand.analysis_options import ReportOptions
+from evenhand.analysis_options import RankOptions, ReportOptions
 from evenhand.contract.model import Model
 from evenhand.present.leaderboard import board_of
 from evenhand.report.conclusions import Conclusions
-from evenhand.report.ranking import sum_up_ranking
 from evenhand.serve import reports
 from evenhand.serve.fields import options_of, taking
 from evenhand.serve.figures import CachedFigure
@@ -24,12 +24,13 @@ from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.figures import (
     SHOWN_AT_MOST,
     RunLinks,
+    ranking_of,
     several_models,
     show_conclusion,
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.reports import RunTotals
-from evenhand.serve.values import RankRuns, RunStatus
+from evenhand.serve.values import RunStatus
 
 # A row of a comparison is 1.5 KB of links, one of the board 0.8.
 _COMPARED_AT_ONCE = 12
@@ -63,7 +64,7 @@ async def show_run(visit: Visit) -> Filled | Response:
     kept: list[CachedFigure[Any]] = [report, totals, overview]
     ranked = None
     if query.comparison is None and several_models(found):
-        ranked = await cache.get(reports.ranking(RankRuns(runs=(status.id,), level=options.level)))
+        ranked = await cache.get(ranking_of([status.id], RankOptions(level=options.level)))
         kept.append(ranked)
     ranking = ranked.value.ranking if ranked is not None and ranked.value is not None else None
     shown = None

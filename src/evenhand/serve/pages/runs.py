@@ -14,27 +14,27 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from evenhand import formats
+from evenhand.analyses.rank import RunRanking, sum_up_ranking
 from evenhand.analyses.registry import REPORT
 from evenhand.analyses.report import Report
-from evenhand.analysis_options import ReportOptions
+from evenhand.analysis_options import RankOptions, ReportOptions
 from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
 from evenhand.messages.numbers import points
 from evenhand.report.conclusions import Conclusion
-from evenhand.report.ranking import RunRanking, sum_up_ranking
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.pages.figures import by_others, claim_of, several_models
+from evenhand.serve.pages.figures import by_others, claim_of, ranking_of, several_models
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.pages.rendering import Wording
-from evenhand.serve.reports import analysed, ranking
+from evenhand.serve.reports import analysed
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service
 from evenhand.serve.uploads import Upload
-from evenhand.serve.values import RankRuns, RunStatus, StartRun, read_value
+from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
 _KEPT_GLANCES = 500
@@ -216,7 +216,7 @@ async def _line(service: Service, status: RunStatus, labels: str) -> RunListItem
             return RunListItem(status, None, kept.error.message)
         ranked = None
         if several_models(kept.value and kept.value.conclusions):
-            ranked = await service.figures.get(ranking(RankRuns(runs=(status.id,))))
+            ranked = await service.figures.get(ranking_of([status.id], RankOptions()))
         glance = Glance.of(kept, ranked)
         if glance.settled:
             while len(seen) >= _KEPT_GLANCES:

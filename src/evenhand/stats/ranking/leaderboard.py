@@ -386,8 +386,6 @@ def _tie_parameter(fit: Fit, ties: Ties) -> float | None:
     return 0.0 if fit.log_ties is None else float(np.exp(fit.log_ties))
 
 
-def _anchor(links: Connectivity, scale: Scale) -> str:
-    where = "1000" if scale == "elo" else "0"
-    if links.strong:
-        return f"the mean log-odds of all models is {where}"
-    return f"the mean log-odds of the largest connected group of models is {where}"
+def _anchor(links: Connectivity, scale: Scale) -> Message:
+    code = "stats.anchor_all" if links.strong else "stats.anchor_group"
+    return Message(code, centre=CENTRE if scale == "elo" else 0)

@@ -102,7 +102,7 @@ class Ranking(Model):
     ties: Ties
     tie_parameter: float | None  # Davidson's; None where ties count as half
     scale: Scale
-    anchor: str
+    anchor: Sentence
     intervals: Intervals | None
     level: float
     clusters: Literal["prompt", "row"]

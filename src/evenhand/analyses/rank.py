@@ -1,23 +1,26 @@
-"""How models rank by the verdicts of stored runs, or by a plain file of battles."""
+"""How models rank by the verdicts of stored runs, or by a plain file of battles; what that says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analysis_options import RankOptions
+from evenhand.blocks import Block, Facts, Grid, NoteLines, Remark, Title
+from evenhand.blocks import Sentence as Line
 from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B, OutcomeCounts
 from evenhand.contract.model import Model
-from evenhand.data.battles import read_battles
-from evenhand.data.records import BadRow
-from evenhand.data.source import Source
+from evenhand.data.battles import BattleFile
 from evenhand.errors import DataError, InputError
 from evenhand.judge_kinds import is_replayed
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Message, Sentence, joined
+from evenhand.quantities import count, counted, listed
 from evenhand.report.families import judge_families
 from evenhand.report.leaders import lead_objection
 from evenhand.report.lookup import find_run, nearest
@@ -34,27 +37,16 @@ from evenhand.report.win_rates import LabelRecord
 from evenhand.stats.ranking.battles import tally_battles, tally_counts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
 from evenhand.stats.ranking.leaderboard import rank_tally
-from evenhand.stats.ranking.result import Ranking, RankingOptions
+from evenhand.stats.ranking.result import RankedModel, Ranking, RankingOptions
 from evenhand.store import RunState, Store
 
 # What each outcome is worth to A; an invalid verdict is left out before.
 _PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
 # The share of verdicts that changed with the order from which a ranking says what it does.
 _MANY_FLIPPED = 0.05
+_ELO_STEP = 16.0
 
 Inconsistent = Literal["half", "excluded"]
-
-
-@dataclass(frozen=True, slots=True)
-class RankOptions(RankingOptions):
-    """With `elo_k`, Elo ratings; of the other options only `inconsistent` applies to them.
-
-    `inconsistent` "excluded" leaves out every verdict that flipped with the order, even if
-    averaging gave it a winner; a file of battles has none.
-    """
-
-    elo_k: float | None = None
-    inconsistent: Inconsistent = "half"
 
 
 class RankedRun(Model):
@@ -86,8 +78,8 @@ class RunRanking(Model):
     left out with all others of the `flipped`, as `inconsistent` says.
     """
 
-    ranking: Ranking | None
-    elo: EloRatings | None
+    ranking: Ranking | None = None
+    elo: EloRatings | None = None
     adaptive: AdaptiveOrder | None = None
     store: str | None = None
     runs: tuple[RankedRun, ...] = ()
@@ -106,7 +98,42 @@ class RunRanking(Model):
     left_out: int = 0  # pairs of which one model gave no answer, by --prompts common
     labels: LabelRecord | None = None  # of all judges together
     objection: Message | None = None  # what the store knows that speaks against the first's place
-    notes: tuple[Sentence, ...]
+    notes: tuple[Sentence, ...] = ()
+
+
+Result = RunRanking
+
+_FITTED = ("ties", "intervals", "level", "scale", "prior")
+_DRAWN = ("replicates", "seed")
+
+
+def check(options: RankOptions) -> None:
+    """Refuse what does not go together, or is no option of a fit."""
+    for names, belong, code in (
+        (_FITTED, not options.elo, "command.belongs_to_fit"),
+        (_DRAWN, options.intervals == "bootstrap", "command.belongs_to_bootstrap"),
+        (("k",), options.elo, "command.belongs_to_elo"),
+    ):
+        for name in names:
+            if not belong and getattr(options, name) is not None:
+                raise InputError(Message(code, option=name))
+    fit_options(options)
+
+
+def fit_options(options: RankOptions) -> RankingOptions:
+    """For what is not given the defaults hold."""
+    names = (each.name for each in fields(RankingOptions))
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.intervals == "none":
+        given["intervals"] = None
+    return RankingOptions(**given)
+
+
+def compute(subject: AnalysisSubject, options: RankOptions) -> RunRanking:
+    if subject.battles is not None:
+        return rank_file(subject.battles, options)
+    names = [run.name for run in subject.runs]
+    return rank_runs(subject.store, names, options, families=subject.settings.families)
 
 
 _NAMED_AT_MOST = 3
@@ -158,18 +185,18 @@ def rank_runs(
     names: Sequence[str],
     options: RankOptions | None = None,
     *,
-    judge: str | None = None,
-    tag: str | None = None,
     families: OwnFamilies = (),
 ) -> RunRanking:
     """One or several runs together; every judge's verdict counts, unless one is named."""
     options = options or RankOptions()
+    judge, tag = options.judge, options.tag
+    inconsistent: Inconsistent = options.inconsistent or "half"
     judged_runs = _judged_runs(store, names, judge)
     pairs = [store.items.count(judged.run.id) for judged in judged_runs]
     if tag is not None:
         read, total = read_tagged(store, judged_runs, tag)
     else:
-        by_count = options.intervals is None and options.elo_k is None
+        by_count = options.intervals == "none" and not options.elo
         by_count = by_count and not any(chose_pairs(store, judged.run) for judged in judged_runs)
         read = (count_verdicts if by_count else read_verdicts)(store, judged_runs)
         total = read.total
@@ -181,13 +208,13 @@ def rank_runs(
     planned = compared.valid().total
     if not planned and everything.total:
         # Nothing but what earlier verdicts chose: scores of these have no valid interval.
-        compared, options = everything, replace(options, intervals=None)
+        compared, options = everything, replace(options, intervals="none")
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
         raise InputError(_nothing_to_rank(read, judged_runs, tag=tag, pending=pending))
     valid = compared.valid()
     flipped, one_order = int(valid.flipped.sum()), int(valid.one_order.sum())
-    if options.inconsistent == "excluded":
+    if inconsistent == "excluded":
         valid = valid.consistent()
         if not valid.total:
             raise InputError(Message("report.all_inconsistent", seats=_name_runs(judged_runs)))
@@ -216,7 +243,7 @@ def rank_runs(
         pending=pending,
         unnamed=read.unnamed,
         against_itself=read.against_itself,
-        inconsistent=options.inconsistent,
+        inconsistent=inconsistent,
         flipped=flipped,
         one_order=one_order,
         left_out=sum(
@@ -237,43 +264,29 @@ def rank_runs(
             *_notes(judged_runs, read, judge=judge),
             *(_notes_on_choice(store, judged_runs, adaptive) if adaptive else ()),
             *((Message("report.ranked_in_one_order", n=one_order),) if one_order else ()),
-            *_note_on_flips(flipped, counts.valid, options.inconsistent),
+            *_note_on_flips(flipped, counts.valid, inconsistent),
             *_same_family(store, judged_runs, compared, Families(families)),
         ),
     )
 
 
-def rank_file(
-    path: Source | Path | str,
-    options: RankOptions | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    tag: str | None = None,
-    skip_bad_rows: bool = False,
-) -> RunRanking:
-    """An invalid row stops the ranking, or is skipped and counted."""
+def rank_file(read: BattleFile, options: RankOptions | None = None) -> RunRanking:
     options = options or RankOptions()
-    read = read_battles(path, columns=columns, on_bad_row=None if skip_bad_rows else _refuse)
-    name = path.name if isinstance(path, Source) else str(path)
     if not len(read):
-        raise DataError(Message("report.no_battles", name=name, message=read.bad_rows[0].message))
-    battles = RankedBattles.of(read, tag)
-    ranked = _ranked_file(battles, options)
+        message = read.bad_rows[0].message
+        raise DataError(Message("report.no_battles", name=read.name, message=message))
+    battles = RankedBattles.of(read, options.tag)
+    ranked = _rank_battles(battles, options)
     losses, ties, wins = battles.outcomes()
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
         elo=ranked if isinstance(ranked, EloRatings) else None,
-        file=name,
-        tag=tag,
+        file=read.name,
+        tag=options.tag,
         counts=OutcomeCounts.of_codes((wins, losses, ties, 0, 0)),
         graded=len(battles.preference) - (wins + losses + ties),
         bad_rows=read.bad_row_count,
-        notes=(),
     )
-
-
-def _refuse(row: BadRow) -> None:
-    raise DataError(Message("report.skip_bad_rows", message=row.message))
 
 
 def _judged_runs(store: Store, names: Sequence[str], judge: str | None) -> list[JudgedRun]:
@@ -302,31 +315,22 @@ def _name_runs(judged_runs: Sequence[JudgedRun]) -> str:
 
 def _ranked(verdicts: RankedVerdicts, options: RankOptions) -> Ranking | EloRatings:
     models, a, b, outcome = verdicts.models, verdicts.model_a, verdicts.model_b, verdicts.outcome
-    if options.elo_k is not None:
-        return rate_elo(a, b, _PREFERENCE[outcome], models=models, k=options.elo_k)
     if verdicts.count is None:
-        tally = tally_battles(
-            a,
-            b,
-            _PREFERENCE[outcome],
-            prompt=verdicts.prompt,
-            models=models,
-            keep_rows=options.intervals == "bootstrap",
-        )
-        return rank_tally(tally, options, by_prompt=verdicts.prompt is not None)
+        battles = RankedBattles(models, a, b, _PREFERENCE[outcome], verdicts.prompt)
+        return _rank_battles(battles, options)
     won, lost, halves = (
         verdicts.count * np.isin(outcome, kinds)
         for kinds in ((WIN_A,), (WIN_B,), (TIE, INCONSISTENT))
     )
     tally = tally_counts(models, a, b, wins_a=won, wins_b=lost, halves=halves)
-    return rank_tally(tally, options, by_prompt=False)
+    return rank_tally(tally, fit_options(options), by_prompt=False)
 
 
-def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloRatings:
+def _rank_battles(battles: RankedBattles, options: RankOptions) -> Ranking | EloRatings:
     a, b, preference = battles.model_a, battles.model_b, battles.preference
     models, weight = battles.models, battles.weight
-    if options.elo_k is not None:
-        return rate_elo(a, b, preference, weight=weight, models=models, k=options.elo_k)
+    if options.elo:
+        return rate_elo(a, b, preference, weight=weight, models=models, k=options.k or _ELO_STEP)
     tally = tally_battles(
         a,
         b,
@@ -336,7 +340,7 @@ def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloR
         models=models,
         keep_rows=options.intervals == "bootstrap",
     )
-    return rank_tally(tally, options, by_prompt=battles.prompt is not None)
+    return rank_tally(tally, fit_options(options), by_prompt=battles.prompt is not None)
 
 
 def _nothing_to_rank(
@@ -449,3 +453,168 @@ def _note_on_flips(flipped: int, valid: int, inconsistent: Inconsistent) -> Iter
             yield Message("report.flips_left_out", **values)
     elif share >= _MANY_FLIPPED:
         yield Message("report.flips_counted", **values)
+
+
+# A ranking as a person reads it: a leaderboard, what it was made from, and what to mind.
+
+_SHOWN_AT_MOST = 15
+
+
+def blocks(result: RunRanking, shown: Collection[str] = ()) -> Iterator[Block]:
+    ranking, elo = result.ranking, result.elo
+    if ranking is None and "matrix" in shown:
+        raise InputError(Message("command.belongs_to_fit", option="matrix"))
+    if ranking is not None:
+        yield Line(joined(sum_up_ranking(result)), strong=True)
+    yield Line(_title(result), strong=ranking is None)
+    yield Facts(tuple(_made_from(result, details="details" in shown)))
+    if ranking is not None:
+        most = len(ranking.models) if "details" in shown else _SHOWN_AT_MOST
+        yield _leaderboard(ranking, at_most=most)
+        if (more := len(ranking.models) - most) > 0:
+            yield Remark(Message("rank.more", n=more))
+        if "matrix" in shown:
+            yield Title(Message("rank.matrix"))
+            yield _matrix(ranking)
+    elif elo is not None:
+        yield Grid(
+            _columns("rank", "model", "rating", "games"),
+            tuple(
+                (str(row.rank), row.model, f"{row.rating:,.0f}", count(row.games))
+                for row in elo.models
+            ),
+            left=frozenset({1}),
+        )
+    notes = (*result.notes, *(ranking.notes if ranking else ()))
+    if ranking is not None and ranking.reason:
+        notes = (*notes, ranking.reason)
+    if notes:
+        yield NoteLines(notes)
+
+
+def _columns(*names: str, **values: object) -> tuple[Message, ...]:
+    return tuple(Message(f"rank.column_{name}", **values) for name in names)
+
+
+def _title(result: RunRanking) -> Message:
+    ranks = result.ranking or result.elo
+    models = counted(len(ranks.models) if ranks else 0, "model")
+    if result.file is not None:
+        return Message("rank.of_file", models=models, file=result.file)
+    runs = [each.run for each in result.runs]
+    return Message("rank.of_runs", models=models, n=len(runs), runs=runs)
+
+
+def _made_from(result: RunRanking, *, details: bool) -> Iterator[tuple[str, str]]:
+    ranking, elo = result.ranking, result.elo
+    if result.judges:
+        yield Message("rank.judges", n=len(result.judges)), listed(result.judges)
+    if result.tag is not None:
+        yield Message("rank.tag"), result.tag
+    battles = "battles" if result.file is not None else "verdicts"
+    yield Message(f"rank.{battles}"), listed(tuple(_counts(result)))
+    if ranking is not None and details:
+        ties = {"parameter": ranking.tie_parameter, "anchor": ranking.anchor}
+        yield Message("rank.scores"), Message(f"rank.scores_{ranking.ties}", **ties)
+        if ranking.intervals is not None and not ranking.reason:
+            over = Message(f"rank.clusters_{ranking.clusters}", n=ranking.cluster_count)
+            drawn = {"replicates": ranking.replicates, "seed": ranking.seed, "over": over}
+            how = Message(f"rank.intervals_{ranking.intervals}", **drawn)
+            yield (
+                Message("rank.intervals"),
+                Message("rank.intervals_hold", level=ranking.level, how=how),
+            )
+    elif elo is not None:
+        yield Message("rank.ratings"), Message("rank.ratings_elo", k=elo.k, start=elo.start)
+
+
+def _counts(result: RunRanking) -> Iterator[Message]:
+    def number(kind: str, n: int, fate: str | None = None) -> Message:
+        counts = Message(f"rank.{kind}", n=n)
+        return Message(f"rank.{fate}", counts=counts) if fate and n else counts
+
+    counts = result.counts
+    yield number("won", counts.wins_a + counts.wins_b)
+    yield number("ties", counts.ties)
+    if result.file is not None:
+        if result.graded:
+            yield number("graded", result.graded)
+        if result.bad_rows:
+            yield number("bad_rows", result.bad_rows, "left_out")
+        return
+    excluded = result.inconsistent == "excluded"
+    yield number("inconsistent", counts.inconsistent, "left_out" if excluded else "as_half")
+    if averaged := result.flipped - counts.inconsistent:
+        yield number("averaged", averaged, "left_out" if excluded else None)
+    yield number("invalid", counts.invalid, "left_out")
+    yield number("pending", result.pending)
+
+
+def _leaderboard(ranking: Ranking, *, at_most: int) -> Grid:
+    """Rank ranges, intervals and neighbours where they are known; notes where there are any."""
+    sure = ranking.indistinguishable is not None
+    noted = any(row.note for row in ranking.models)
+    alike = _alike(ranking)
+    names = ("rank", *(("range",) if sure else ()), "model", "score")
+    names += ("interval", "games", "neighbours") if sure else ("games",)
+    names += ("note",) if noted else ()
+
+    def cells(row: RankedModel) -> Iterator[str]:
+        yield str(row.rank)
+        if sure:
+            low, high = row.rank_low, row.rank_high
+            yield f"{low}" if low == high else f"{low}–{high}"
+        yield row.model
+        yield _score(row.score, ranking)
+        if sure:
+            yield _interval(row, ranking)
+        yield count(row.games)
+        if sure:
+            yield ", ".join(map(str, alike[row.rank]))
+        if noted:
+            yield row.note or ""
+
+    return Grid(
+        _columns(*names, level=ranking.level),
+        tuple(tuple(cells(row)) for row in ranking.models[:at_most]),
+        left=frozenset(place for place, name in enumerate(names) if name in ("model", "note")),
+    )
+
+
+def _alike(ranking: Ranking) -> dict[int, list[int]]:
+    """For each rank the ranks next to it that are not significantly different."""
+    pairs = {(each.better, each.worse) for each in ranking.indistinguishable or ()}
+    alike: dict[int, list[int]] = {row.rank: [] for row in ranking.models}
+    for better, worse in pairwise(ranking.models):
+        if (better.model, worse.model) in pairs:
+            alike[better.rank].append(worse.rank)
+            alike[worse.rank].append(better.rank)
+    return alike
+
+
+def _score(score: float, ranking: Ranking) -> str:
+    return f"{score:,.0f}" if ranking.scale == "elo" else f"{score:.2f}"
+
+
+def _interval(row: RankedModel, ranking: Ranking) -> Message:
+    if row.low is None and row.high is None:
+        return Message("rank.interval_unknown")
+    low, high = ("…" if limit is None else _score(limit, ranking) for limit in (row.low, row.high))
+    return Message("figure.interval", low=low, high=high)
+
+
+def _matrix(ranking: Ranking) -> Grid:
+    def cells(row: RankedModel, scores: Sequence[float]) -> Iterator[str]:
+        yield from (str(row.rank), row.model)
+        yield from (
+            "·" if place == row.rank else f"{100 * score:.0f}"
+            for place, score in enumerate(scores, 1)
+        )
+
+    ranks = (str(row.rank) for row in ranking.models)
+    rows = zip(ranking.models, ranking.win_matrix, strict=True)
+    return Grid(
+        (*_columns("rank", "model"), *ranks),
+        tuple(tuple(cells(row, scores)) for row, scores in rows),
+        left=frozenset({1}),
+    )

@@ -6,29 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from evenhand.contract import Outcome
-from evenhand.errors import DataError, InputError
-from evenhand.report.ranking import (
-    RankOptions,
+from evenhand.analyses.rank import (
     RunRanking,
+    fit_options,
     rank_file,
     rank_runs,
     sum_up_ranking,
 )
+from evenhand.analysis_options import RankOptions
+from evenhand.contract import Outcome
+from evenhand.data.battles import read_battles
+from evenhand.errors import DataError, InputError
 from evenhand.stats.ranking.elo import rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles
-from evenhand.stats.ranking.result import Intervals, Ranking
+from evenhand.stats.ranking.result import Ranking
 from evenhand.store import NewVerdict, Store
 from evenhand.store.columns import ColumnStore
 from evenhand.store.verdicts import VerdictStore
 from store_values import decided, failure
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
-NONE = RankOptions(intervals=None)
+NONE = RankOptions(intervals="none")
 VERDICTS_ALONE = "The ranks and scores below use the judge's verdicts alone."
 
 
@@ -163,7 +165,7 @@ def flipped_duel(store: Store) -> int:
 
 def test_verdicts_that_changed_with_the_order_may_be_left_out(store: Store) -> None:
     flipped_duel(store)
-    kinds: tuple[Intervals | None, ...] = ("sandwich", None)
+    kinds: tuple[Literal["sandwich", "none"], ...] = ("sandwich", "none")
     for intervals in kinds:
         half = rank_runs(store, ["duel"], RankOptions(intervals=intervals))
         # 4 wins of new, 2 of old, and a half: 4.5 to 2.5.
@@ -182,10 +184,10 @@ def test_verdicts_that_changed_with_the_order_may_be_left_out(store: Store) -> N
         assert without.ranking.games == 5
         assert "2 of 7 verdicts (28.6%) flipped with the order" in without.notes[0]
         assert "are left out" in without.notes[0]
-    rated = rank_runs(store, ["duel"], RankOptions(elo_k=16, inconsistent="excluded"))
+    rated = rank_runs(store, ["duel"], RankOptions(elo=True, inconsistent="excluded"))
     assert rated.elo is not None
     assert rated.elo.models[0].games == 5
-    tagged = rank_runs(store, ["duel"], RankOptions(inconsistent="excluded"), tag="even")
+    tagged = rank_runs(store, ["duel"], RankOptions(inconsistent="excluded", tag="even"))
     assert tagged.flipped == 2
     assert tagged.ranking is not None
     assert tagged.ranking.games == 1
@@ -218,7 +220,7 @@ def test_league_is_ranked_as_its_columns_are(store: Store, ties: Any) -> None:
     assert with_intervals.ranking is not None
     assert (with_intervals.ranking.clusters, with_intervals.ranking.cluster_count) == ("prompt", 12)
     close(
-        rank_runs(store, ["league"], RankOptions(ties=ties, intervals=None)).ranking,
+        rank_runs(store, ["league"], RankOptions(ties=ties, intervals="none")).ranking,
         expected(rows, ties=ties, intervals=None),
     )
 
@@ -256,7 +258,7 @@ def test_bootstrap_is_seeded(store: Store) -> None:
 def test_elo_follows_the_order_of_the_pairs(store: Store) -> None:
     rows = league(3)
     make(store, "league", rows)
-    ranked = rank_runs(store, ["league"], RankOptions(elo_k=32))
+    ranked = rank_runs(store, ["league"], RankOptions(elo=True, k=32))
     assert ranked.ranking is None
     assert ranked.elo == rate_elo(*columns_of(rows), k=32)
 
@@ -276,21 +278,21 @@ def test_each_judge_counts_unless_one_is_named(store: Store) -> None:
     both = rank_runs(store, ["league"])
     assert both.judges == ("strict", "kind")
     assert both.notes[0].startswith("2 judges (strict, kind): every judge's verdict counts")
-    one = rank_runs(store, ["league"], judge="kind")
+    one = rank_runs(store, ["league"], RankOptions(judge="kind"))
     assert one.judges == ("kind",)
     assert not any("judges" in note for note in one.notes)
     assert one.counts.valid * 2 == both.counts.valid
     close(one.ranking, expected(rows))
-    alone = rank_runs(store, ["league"], NONE, judge="strict")
+    alone = rank_runs(store, ["league"], RankOptions(intervals="none", judge="strict"))
     close(alone.ranking, expected(rows, intervals=None))
     with pytest.raises(InputError, match=r"no judge 'kin' in run 'league'; did you mean kind\?"):
-        rank_runs(store, ["league"], judge="kin")
+        rank_runs(store, ["league"], RankOptions(judge="kin"))
 
 
 def test_run_that_lacks_the_judge_adds_nothing_and_says_so(store: Store) -> None:
     make(store, "first", league(4), judges=["strict"])
     make(store, "second", league(4, seed=1), judges=["kind"])
-    ranked = rank_runs(store, ["first", "second"], judge="kind")
+    ranked = rank_runs(store, ["first", "second"], RankOptions(judge="kind"))
     assert "run first has no judge kind and adds nothing" in ranked.notes
     assert ranked.counts == rank_runs(store, ["second"]).counts
     assert ranked.pending == 0
@@ -300,17 +302,17 @@ def test_run_that_lacks_the_judge_adds_nothing_and_says_so(store: Store) -> None
 def test_only_rows_with_the_tag_count(store: Store, options: RankOptions) -> None:
     rows = [*league(8), Met("alone", "elk", "ant", "A", tags=("rare",))]
     make(store, "league", rows)
-    ranked = rank_runs(store, ["league"], options, tag="even")
+    ranked = rank_runs(store, ["league"], replace(options, tag="even"))
     even = [row for row in rows if "even" in row.tags]
-    close(ranked.ranking, expected(even, intervals=options.intervals))
+    close(ranked.ranking, expected(even, intervals=fit_options(options).intervals))
     assert ranked.tag == "even"
     assert ranked.pending == 0
     assert ranked.ranking is not None
     assert ranked.ranking.find("elk") is None
     with pytest.raises(InputError, match=r"no row has the tag 'evn'; did you mean even\?"):
-        rank_runs(store, ["league"], options, tag="evn")
+        rank_runs(store, ["league"], replace(options, tag="evn"))
     with pytest.raises(InputError, match="no row has the tag 'x'; the tags are even, odd, rare"):
-        rank_runs(store, ["league"], options, tag="x")
+        rank_runs(store, ["league"], replace(options, tag="x"))
 
 
 def test_undefeated_and_never_compared_models_are_named(store: Store) -> None:
@@ -366,7 +368,7 @@ def test_pairs_without_names_are_counted_and_left_out(store: Store) -> None:
         ([Met("q1", "a", "b", "nothing")], "every verdict is invalid; evenhand runs show says"),
     ],
 )
-@pytest.mark.parametrize("options", [NONE, RankOptions(), RankOptions(elo_k=16)])
+@pytest.mark.parametrize("options", [NONE, RankOptions(), RankOptions(elo=True)])
 def test_nothing_to_rank_is_an_error_that_says_why(
     store: Store, rows: list[Met], said: str, options: RankOptions
 ) -> None:
@@ -428,14 +430,15 @@ def decision_of(battle: Met) -> Any:
     return decided(Outcome.TIE if winner == "TIE" else Outcome.WIN, winner, None, "none")
 
 
-@pytest.mark.parametrize("intervals", ["sandwich", None])
+@pytest.mark.parametrize("intervals", ["sandwich", "none"])
 def test_what_earlier_verdicts_chose_is_in_no_score_or_range(
-    store: Store, intervals: Intervals | None
+    store: Store, intervals: Literal["sandwich", "none"]
 ) -> None:
     battles = league(20)
     planned = adaptive_run(store, battles, share=80)
     ranked = rank_runs(store, ["adaptive"], RankOptions(intervals=intervals))
-    close(ranked.ranking, expected(planned, intervals=intervals))
+    fitted = fit_options(RankOptions(intervals=intervals)).intervals
+    close(ranked.ranking, expected(planned, intervals=fitted))
     assert 79 <= len(planned) <= 80
     assert ranked.counts.valid + ranked.counts.invalid == len(planned)
     valid = [sum(each.said != "nothing" for each in rows) for rows in (planned, battles)]
@@ -453,7 +456,7 @@ def test_what_earlier_verdicts_chose_is_in_no_score_or_range(
 
 def test_a_tag_of_an_adaptive_run_is_ranked_by_what_was_planned(store: Store) -> None:
     planned = adaptive_run(store, league(20), share=80)
-    ranked = rank_runs(store, ["adaptive"], tag="odd")
+    ranked = rank_runs(store, ["adaptive"], RankOptions(tag="odd"))
     close(ranked.ranking, expected([each for each in planned if "odd" in each.tags]))
 
 
@@ -505,7 +508,7 @@ z,y,B,3,law,0.5
 
 
 def test_file_of_battles_is_ranked_as_its_columns_are(tmp_path: Path) -> None:
-    ranked = rank_file(written(tmp_path / "b.csv", BATTLES))
+    ranked = rank_file(read_battles(written(tmp_path / "b.csv", BATTLES)))
     wanted = rank_battles(
         ["x", "y", "z", "y", "z"],
         ["y", "z", "x", "x", "y"],
@@ -518,7 +521,7 @@ def test_file_of_battles_is_ranked_as_its_columns_are(tmp_path: Path) -> None:
     assert ranked.file.endswith("b.csv")
     counts = ranked.counts
     assert (counts.wins_a, counts.wins_b, counts.ties, ranked.graded) == (3, 1, 1, 0)
-    law = rank_file(tmp_path / "b.csv", tag="law")
+    law = rank_file(read_battles(tmp_path / "b.csv"), RankOptions(tag="law"))
     close(
         law.ranking,
         rank_battles(
@@ -530,7 +533,7 @@ def test_file_of_battles_is_ranked_as_its_columns_are(tmp_path: Path) -> None:
 def test_graded_preferences_are_counted_apart(tmp_path: Path) -> None:
     text = "left_model,right_model,score\na,b,0.75\nb,a,0.75\na,b,1\n"
     columns = {"model_a": "left_model", "model_b": "right_model", "preference": "score"}
-    ranked = rank_file(written(tmp_path / "b.csv", text), columns=columns)
+    ranked = rank_file(read_battles(written(tmp_path / "b.csv", text), columns=columns))
     assert (ranked.graded, ranked.counts.wins_a, ranked.counts.ties) == (2, 1, 0)
     assert ranked.ranking is not None
     best, worst = ranked.ranking.models
@@ -541,14 +544,14 @@ def test_graded_preferences_are_counted_apart(tmp_path: Path) -> None:
 def test_bad_row_stops_a_file_or_is_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "b.csv", BATTLES + "x,x,A,4,law,1\nx,y,perhaps,4,law,1\n")
     with pytest.raises(DataError, match=r"row 7: 'x' is compared with itself.*bad_rows skip"):
-        rank_file(path)
-    ranked = rank_file(path, skip_bad_rows=True)
+        read_battles(path, skip_bad_rows=False)
+    ranked = rank_file(read_battles(path))
     assert ranked.bad_rows == 2
-    whole = rank_file(written(tmp_path / "good.csv", BATTLES))
+    whole = rank_file(read_battles(written(tmp_path / "good.csv", BATTLES)))
     assert ranked.ranking == whole.ranking
     bad = written(tmp_path / "bad.csv", "model_a,model_b,winner\nx,x,A\n")
     with pytest.raises(DataError, match=r"has no battles; its first bad row: .*row 2: 'x' is"):
-        rank_file(bad, skip_bad_rows=True)
+        rank_file(read_battles(bad))
 
 
 def test_result_can_be_written_and_read_back(store: Store) -> None:
