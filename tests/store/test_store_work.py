@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from evenhand.contract import Outcome
 from evenhand.data.records import Record
 from evenhand.errors import DataError, StoreError
 from evenhand.store import FailedPass, NewJudge, NewPass, NewVerdict, Store
+from evenhand.store import work as work_module
 from store_values import (
     begin,
     decided,
@@ -303,3 +305,11 @@ def test_a_verdict_without_an_outcome_of_its_own_is_invalid(store: Store) -> Non
     (row,) = store.verdicts.page(begun.run_id)
     assert (row.outcome, row.winner, row.confidence) == (Outcome.INVALID, None, None)
     assert (row.error_kind, row.error_message) == ("invalid", "no valid verdict: unread")
+
+
+def test_a_prompts_place_is_above_0_whatever_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 precedes the first, so the two smallest digests share place 1."""
+    for digest, place in ((b"\0" * 8, 1), (b"\2" + b"\0" * 7, 1), (b"\4" + b"\0" * 7, 2)):
+        fixed = SimpleNamespace(digest=lambda digest=digest: digest)
+        monkeypatch.setattr(work_module, "blake2b", lambda *_, fixed=fixed, **__: fixed)
+        assert work_module._place.__wrapped__(1, 1) == place
