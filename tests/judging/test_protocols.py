@@ -76,12 +76,7 @@ def test_a_protocol_is_recognised_and_read(
             "TIE",
             "three-class",
         ),
-        (
-            "I would give Assistant 1 a score of 8 for its depth, and Assistant 2 a score of 6 "
-            "for leaving out the date.",
-            "A",
-            "scores",
-        ),
+        ("Response A: 6/10\nResponse B: 8/10", "B", "scores"),
         (
             "响应 A 给出了首都，但没有日期；响应 B 两者都有，而且更清楚。因此，响应 B 更好。",
             "B",

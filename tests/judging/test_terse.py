@@ -17,21 +17,10 @@ def winner_in(text: str) -> str | None:
     "text",
     [
         *("B because it answers the question.", "Definitely B.", "It's B.", "B, without a doubt."),
-        *("I vote B.", "I like Response B more.", "Point to B.", "So B.", "TL;DR: B", "B over A."),
+        *("I vote B.", "I like Response B more.", "Point to B.", "So B.", "TL;DR: B"),
         *("The second response", "The second is better.", "The latter is better.", "B > A"),
         *("I prefer the latter.", "The second one.", "A < B"),
-        *("Response A is worse.", "The loser is A.", "The worse response is A."),
-        "Response A loses.",
-        *(
-            "第二个更好",
-            "后者更好。",
-            "显然是B。",
-            "B，因为它回答了问题。",
-            "回答A更差。",
-            "B比A好。",
-        ),
-        *("回答B比回答A更好。", "回答 A 不如另一个。", "选B", "我投B一票。", "A不如B。"),
-        *("Response A: 5/10\nResponse B: 8/10", "A: 6, B: 8", "响应A：6分\n响应B：8分", "A=6, B=8"),
+        *("第二个更好", "后者更好。", "显然是B。", "B，因为它回答了问题。", "选B", "A不如B。"),
         *("[[b]]", "[[Assistant B]]", r"\\[\\[B\\]\\]".replace(r"\\", "\\"), "【B】"),
         *("<p>Winner: <b>B</b></p>", "<verdict>B</verdict>", "<strong>Response B</strong>"),
         "<scratchpad>Winner: A?</scratchpad>\nWinner: B",
@@ -62,7 +51,7 @@ def test_json_is_read_as_models_spell_it(text: str) -> None:
     "text",
     [
         *("Winner: Equal", "A = B", "They're tied.", "Neither is better.", '{"winner": "equal"}'),
-        *("The two responses are equivalent.", "不分上下", "A: 7, B: 7"),
+        "不分上下",
     ],
 )
 def test_a_tie_in_a_few_words_is_read(text: str) -> None:
@@ -79,6 +68,10 @@ def test_a_tie_in_a_few_words_is_read(text: str) -> None:
         *("They are equal in length.", "They are not tied.", "Neither is better than the source."),
         *("The second example is better.", "The latter point is better made.", "第二个例子更好。"),
         *("Response A is worse at style.", "Response B is not worse.", "回答B不差。", "别选A。"),
+        # Only the loser, a comparison, or scores whose format nobody named.
+        *("Response A is worse.", "The loser is A.", "Response A loses.", "回答A更差。"),
+        *("B over A.", "B比A好。", "The two responses are equivalent.", "A: 6, B: 8", "A=6, B=8"),
+        *("Response A: 5/10\nResponse B: 8/10", "响应A：6分\n响应B：8分"),
         # One that counts from 0 would mean the other one.
         *('{"winner": 1}', '{"winner": "1"}', "[[1]]", '{"winner": "both"}'),
     ],

@@ -66,16 +66,6 @@ _FIRST, _SECOND = (
     re.compile(rf"^{_score_of(who)}(?=[ \t]{{0,4}}$|\s?[(（–—,，.。-])", re.MULTILINE)
     for who in ("[1A]", "[2B]")
 )
-# "A: 8, B: 6" as the whole answer.
-_BOTH = re.compile(
-    rf"(?:(?i:scores?)|[得评]分)?[:：]?{_score_of('[1A]')}[\s,;，；.]{{1,4}}{_score_of('[2B]')}"
-    r"[\s.!。！]{0,6}"
-)
-_GIVEN = re.compile(
-    rf"(?i:\b(?:give|gave|rate|award|assign)s?\s(?:the\s)?){NOUN}\s?[1A]"
-    rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b[^.\n]{{0,30}}?{NOUN}\s?[2B]"
-    rf"[^.\n]{{0,20}}?\b{_NUMBER}(?:/10)?\b"
-)
 # "<answer>8</answer><answer>6</answer>", as JudgeLRM ends, with the tags made plain.
 _TAGGED = re.compile(
     rf"\sanswer:\s{{0,4}}{_NUMBER}\s{{9,13}},?\s{{1,5}}answer:\s{{0,4}}{_NUMBER}[\s.]{{0,16}}\Z",
@@ -89,12 +79,11 @@ def _by_scores(match: re.Match[str], first: str, second: str) -> StatedVerdict:
     return _in_prose(match.start(), match[0], ParsedVerdict(winner, "scores", scores=scores))
 
 
-def _scores(text: str, *, in_sentences: bool) -> list[StatedVerdict]:
+def _scores(text: str) -> list[StatedVerdict]:
     """On the first line; or else as pairs; or else on lines of their own, the last of them."""
     if opening := _FIRST_LINE.match(text):
         return [_by_scores(opening, opening[1], opening[2])]
-    pairs = [*_TUPLE.finditer(text), *(_GIVEN.finditer(text) if in_sentences else ())]
-    if pairs:
+    if pairs := list(_TUPLE.finditer(text)):
         return [_by_scores(pair, pair[1], pair[2]) for pair in pairs]
     first, second = [*_FIRST.finditer(text)][-1:], [*_SECOND.finditer(text)][-1:]
     return [_by_scores(b, a[1], b[1]) for a, b in zip(first, second, strict=False)]
@@ -166,7 +155,7 @@ def closing_lines(text: str, protocol: AnswerProtocol | None) -> list[StatedVerd
     if protocol == "three-class" or numbered or (protocol is None and calls_by_number(text)):
         found += _class_lines(text)
     if protocol == "scores" or (numbered and not found):
-        found += _scores(text, in_sentences=protocol is not None)
+        found += _scores(text)
     return found
 
 
@@ -208,8 +197,6 @@ def in_short(text: str) -> list[StatedVerdict]:
     """What an answer of a few words comes to."""
     if _OUTPUT.search(text):
         return claimed(text, "llmbar")
-    if (match := _BOTH.fullmatch(text.strip())) and match[2] == match[4]:
-        return [_by_scores(match, match[1], match[3])]
     if text.strip() in _CLASS:
         return _class_lines(text)
     if _NUMBERED.search(text) or calls_by_number(text):

@@ -19,7 +19,6 @@ from evenhand.judging.answers.vocabulary import (
     NOUN,
     TIED_ZH,
     letter,
-    other_than,
     winner_of,
 )
 
@@ -124,19 +123,10 @@ _TIED = (
 )
 _END = r"[\s.!。！]{0,4}"
 _CORE = re.compile(rf"{_LINK}{{0,4}}(?:{_SAYS_WHO}|(?P<tie>{_TIED})){_END}", re.IGNORECASE)
-# In an answer of a few words a response alone is the verdict, and so is the loser.
-_TERSE = re.compile(
-    rf"{_LINK}{{0,4}}(?:{_SAYS_WHO}|(?P<tie>{_TIED}|(?:they|both|the two(?: {NOUN}s?)?)(?:['’]re"
-    rf"| are) (?:equivalent|even|the same))"
-    rf"|(?:{_CHOOSES})?{_who('alone')}(?:\s(?:over|beats|wins over)\s{_who('beaten')}|一票)?"
-    r"(?P<why>[,，]?\s?(?:(?:because|since|as|due to|without (?:a )?doubt|hands down)\b|因为|由于)"
-    r"[^?？,，]{0,200})?"
-    rf"|{_who('lost')}(?:\s(?:is|was)\s{_ADVERB}{{0,2}}(?:worse|inferior|weaker)(?:\s{_THING})?"
-    r"(?:\s(?:of|between) the two(?:\s\w+)?)?|\s(?:loses|lost)|\s?(?:更差|较差|更弱|输了?"
-    r"|不如另一个))"
-    rf"|the (?:worse|weaker|inferior|losing) {_THING} is {_who('loser')}"
-    rf"|the loser is {_who('loses')}"
-    rf"|{_who('ahead')}\s?比\s?{_who('behind')}\s?(?:更|要)?(?:好|优|强|佳)){_END}",
+# In an answer of a few words a response alone is the verdict.
+_ALONE = re.compile(
+    rf"{_LINK}{{0,4}}{_who('alone')}(?P<reason>[,，]?\s?(?:(?:because|since|as|due to"
+    rf"|without (?:a )?doubt)\b|因为|由于)[^?？,，]{{0,200}})?{_END}",
     re.IGNORECASE,
 )
 # What the judge may say before its verdict in the same sentence.
@@ -198,12 +188,11 @@ def claims(text: str) -> list[Claim]:
     return made
 
 
-def stated(sentence: str, *, terse: bool = False) -> Winner | None:
+def stated(sentence: str) -> Winner | None:
     """The verdict that a sentence is, or comes to in its last clause."""
     plain = _TYPE.sub("", sentence).lstrip(" \t\n-•").rstrip()
-    pattern = _TERSE if terse else _CORE
     for at in (0, *islice((clause.end() for clause in _CLAUSE.finditer(plain)), _MOST_CLAUSES)):
-        core = pattern.fullmatch(plain, at)
+        core = _CORE.fullmatch(plain, at)
         if core is None:
             continue
         lead = plain[:at]
@@ -216,7 +205,7 @@ def _winner(core: re.Match[str]) -> Winner | None:
     named = {group: who for group, who in core.groupdict().items() if who is not None}
     if "tie" in named:
         return "TIE"
-    reason = named.pop("reason", None) or named.pop("why", "")
+    reason = named.pop("reason", "")
     words = reason.split()
     if claims(reason.partition(" ")[2]) or (len(words) == 2 and len(words[1]) <= 2):
         return None  # "A because B"
@@ -224,9 +213,6 @@ def _winner(core: re.Match[str]) -> Winner | None:
         return None  # cut before anything was concluded
     if "worse" in named:
         named = {"better": named["under"], "than": named["worse"]}
-    loser = named.get("lost") or named.get("loser") or named.get("loses")
-    if loser is not None:
-        return other_than(letter(loser))
     if "third" in named:
         return "TIE"
     winner, *against = (letter(who) for who in named.values())
@@ -238,6 +224,7 @@ def closing(text: str) -> Winner | None:
     differs."""
     spans = [text[a:b] for a, b in sentences(text) if text[a:b].strip()]
     if len(spans) == 1:
-        return winner_of(text) or stated(text, terse=True)
+        alone = _ALONE.fullmatch(_TYPE.sub("", text).strip())
+        return winner_of(text) or stated(text) or (alone and _winner(alone))
     said = {winner_of(each) or stated(each) for each in spans} - {None}
     return stated(spans[-1]) if len(said) == 1 else None

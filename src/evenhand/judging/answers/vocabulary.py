@@ -114,10 +114,6 @@ def letter(name: str) -> Literal["A", "B"]:
     return "A" if first else "B"
 
 
-def other_than(winner: Winner) -> Winner:
-    return {"A": "B", "B": "A"}.get(winner, "TIE")  # type: ignore[return-value]
-
-
 _ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
 _TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
 
