@@ -6,8 +6,8 @@ import asyncio
 import time
 
 from evenhand.contract import Criterion, Pair, Usage
-from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.fleet import FleetJudge
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 
 ROUNDS, CALLS = 7, 5000
 IN_FLIGHT = 9  # at each server of a busy fleet

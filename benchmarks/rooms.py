@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from evenhand.contract import Pair, read_pair
-from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judging.ballots import read_ballot
 from evenhand.judging.comparison import judge_pair, settle
 from evenhand.judging.config import JudgeConfig

@@ -19,8 +19,8 @@ from benchmarks.loopback import LoopbackServer
 from benchmarks.rooms import PLAIN
 
 from evenhand.contract import read_pair
-from evenhand.judges import JudgeCall
 from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.protocol import JudgeCall
 from evenhand.judges.registry import JudgeOptions
 from evenhand.prompts import Prompt, answer_schema, built_in_template
 

@@ -22,8 +22,8 @@ from benchmarks.generated_pairs import write_pairs
 from benchmarks.loopback import LoopbackServer
 
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
-from evenhand.judges import JudgeOptions, open_judge
+from evenhand.data.options import ReadOptions
+from evenhand.judges.registry import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Observer, PairFiles, RunOptions, judge_pairs
 from evenhand.store import NewJudge, NewPass, NewVerdict, open_store

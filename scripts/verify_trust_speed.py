@@ -26,7 +26,7 @@ import evenhand
 from evenhand import RunOptions
 from evenhand.analyses.registry import CALIBRATE, CORRECT, VOTES, analyse
 from evenhand.analysis_options import CalibrateOptions, CorrectOptions, VotesOptions
-from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run

@@ -30,7 +30,9 @@ from typing import Any, Literal, Self
 
 from evenhand.contract import Criterion
 from evenhand.data.options import ReadOptions
-from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
+from evenhand.judges.protocol import Judge
+from evenhand.judges.registry import JudgeOptions, open_judge
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import (
     JudgePlan,

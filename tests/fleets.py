@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from evenhand.contract import Usage
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
 
 Outcome = JudgeError | Completion | None
 

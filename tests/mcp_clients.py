@@ -22,7 +22,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, TextContent
 
 from command_line import environment, start_command
-from evenhand.judges import RetryPolicy
+from evenhand.judges.retry import RetryPolicy
 from evenhand.serve.config import ServerConfig, ServerLimits
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.service import Service

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.contract import Locale, Winner, flip
-from evenhand.judges import Judge, JudgeCall
+from evenhand.judges.protocol import Judge, JudgeCall
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, RunOptions
 from evenhand.store import open_store

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from evenhand.judges import JudgeCall
+from evenhand.judges.protocol import JudgeCall
 from scripted import answer_json
 from servers import Reply, SeenRequest, chat_reply
 

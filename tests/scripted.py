@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from evenhand.contract import Pair
-from evenhand.judges import Completion, JudgeCall, TokenLogprob, Traits
+from evenhand.judges.protocol import Completion, JudgeCall, TokenLogprob, Traits
 from evenhand.judging.config import JudgeConfig
 
 Answer = Callable[[JudgeCall], str | Completion]

@@ -13,7 +13,8 @@ from typing import Any
 from evenhand.contract import ErrorBody, Order, Usage, Winner
 from evenhand.data.records import BadRow, Record
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassResult

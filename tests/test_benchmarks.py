@@ -27,8 +27,8 @@ from benchmarks.stored_run import problems_in, stored_passes
 from scripts.verify_kill import random_moments
 
 from evenhand.contract import Ballot, Unread, Verdict, read_pair
-from evenhand.judges import Judge
 from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.protocol import Judge
 from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig

@@ -18,7 +18,7 @@ from evenhand import errors
 from evenhand.cli.main import app
 from evenhand.contract import PROTOCOLS, Metadata, Pair, UnreadKind, Verdict, read_pair
 from evenhand.judge_kinds import JUDGE_NAMES
-from evenhand.judges import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import KNOWN
 from evenhand.settings import Settings

@@ -11,7 +11,9 @@ import pytest
 from scripts.reference_tables import formats_table
 
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import BadRow, Record
 from evenhand.errors import DataError
 from evenhand.formats import FORMATS, Format, listed
 from page_visits import serving

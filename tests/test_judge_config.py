@@ -11,7 +11,7 @@ import pytest
 import evenhand
 from evenhand import JudgeConfig
 from evenhand.errors import InputError
-from evenhand.judges import Traits
+from evenhand.judges.protocol import Traits
 from evenhand.runs import JudgePlan
 from evenhand.settings import Settings
 from scripted import ScriptedJudge, answer_json

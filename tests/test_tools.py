@@ -9,7 +9,8 @@ from jsonschema import Draft202012Validator
 
 from evenhand import tools
 from evenhand.errors import EvenhandError
-from evenhand.judges import JudgeCall, JudgeOptions, open_judge
+from evenhand.judges.protocol import JudgeCall
+from evenhand.judges.registry import JudgeOptions, open_judge
 from scripted import ScriptedJudge, answer_json
 from servers import StartServer, error_reply
 

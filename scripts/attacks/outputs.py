@@ -23,7 +23,7 @@ _LETTERS = string.ascii_letters + string.digits
 
 def _echoed_key() -> Outcome:
     """Keys in every writing, at random places of an answer; and what looking for them costs."""
-    from evenhand.judges import Completion
+    from evenhand.judges.protocol import Completion
     from evenhand.judges.redaction import Redactor
 
     rng = random.Random(1)  # noqa: S311 - the same attack each time

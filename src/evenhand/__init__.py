@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from evenhand.contract import Usage as Usage
     from evenhand.contract import Verdict as Verdict
     from evenhand.contract import read_pair as read_pair
-    from evenhand.data import OrderDraw as OrderDraw
+    from evenhand.data.orders import OrderDraw as OrderDraw
     from evenhand.errors import EvenhandError as EvenhandError
     from evenhand.errors import InputError as InputError
     from evenhand.errors import JudgeAuthentication as JudgeAuthentication
@@ -67,18 +67,18 @@ if TYPE_CHECKING:
     from evenhand.errors import JudgeTimeout as JudgeTimeout
     from evenhand.errors import JudgeUnreachable as JudgeUnreachable
     from evenhand.errors import NoVerdict as NoVerdict
-    from evenhand.judges import ChatMessage as ChatMessage
-    from evenhand.judges import Completion as Completion
-    from evenhand.judges import Judge as Judge
-    from evenhand.judges import JudgeCall as JudgeCall
-    from evenhand.judges import JudgeOptions as JudgeOptions
-    from evenhand.judges import OpenJudge as OpenJudge
-    from evenhand.judges import RetryPolicy as RetryPolicy
-    from evenhand.judges import TokenLogprob as TokenLogprob
-    from evenhand.judges import Traits as Traits
     from evenhand.judges.function import judge as judge
     from evenhand.judges.prices import Price as Price
+    from evenhand.judges.protocol import ChatMessage as ChatMessage
+    from evenhand.judges.protocol import Completion as Completion
+    from evenhand.judges.protocol import Judge as Judge
+    from evenhand.judges.protocol import JudgeCall as JudgeCall
+    from evenhand.judges.protocol import OpenJudge as OpenJudge
+    from evenhand.judges.protocol import TokenLogprob as TokenLogprob
+    from evenhand.judges.protocol import Traits as Traits
     from evenhand.judges.registry import JudgeName as JudgeName
+    from evenhand.judges.registry import JudgeOptions as JudgeOptions
+    from evenhand.judges.retry import RetryPolicy as RetryPolicy
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
     from evenhand.report.diff import DiffOptions as DiffOptions
@@ -101,12 +101,12 @@ _HOME = {
     "audit": "evenhand.api_runs",
     "Ballot": "evenhand.contract",
     "calibrate": "evenhand.api_runs",
-    "ChatMessage": "evenhand.judges",
+    "ChatMessage": "evenhand.judges.protocol",
     "compare": "evenhand.api",
     "compare_many": "evenhand.api",
     "compare_many_sync": "evenhand.api",
     "compare_sync": "evenhand.api",
-    "Completion": "evenhand.judges",
+    "Completion": "evenhand.judges.protocol",
     "conclude": "evenhand.api_runs",
     "correct": "evenhand.api_runs",
     "Criterion": "evenhand.contract",
@@ -120,16 +120,16 @@ _HOME = {
     "CalibrateOptions": "evenhand.analysis_options",
     "CorrectOptions": "evenhand.analysis_options",
     "InputError": "evenhand.errors",
-    "Judge": "evenhand.judges",
+    "Judge": "evenhand.judges.protocol",
     "judge": "evenhand.judges.function",
     "JudgeAuthentication": "evenhand.errors",
-    "JudgeCall": "evenhand.judges",
+    "JudgeCall": "evenhand.judges.protocol",
     "JudgeConfig": "evenhand.judging.config",
     "JudgeConnectionLost": "evenhand.errors",
     "JudgeError": "evenhand.errors",
     "JudgeGarbled": "evenhand.errors",
     "JudgeName": "evenhand.judges.registry",
-    "JudgeOptions": "evenhand.judges",
+    "JudgeOptions": "evenhand.judges.registry",
     "JudgeQuotaExceeded": "evenhand.errors",
     "JudgeRateLimited": "evenhand.errors",
     "JudgeRejected": "evenhand.errors",
@@ -140,8 +140,8 @@ _HOME = {
     "open_calibration": "evenhand.trust.calibration",
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
-    "OpenJudge": "evenhand.judges",
-    "OrderDraw": "evenhand.data",
+    "OpenJudge": "evenhand.judges.protocol",
+    "OrderDraw": "evenhand.data.orders",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",
     "Price": "evenhand.judges.prices",
@@ -152,15 +152,15 @@ _HOME = {
     "RankOptions": "evenhand.analysis_options",
     "read_pair": "evenhand.contract",
     "ReportOptions": "evenhand.analysis_options",
-    "RetryPolicy": "evenhand.judges",
+    "RetryPolicy": "evenhand.judges.retry",
     "run": "evenhand.api_runs",
     "run_sync": "evenhand.api_runs",
     "RunOptions": "evenhand.runs",
     "RunSummary": "evenhand.runs",
     "suggest_criteria": "evenhand.api_runs",
     "suggest_criteria_sync": "evenhand.api_runs",
-    "TokenLogprob": "evenhand.judges",
-    "Traits": "evenhand.judges",
+    "TokenLogprob": "evenhand.judges.protocol",
+    "Traits": "evenhand.judges.protocol",
     "Unread": "evenhand.contract",
     "UntilDecided": "evenhand.runs",
     "Usage": "evenhand.contract",

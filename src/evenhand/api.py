@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from evenhand.background import each_in_background, sync_of
 from evenhand.contract import Failure, Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import DataError, InputError
-from evenhand.judges import Judge, OpenJudge
+from evenhand.judges.protocol import Judge, OpenJudge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
@@ -32,8 +32,9 @@ from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from evenhand.data import BadRow, ReadOptions, Record
     from evenhand.data.frames import ArrowStream
+    from evenhand.data.options import ReadOptions
+    from evenhand.data.records import BadRow, Record
     from evenhand.ranker.responses import RankedResponses
 
 # Many pairs: a file of them, a DataFrame, or an iterable.
@@ -131,7 +132,7 @@ def compare_many(
 
     A pair that fails gives a `Failure`. Nothing is stored; use `run` for that.
     """
-    from evenhand.data import ReadOptions
+    from evenhand.data.options import ReadOptions
 
     if type(concurrency) is not int or concurrency < 1:
         raise InputError(Message("option.whole", where="concurrency", value=concurrency, least=1))
@@ -163,7 +164,8 @@ def compare_many_sync(
 
 
 def _rows(pairs: Pairs, reading: ReadOptions) -> Iterator[Pair | Record | BadRow]:
-    from evenhand.data import open_source, read_pairs, read_rows
+    from evenhand.data.pairs import read_pairs, read_rows
+    from evenhand.data.source import open_source
 
     if not isinstance(pairs, str | Path):
         yield from read_rows(pairs, reading)
@@ -178,7 +180,7 @@ async def _verdicts(
     config: JudgeConfig,
     concurrency: int,
 ) -> AsyncGenerator[Verdict | Failure, None]:
-    from evenhand.data import BadRow
+    from evenhand.data.records import BadRow
 
     waiting: deque[asyncio.Task[Verdict | Failure]] = deque()
     artefacts = Artefacts()

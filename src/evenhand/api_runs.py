@@ -21,10 +21,12 @@ from evenhand.analyses.registry import (
 from evenhand.api import Pairs, is_judge, resolve
 from evenhand.background import sync_of
 from evenhand.contract import read_criteria
-from evenhand.data import OrderDraw, ReadOptions, Source, open_source
 from evenhand.data.frames import ArrowStream
+from evenhand.data.options import ReadOptions
+from evenhand.data.orders import OrderDraw
+from evenhand.data.source import Source, open_source
 from evenhand.errors import InputError
-from evenhand.judges import Judge
+from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs import (

@@ -25,7 +25,7 @@ import pytest
 if TYPE_CHECKING:  # nothing is loaded in the sessions of those who claim nothing
     from evenhand.api import Pairs
     from evenhand.api_runs import Outputs
-    from evenhand.judges import Judge
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunSummary
 

@@ -19,7 +19,7 @@ from evenhand.background import sync_of
 from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
-from evenhand.judges import Judge
+from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
 from evenhand.messages import Message

@@ -23,7 +23,7 @@ from evenhand.analyses.calibrate import CalibrationReport, _error, sum_up_calibr
 from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import JudgedBy, Outcome
 from evenhand.errors import InputError
-from evenhand.judges import JudgeCall
+from evenhand.judges.protocol import JudgeCall
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import Judged

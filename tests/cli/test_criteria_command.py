@@ -14,7 +14,7 @@ import pytest
 import evenhand
 from command_line import Command
 from evenhand.contract import read_criteria
-from evenhand.data import Source
+from evenhand.data.source import Source
 from evenhand.errors import JudgeUnreadable
 from evenhand.runs.criteria import half_of, read_criteria_data
 from run_data import write_lines

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from command_line import Command
-from evenhand.data import ReadLimits
+from evenhand.data.options import ReadLimits
 from run_data import sums, write_lines
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from evenhand.contract import Unread
 from evenhand.errors import JudgeUnreadable
-from evenhand.judges import Judge, Traits
+from evenhand.judges.protocol import Judge, Traits
 from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.messages import render
 from evenhand.runs.health import UnreadMonitor

@@ -9,7 +9,9 @@ from typing import TypeAlias
 import pytest
 
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import BadRow, Record
 
 Write: TypeAlias = Callable[[str, "str | bytes"], Path]
 Read: TypeAlias = Callable[..., "list[Record | BadRow]"]

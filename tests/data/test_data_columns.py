@@ -11,9 +11,10 @@ import pytest
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, ReadOptions, Record, read_pairs
 from evenhand.data.columns import PAIR_FIELDS
-from evenhand.data.pairs import PairRows
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import PairRows, read_pairs
+from evenhand.data.records import BadRow, Record
 from evenhand.errors import DataError
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, OutputFile, ReadOptions, Record, read_outputs, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.outputs import OutputFile, read_outputs
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import BadRow, Record
 from evenhand.errors import DataError
 from parts import examples
 

@@ -14,15 +14,10 @@ import pytest
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion, Pair
-from evenhand.data import (
-    BadRow,
-    ReadOptions,
-    Record,
-    file_digest,
-    open_source,
-    read_pairs,
-    spool,
-)
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import BadRow, Record
+from evenhand.data.source import file_digest, open_source, spool
 from evenhand.errors import DataError, MissingExtra
 from evenhand.runs import given_pairs
 

@@ -22,8 +22,10 @@ import pytest
 
 from evenhand.contract import Criterion
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
-from evenhand.data import BadRow, ReadLimits, ReadOptions, Record, Source, read_pairs
-from evenhand.data.options import VARIABLE, default_limits
+from evenhand.data.options import VARIABLE, ReadLimits, ReadOptions, default_limits
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import BadRow, Record
+from evenhand.data.source import Source
 from evenhand.errors import DataError, SettingsError, TooLarge
 
 SMALL = ReadLimits(row_bytes=4096, page_bytes=8192, keys_every=1, delta_encoded=False)
@@ -354,7 +356,9 @@ def test_a_list_that_holds_no_rows_is_not_passed_over_for_ever(bounded: Any) -> 
 
 _READ = """
 import dataclasses, resource, sys
-from evenhand.data import ReadOptions, Source, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.source import Source
 from evenhand.serve.config import ServerLimits
 limits = dataclasses.replace(ServerLimits().of_data, unpacked_bytes=None, unpacked_spare=1 << 40)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

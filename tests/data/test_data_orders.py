@@ -8,7 +8,8 @@ import pytest
 
 from evenhand.contract import ORDERS, Pair
 from evenhand.contract.pair import drawn_order
-from evenhand.data import OrderDraw, ReadOptions
+from evenhand.data.options import ReadOptions
+from evenhand.data.orders import OrderDraw
 from evenhand.errors import InputError
 from scripted import make_pair
 

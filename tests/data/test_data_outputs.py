@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from data.conftest import Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, OutputFile, ReadOptions, Record, Unpaired, read_outputs
+from evenhand.data.options import ReadOptions
+from evenhand.data.outputs import OutputFile, read_outputs
+from evenhand.data.records import BadRow, Record, Unpaired
 from evenhand.errors import DataError
 from parts import examples
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.contract import Criterion
-from evenhand.data import ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import Record
 from parts import missing
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from data.conftest import Write
 from evenhand.contract import Criterion
-from evenhand.data import ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import Record
 from parts import examples
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))

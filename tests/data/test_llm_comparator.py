@@ -7,14 +7,10 @@ from typing import Any
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import (
-    ComparatorExample,
-    ComparatorRating,
-    ReadOptions,
-    Record,
-    llm_comparator_blocks,
-    read_pairs,
-)
+from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import Record
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 EXAMPLES: list[dict[str, Any]] = [

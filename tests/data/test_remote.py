@@ -18,21 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Criterion
-from evenhand.data import (
-    BadRow,
-    OutputFile,
-    ReadOptions,
-    ReadPosition,
-    Record,
-    file_digest,
-    open_source,
-    read_files,
-    read_outputs,
-    read_pairs,
-)
 from evenhand.data.battles import read_battles
+from evenhand.data.options import ReadOptions
+from evenhand.data.outputs import OutputFile, read_outputs
+from evenhand.data.pairs import ReadPosition, read_files, read_pairs
+from evenhand.data.records import BadRow, Record
 from evenhand.data.remote import RemoteObject, data_error, url_in
-from evenhand.data.source import Source
+from evenhand.data.source import Source, file_digest, open_source
 from evenhand.data.votes import read_drawn, read_votes
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
 from object_store import SECRET, Bucket, bucket, s3_port

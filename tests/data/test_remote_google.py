@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from data.test_remote import keys, lines, named, parquet, rows
-from evenhand.data import file_digest, open_source
+from evenhand.data.source import file_digest, open_source
 from evenhand.errors import DataError
 from google_store import GoogleBucket, google
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from evenhand.contract import ORDERS, Order, Pair, Winner, flip, read_pair
 from evenhand.errors import InputError
-from evenhand.judges import open_judge
 from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.registry import open_judge
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 

@@ -25,9 +25,9 @@ from evenhand.errors import (
     JudgeUnreachable,
     SettingsError,
 )
-from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, open_judge
 from evenhand.judges.fleet import FleetJudge
-from evenhand.judges.protocol import identity_of, news_lines, news_of
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, identity_of, news_lines, news_of
+from evenhand.judges.registry import JudgeOptions, open_judge
 from explained import mirrored, plain
 from fleets import Clock, ScriptedServer
 from run_data import adds_up, sums

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.judges import Completion, JudgeCall, JudgeOptions, Traits, open_judge
 from evenhand.judges.local import LocalJudge
-from evenhand.judges.protocol import identity_of
+from evenhand.judges.protocol import Completion, JudgeCall, Traits, identity_of
+from evenhand.judges.registry import JudgeOptions, open_judge
 
 KEY = "sk-a-secret-of-the-test"
 

@@ -8,7 +8,7 @@ import pytest
 
 import evenhand
 from evenhand.errors import InputError
-from evenhand.judges import JudgeOptions, open_judge
+from evenhand.judges.registry import JudgeOptions, open_judge
 
 
 def test_options_show_neither_key_nor_what_a_base_url_hides() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.judges import Completion, TokenLogprob
+from evenhand.judges.protocol import Completion, TokenLogprob
 from evenhand.judges.redaction import Redactor, secrets_in
 
 KEY = "sk-test-0123456789abcdef"

@@ -11,9 +11,8 @@ from types import ModuleType
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.judges import Judge, JudgeCall, JudgeOptions, Traits, open_judge, traits_of
-from evenhand.judges.protocol import identity_of
-from evenhand.judges.registry import ENTRY_POINTS, JudgeName
+from evenhand.judges.protocol import Judge, JudgeCall, Traits, identity_of
+from evenhand.judges.registry import ENTRY_POINTS, JudgeName, JudgeOptions, open_judge, traits_of
 from scripted import ScriptedJudge, make_pair
 
 

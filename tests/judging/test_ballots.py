@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evenhand.contract import Order, Outcome, Probabilities, Scores, Unread, Usage, Winner
-from evenhand.judges import Completion, TokenLogprob
+from evenhand.judges.protocol import Completion, TokenLogprob
 from evenhand.judging.ballots import add_usage, read_ballot, read_completion, read_letters
 from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult, Reading
 from evenhand.judging.passes import milliseconds_since

@@ -14,9 +14,10 @@ import pytest
 
 from evenhand.contract import Pair, Usage, Verdict, read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdict
-from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
 from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.protocol import Completion, JudgeCall, TokenLogprob, Traits
 from evenhand.judges.registry import JudgeOptions
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.ballots import read_completion
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig

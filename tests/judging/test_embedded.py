@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from evenhand.demo import demo_pairs
-from evenhand.judges import Judge, JudgeOptions, open_judge
+from evenhand.judges.protocol import Judge
+from evenhand.judges.registry import JudgeOptions, open_judge
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import load_settings

@@ -14,7 +14,7 @@ import evenhand
 from evenhand import RunOptions
 from evenhand.contract import Order, Outcome, Pair, Verdict
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judging.comparison import Failed, judge_pair, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import Judged, PassBallot, PassResult

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Pair, Verdict
-from evenhand.data import OrderDraw
-from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.data.orders import OrderDraw
 from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.registry import JudgeOptions
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template

@@ -9,7 +9,8 @@ import pytest
 
 from evenhand.contract import Order, Outcome, Usage, Verdict
 from evenhand.errors import JudgeError, JudgeRejected, JudgeUnreachable, TemplateError
-from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.comparison import Failed, compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult

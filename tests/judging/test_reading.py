@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evenhand.contract import Analysis, Order
-from evenhand.judges import Completion
+from evenhand.judges.protocol import Completion
 from evenhand.judging.ballots import read_completion
 from evenhand.judging.decision import PassBallot
 from evenhand.judging.explanation import ballot_in_contract

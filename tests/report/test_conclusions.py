@@ -20,7 +20,7 @@ from evenhand import RunOptions
 from evenhand.analyses.gate import gate_run
 from evenhand.contract import Winner
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.win_rates import LabelRecord

@@ -13,7 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from evenhand.data import ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import Record
 from evenhand.data.source import Source
 from evenhand.errors import InputError, MissingExtra
 from evenhand.report.export import FORMATS, Exported, Format, export_run, format_for

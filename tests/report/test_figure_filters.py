@@ -13,7 +13,7 @@ import pytest
 from evenhand.contract import Order, Outcome, Winner
 from evenhand.contract.pair import DrawnOrderPair
 from evenhand.data.records import Record
-from evenhand.judges import JudgeCall
+from evenhand.judges.protocol import JudgeCall
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.stats.estimates import EstimatedShare

@@ -17,7 +17,8 @@ from evenhand.errors import (
     JudgeUnreachable,
     StoreError,
 )
-from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.store import open_store
 from evenhand.store.work import WorkStore

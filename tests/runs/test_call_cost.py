@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from evenhand.contract import Outcome, Usage, Winner, read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import DataError, InputError
-from evenhand.judges import open_judge
 from evenhand.judges.prices import Price
+from evenhand.judges.registry import open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.planning import Amount, cost_by_data, cost_by_price, like_run
 from evenhand.runs import JudgePlan, PairFiles

@@ -20,7 +20,8 @@ from evenhand.errors import (
     JudgeServerError,
     StoreBusy,
 )
-from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.store import open_store
 from run_data import adds_up_here, sums, wins_b, write_lines

@@ -12,7 +12,7 @@ import pytest
 from evenhand import Price
 from evenhand.contract import Criterion, Pair
 from evenhand.data.options import ReadOptions
-from evenhand.judges import open_judge
+from evenhand.judges.registry import open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template
 from evenhand.prompts.preparation import artefact_messages

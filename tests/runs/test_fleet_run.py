@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenhand import JudgeConfig, RunOptions, open_judge, run
-from evenhand.judges import RetryPolicy
 from evenhand.judges.protocol import news_of
+from evenhand.judges.retry import RetryPolicy
 from evenhand.runs import Progress
 from live_server import wait_until
 from run_data import adds_up, sums, wins_b

@@ -13,7 +13,7 @@ import pytest
 
 from command_line import start_command
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.runs import PairFiles, Stop
 from evenhand.runs.sources import note_on_repeats, take_in
 from evenhand.store import NewRun, RunRecord, Store, open_store

@@ -9,7 +9,7 @@ import pytest
 import evenhand
 from evenhand import Price, RunOptions
 from evenhand.errors import InputError
-from evenhand.judges import RetryPolicy
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, judge_stored
 from evenhand.runs.plan import apply_price

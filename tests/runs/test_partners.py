@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.data import ReadOptions, open_source
+from evenhand.data.options import ReadOptions
+from evenhand.data.source import open_source
 from evenhand.errors import DataError
 from evenhand.runs import ModelOutputs, Stop
 from evenhand.runs.sources import Prompts, note_on_partners, take_in

@@ -22,7 +22,8 @@ from benchmarks.loopback import loopback_environment
 import evenhand
 from evenhand import Price, RunOptions, RunSummary
 from evenhand.errors import InputError
-from evenhand.judges import JudgeOptions, RetryPolicy, open_judge
+from evenhand.judges.registry import JudgeOptions, open_judge
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan
 from evenhand.runs.plan import apply_price

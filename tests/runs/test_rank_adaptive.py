@@ -15,7 +15,7 @@ import pytest
 import evenhand
 from evenhand import Progress, RunOptions, RunSummary
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.runs.options import RankAdaptive
 from evenhand.runs.stop_rules import RankingRule
 from evenhand.store import open_store

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import Command, command
 from data.test_remote import lines, parquet
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.data.remote import RemoteObject
 from evenhand.errors import DataUnreachable
 from evenhand.runs import PairFiles, Stop

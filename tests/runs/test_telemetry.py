@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import evenhand
 from evenhand import RunOptions
 from evenhand.contract import Usage
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.runs.telemetry import Telemetry
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge

@@ -12,7 +12,7 @@ import pytest
 import evenhand
 from evenhand import RunOptions, RunSummary
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.runs.options import UntilDecided
 from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, follow

@@ -495,7 +495,7 @@ async def test_a_run_of_the_command_line_is_shown_and_left_alone(
     start_server: StartServer, file_store: str, tmp_path: Path
 ) -> None:
     from evenhand.contract import read_criteria
-    from evenhand.data import ReadOptions
+    from evenhand.data.options import ReadOptions
 
     server = start_server(adder)
     files = write_lines(tmp_path / "mine.jsonl", sums(10))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.types import Message
 
-from evenhand.data import ReadLimits
+from evenhand.data.options import ReadLimits
 from evenhand.errors import EvenhandError, InputError, TooLarge, WrongMediaType
 from evenhand.serve.http.uploads import spool_form, spool_lines
 from evenhand.serve.uploads import Upload

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from evenhand.contract import Pair
-from evenhand.data import ReadOptions
-from evenhand.judges import Completion, JudgeCall, TokenLogprob
-from evenhand.judges.protocol import Traits
+from evenhand.data.options import ReadOptions
+from evenhand.judges.protocol import Completion, JudgeCall, TokenLogprob, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs import RunOptions, judge_pairs

@@ -16,7 +16,7 @@ from scripts.verify_conclusions import Setting, cell, interval
 
 from evenhand.contract import Pair
 from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B
-from evenhand.data import OrderDraw
+from evenhand.data.orders import OrderDraw
 from evenhand.errors import InputError
 from evenhand.stats.rates.win_rate import (
     Circumstances,

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.store import NewVote, Store
 from evenhand.trust.audit import Audit, _same_model, audit_run, refuse_one_sided
 from evenhand.trust.findings import Thresholds, assess_audit

@@ -13,9 +13,9 @@ from analysed import analysis_of
 from evenhand import RunOptions
 from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import Usage, read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, UntilDecided, given_pairs

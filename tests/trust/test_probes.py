@@ -9,13 +9,8 @@ import pytest
 import probe_judges as judges
 from evenhand.contract import Locale, read_criteria
 from evenhand.errors import InputError
-from evenhand.judges import (
-    Completion,
-    JudgeCall,
-    JudgeOptions,
-    Traits,
-    open_judge,
-)
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.registry import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import RunOptions
 from evenhand.settings import load_settings

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from analysed import analysis_of
 from evenhand.analyses.registry import VOTES
 from evenhand.contract import Criterion
-from evenhand.data import ReadOptions, Record, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
+from evenhand.data.records import Record
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
 from evenhand.report.votes import item_votes, majority_labels

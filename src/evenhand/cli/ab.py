@@ -167,7 +167,7 @@ def ab(
     than 0.
     """
     from evenhand.cli.inputs import data_path, mapped_columns, read_options
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.runs import JudgePlan
     from evenhand.runs.ab import GeneratedPairs, open_prompts, open_sides
     from evenhand.runs.generation import Generation

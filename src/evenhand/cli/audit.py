@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from evenhand.data import ReadOptions, Source
-    from evenhand.judges import Judge
+    from evenhand.data.options import ReadOptions
+    from evenhand.data.source import Source
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.trust.audit import Audit
     from evenhand.trust.findings import Findings
@@ -141,7 +142,7 @@ def audit(
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import named_store, opened_store
     from evenhand.cli.try_prepare import try_choices
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.runs import JudgePlan, PairFiles
     from evenhand.stats.outcomes import confidence_level
     from evenhand.store import open_store
@@ -245,8 +246,8 @@ _OF_JUDGING = (
 def as_data(given: str | None) -> Source | None:
     """The file that is meant, or None where a run's name is."""
     from evenhand.cli.inputs import data_path
-    from evenhand.data import open_source
     from evenhand.data.remote import url_in
+    from evenhand.data.source import open_source
 
     if given is None:
         return None
@@ -282,7 +283,8 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None, *, bad_ro
     """Before anybody pays for judging pairs that cannot be audited."""
     from collections import Counter
 
-    from evenhand.data import BadRow, read_pairs
+    from evenhand.data.pairs import read_pairs
+    from evenhand.data.records import BadRow
     from evenhand.trust.audit import refuse_one_sided
 
     in_one_order: Counter[int] = Counter()

@@ -14,8 +14,9 @@ from evenhand import __version__
 from evenhand.contract import Criterion, Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
 from evenhand.installation import Extra, extras, install_command
-from evenhand.judges import Judge, RetryPolicy
+from evenhand.judges.protocol import Judge
 from evenhand.judges.redaction import shown_url
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message

@@ -84,7 +84,7 @@ def suggest(
     from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.cli.judging import exit_code_of, watched
     from evenhand.cli.progress import show_summary
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.report.files import atomic_file
     from evenhand.runs import JudgePlan
     from evenhand.runs.criteria import read_criteria_data, suggest_within

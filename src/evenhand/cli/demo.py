@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from evenhand.contract import Failure, Locale, Verdict
     from evenhand.demo import DemoPair
-    from evenhand.judges import Judge
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import JudgeConfig
 
 # Which judge a key means when no judge is named: each provider's small, cheap model.
@@ -218,13 +218,13 @@ def _strong_judge(named: str | None, *, base_url: list[str] | None) -> _Demonstr
 
 
 def _example_judge() -> _Demonstrated:
-    from evenhand import judges
     from evenhand.demo import EXAMPLES_LABEL, answers_file
+    from evenhand.judges.registry import open_judge
     from evenhand.judging.config import JudgeConfig
 
     # Its answers are there in one form, whatever the settings say.
     return _Demonstrated(
-        judges.open_judge(f"replay:{answers_file()}"),
+        open_judge(f"replay:{answers_file()}"),
         lambda locale: JudgeConfig(locale=locale),
         f"a replay of {EXAMPLES_LABEL}; no model was asked (use --live to ask yours)",
     )

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from evenhand.cli.options import PairRules, PairTexts
     from evenhand.cli.run import DataFiles
     from evenhand.contract import Pair
-    from evenhand.data import OrderDraw, ReadOptions
-    from evenhand.judges import Judge
+    from evenhand.data.options import ReadOptions
+    from evenhand.data.orders import OrderDraw
     from evenhand.judges.prices import Price
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import Calibrator
     from evenhand.runs import Sources
     from evenhand.runs.sources import Prompts
@@ -177,7 +178,7 @@ def read_options(
     values: list[str] | None = None,
 ) -> ReadOptions:
     from evenhand.contract import read_criteria
-    from evenhand.data import ReadOptions
+    from evenhand.data.options import ReadOptions
 
     return ReadOptions(
         columns=mapped_columns(columns),
@@ -223,7 +224,7 @@ def read_price(given: str | None) -> Price | None:
 
 def read_sources(given: DataFiles, reading: ReadOptions, *, prompts: Prompts = "all") -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.runs import ModelOutputs, PairFiles
 
     a, b = given.a, given.b

@@ -98,7 +98,7 @@ def _of_draw(
     store: Store, run_id: int, who: str, file: str, *, number: int | None, seed: int
 ) -> Labelling:
     from evenhand.cli.inputs import data_path
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.data.votes import read_drawn
     from evenhand.report.files import unescape
     from evenhand.trust.labelling import begin_drawn

@@ -31,8 +31,8 @@ from evenhand.messages import Message
 from evenhand.options import JudgingOptions, Kind, Options, Row, RunningOptions
 
 if TYPE_CHECKING:
-    from evenhand.data import OrderDraw
-    from evenhand.judges import Judge
+    from evenhand.data.orders import OrderDraw
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from evenhand.data import OrderDraw, ReadOptions
+    from evenhand.data.options import ReadOptions
+    from evenhand.data.orders import OrderDraw
     from evenhand.judges.prices import Price
     from evenhand.report.planning import Amount, CallCost, LikeRun, PairPlans
     from evenhand.runs import JudgePlan

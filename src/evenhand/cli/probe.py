@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.contract import Locale
-    from evenhand.judges import Judge
+    from evenhand.judges.protocol import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
     from evenhand.trust.probes.cases import ProbeCase, ProbeList

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from evenhand.judges import Judge
+    from evenhand.judges.protocol import Judge
     from evenhand.runs import Estimate, Progress, RunSummary, StoppedBy
 
 

@@ -29,7 +29,8 @@ def prompt(
     A judge is optional; with one, its mode and settings apply as in compare.
     """
     from evenhand.cli.inputs import gather_pair
-    from evenhand.judges import Traits, traits_of
+    from evenhand.judges.protocol import Traits
+    from evenhand.judges.registry import traits_of
     from evenhand.judging.preparation import places_of, wanted_before
     from evenhand.present.terminal import clean
     from evenhand.prompts import Prompt, answer_schema

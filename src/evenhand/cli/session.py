@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-    from evenhand.judges import Judge
+    from evenhand.judges.protocol import Judge
     from evenhand.store import Store
 
 

@@ -20,7 +20,8 @@ from evenhand.present.terminal import one_line, print_table, table_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.data import ReadOptions, Source
+    from evenhand.data.options import ReadOptions
+    from evenhand.data.source import Source
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
     from evenhand.stats.estimates import EstimatedShare

@@ -85,7 +85,7 @@ def import_file(
     """Import votes from a file: pair, who, verdict; or a list of verdicts per pair."""
     from evenhand.cli.inputs import data_path, mapped_columns, meant_values
     from evenhand.cli.session import opened_store
-    from evenhand.data import open_source
+    from evenhand.data.source import open_source
     from evenhand.data.votes import VoteReading
     from evenhand.report.files import unescape
     from evenhand.trust.vote_files import import_votes

@@ -7,34 +7,3 @@ of texts, `addresses` where servers are, `families` which models are related. Th
 `llama_server` and `embedded_model`), `replay`, `baseline`, `function`, `command`; `batch` has the
 providers' batch APIs. Each is imported only when opened.
 """
-
-from __future__ import annotations
-
-from evenhand.judges.protocol import (
-    ChatMessage,
-    Completion,
-    Judge,
-    JudgeCall,
-    OpenJudge,
-    Segment,
-    TokenLogprob,
-    Traits,
-)
-from evenhand.judges.registry import JudgeOptions, open_judge, traits_of
-from evenhand.judges.retry import RetryPolicy, ask_with_retries
-
-__all__ = [
-    "ChatMessage",
-    "Completion",
-    "Judge",
-    "JudgeCall",
-    "JudgeOptions",
-    "OpenJudge",
-    "RetryPolicy",
-    "Segment",
-    "TokenLogprob",
-    "Traits",
-    "ask_with_retries",
-    "open_judge",
-    "traits_of",
-]

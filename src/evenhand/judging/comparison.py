@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from evenhand.contract import Artefact, Failure, Metadata, Outcome, Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, InputError, NoVerdict
-from evenhand.judges import Judge
+from evenhand.judges.protocol import Judge
 from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of

@@ -10,7 +10,8 @@ from typing import Any
 
 from evenhand.contract import Criterion, Locale, Usage, criterion_key, read_pair
 from evenhand.errors import InputError, JudgeUnreadable
-from evenhand.judges import ChatMessage, Judge, JudgeCall, Segment, ask_with_retries
+from evenhand.judges.protocol import ChatMessage, Judge, JudgeCall, Segment
+from evenhand.judges.retry import ask_with_retries
 from evenhand.judging.answers.json_answer import find_objects
 from evenhand.judging.ballots import add_usage
 from evenhand.judging.config import JudgeConfig

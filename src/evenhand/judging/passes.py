@@ -10,8 +10,9 @@ from typing import Protocol
 
 from evenhand.contract import Artefact, Mode, Order, Pair, Reconciling, Unread, Usage
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
+from evenhand.judges.protocol import Completion, Judge, JudgeCall
+from evenhand.judges.retry import ask_with_retries
 from evenhand.judging.ballots import add_usage, read_completion, read_letters, unless_changed
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult, Reading, VerdictContext

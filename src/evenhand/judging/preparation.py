@@ -17,9 +17,10 @@ import orjson
 
 from evenhand.contract import Artefact, ArtefactKind, Pair, Usage
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, ask_with_retries
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import cost_usd
+from evenhand.judges.protocol import Completion, Judge, JudgeCall
+from evenhand.judges.retry import RetryPolicy, ask_with_retries
 from evenhand.judging.answers.vocabulary import is_refusal
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts.preparation import BY_ID, artefact_messages, artefact_texts

@@ -14,8 +14,8 @@ from evenhand.contract.codes import INCONSISTENT, INVALID, TIE
 from evenhand.contract.model import Model
 from evenhand.data.records import BadRow
 from evenhand.errors import DataError, InputError
-from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.judges.protocol import Traits
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.report.run import RunUsage

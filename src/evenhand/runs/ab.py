@@ -13,16 +13,18 @@ from typing import Any
 
 from evenhand.contract import ErrorBody, Pair
 from evenhand.contract.model import Model
-from evenhand.data import BadRow, ReadOptions, Record, Records, Source, file_digest, open_source
 from evenhand.data.answers import AnswerRows
+from evenhand.data.options import ReadOptions
 from evenhand.data.pairs import make_pair
 from evenhand.data.prompts import PromptRow, read_prompts
+from evenhand.data.records import BadRow, Record, Records
+from evenhand.data.source import Source, file_digest, open_source
 from evenhand.data.tables import open_tables
 from evenhand.errors import CapReached, DataError, InputError, JudgeError, JudgeRejected
-from evenhand.judges import Judge, JudgeOptions, open_judge, traits_of
 from evenhand.judges.command import CommandModel
 from evenhand.judges.prices import Price
-from evenhand.judges.registry import suggested_model
+from evenhand.judges.protocol import Judge
+from evenhand.judges.registry import JudgeOptions, open_judge, suggested_model, traits_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message, Sentence

@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 from evenhand.contract import Criterion
 from evenhand.contract.pair import drawn_order
-from evenhand.data import BadRow, ReadOptions, Record, Source, read_pairs
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import read_pairs
 from evenhand.data.prompts import read_prompts
+from evenhand.data.records import BadRow, Record
+from evenhand.data.source import Source
 from evenhand.errors import CapReached, DataError
-from evenhand.judges import Judge
-from evenhand.judges.protocol import identity_of
+from evenhand.judges.protocol import Judge, identity_of
 from evenhand.judging.criteria import ask_for_criteria
 from evenhand.messages import Message
 from evenhand.runs.budget import Budget

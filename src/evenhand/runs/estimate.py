@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from evenhand.contract import ArtefactKind, Mode, Pair, Usage
-from evenhand.judges import Judge
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import ArtefactRequest, wanted_before
 from evenhand.prompts import Prompt

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from evenhand.errors import InputError
-from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
+from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.quantities import counted

@@ -17,9 +17,9 @@ from evenhand.contract import read_pair
 from evenhand.contract.model import Model
 from evenhand.data.prompts import PromptRow, Turns
 from evenhand.errors import EvenhandError, InputError, JudgeError
-from evenhand.judges import Judge, JudgeCall, RetryPolicy
 from evenhand.judges.prices import Price
-from evenhand.judges.protocol import ChatMessage, identity_of
+from evenhand.judges.protocol import ChatMessage, Judge, JudgeCall, identity_of
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.messages import Message
 from evenhand.prompts.template import Segment

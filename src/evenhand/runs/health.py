@@ -18,7 +18,7 @@ from evenhand.errors import (
     JudgeUnreadable,
     NotRecorded,
 )
-from evenhand.judges import Judge
+from evenhand.judges.protocol import Judge
 from evenhand.judges.redaction import Redactor
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message

@@ -15,9 +15,10 @@ from evenhand.errors import (
     EvenhandError,
     JudgeError,
 )
-from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.retry import RetryPolicy, ask_with_retries
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
 from evenhand.judging.preparation import (

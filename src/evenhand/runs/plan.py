@@ -13,10 +13,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.errors import InputError
-from evenhand.judges import Judge
 from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price, list_price_by_model, price_known
-from evenhand.judges.protocol import identity_of
+from evenhand.judges.protocol import Judge, identity_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.prompts.preparation import ARTEFACT_KINDS, BY_ID, artefact_version

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
-from evenhand.data import BadRow, Unpaired
-from evenhand.data.records import Side
+from evenhand.data.records import BadRow, Side, Unpaired
 from evenhand.errors import DataError
 from evenhand.judges.prepared import writer_of
 from evenhand.judging.preparation import places_of, wanted_before

@@ -15,25 +15,13 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from evenhand.contract import Pair
-from evenhand.data import (
-    BadRow,
-    OutputFile,
-    ReadOptions,
-    ReadPosition,
-    Record,
-    Records,
-    Source,
-    Unpaired,
-    file_digest,
-    open_source,
-    read_files,
-    read_outputs,
-    read_pairs,
-)
 from evenhand.data.answers import AnswerRows
 from evenhand.data.frames import ArrowStream, frame_rows, is_frame
-from evenhand.data.pairs import GIVEN, PairRows, plain_rows
-from evenhand.data.records import Side
+from evenhand.data.options import ReadOptions
+from evenhand.data.outputs import OutputFile, read_outputs
+from evenhand.data.pairs import GIVEN, PairRows, ReadPosition, plain_rows, read_files, read_pairs
+from evenhand.data.records import BadRow, Record, Records, Side, Unpaired
+from evenhand.data.source import Source, file_digest, open_source
 from evenhand.errors import DataError
 from evenhand.messages import Message
 from evenhand.runs.options import BadRows

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer

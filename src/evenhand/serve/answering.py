@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from evenhand.data import BadRow, ReadOptions, Source
+from evenhand.data.options import ReadOptions
 from evenhand.data.prompts import PromptRow, read_prompts
+from evenhand.data.records import BadRow
+from evenhand.data.source import Source
 from evenhand.errors import Conflict, InputError, TooLarge
 from evenhand.messages import Message
 from evenhand.options import GeneratingOptions

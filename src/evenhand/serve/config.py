@@ -22,7 +22,7 @@ from evenhand.options import JudgingOptions
 from evenhand.settings import check_setting
 
 if TYPE_CHECKING:
-    from evenhand.data import ReadLimits as DataLimits
+    from evenhand.data.options import ReadLimits as DataLimits
 
 
 MIB = 1024 * 1024
@@ -84,7 +84,7 @@ class ServerLimits:
     def of_data(self) -> DataLimits:
         """Of an upload's rows: sixteen bytes for each character that one text may have, since a
         row has several texts, which may be written as escapes."""
-        from evenhand.data import ReadLimits as DataLimits
+        from evenhand.data.options import ReadLimits as DataLimits
 
         row_bytes = max(MIB, 16 * self.field_chars)
         return DataLimits(

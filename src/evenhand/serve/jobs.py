@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import Conflict, EvenhandError, InputError, ServerBusy, StoreBusy, StoreError
 from evenhand.messages import WHOLE, Message, to_json
 from evenhand.options import JudgingOptions, RunningOptions

@@ -10,10 +10,10 @@ from dataclasses import replace
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, JudgeError, SettingsError
-from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, Traits, open_judge
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.judges.prepared import writer_of
-from evenhand.judges.protocol import identity_of, news_of
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits, identity_of, news_of
+from evenhand.judges.registry import JudgeOptions, open_judge
 from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.messages import Message, Sentence
 from evenhand.runs.plan import JudgePlan

@@ -13,7 +13,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evenhand.data import BadRow, Source
+from evenhand.data.records import BadRow
+from evenhand.data.source import Source
 from evenhand.data.tables import open_table
 from evenhand.errors import (
     Conflict,

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 import orjson
 
-from evenhand.data import ReadLimits, Source
-from evenhand.data.source import unpacked_too_long
+from evenhand.data.options import ReadLimits
+from evenhand.data.source import Source, unpacked_too_long
 from evenhand.errors import DataError, NoRoom, ServiceError, TooLarge
 from evenhand.messages import Message
 

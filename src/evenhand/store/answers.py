@@ -6,18 +6,20 @@ begins with its kind and a hyphen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
 from evenhand.contract import Pair
-from evenhand.judging.config import JudgeConfig
-from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.messages import from_text, to_text
 from evenhand.store.database import Subject
 from evenhand.store.records import JudgeRecord
 from evenhand.store.rows import in_slices, insert_for
 from evenhand.store.schema import answers
+
+# Loaded where they are used: most commands only read verdicts.
+if TYPE_CHECKING:
+    from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer
 
 
 class NewAnswer(NamedTuple):
@@ -72,6 +74,8 @@ class AnswerStore(Subject):
 
 def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
     """A later try replaces a failed one; others stay."""
+    from evenhand.judging.preparation import GeneratedAnswer
+
     insert = insert_for(connection.dialect.name, answers)
     columns = [name for name in (*GeneratedAnswer.__slots__, "run_id") if name != "key"]
     statement = insert.on_conflict_do_update(
@@ -87,6 +91,8 @@ def add_answers(connection: Connection, new: Sequence[NewAnswer]) -> None:
 
 
 def find_answers(connection: Connection, keys: Sequence[str]) -> dict[str, GeneratedAnswer]:
+    from evenhand.judging.preparation import GeneratedAnswer
+
     stored: dict[str, GeneratedAnswer] = {}
     for some in in_slices(keys):
         query = select(answers).where(answers.c.key.in_(some))
@@ -106,6 +112,9 @@ def prepares(judge: JudgeRecord) -> bool:
 
 def written_before(pair: Pair, judge: JudgeRecord) -> list[tuple[str, ArtefactRequest]]:
     """With their storage keys."""
+    from evenhand.judging.config import JudgeConfig
+    from evenhand.judging.preparation import wanted_before
+
     config = JudgeConfig(prepare=judge.settings["prepare"], locale=judge.locale)
     requests = wanted_before(pair, config, config.prepare or ())
     return [(each.key(judge.settings["writer"]), each) for each in requests]

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from evenhand.errors import MissingExtra
 from evenhand.store.address import SECRET_OPTIONS
 from evenhand.store.locks import HOLDS, Holds
-from evenhand.store.schema import VERSION_TABLE, metadata
+from evenhand.store.schema import VERSION_TABLE, metadata, words_index
 
 _DEFAULTS = {"connect_timeout": "10", "application_name": "evenhand", "client_encoding": "utf8"}
 
@@ -47,6 +47,7 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
     except ImportError:
         raise MissingExtra("psycopg", "postgres") from None
     event.listen(writes, "begin", holds.look)
+    words_index.dialect_options["postgresql"]["using"] = "gin"
     return reads, writes
 
 

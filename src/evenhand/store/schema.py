@@ -406,10 +406,11 @@ search_docs = Table(
     Column("words", Text().with_variant(WordPositions(), "postgresql")),
     PrimaryKeyConstraint("pair_id"),
 )
-Index(
+# In PostgreSQL of the kind GIN. `postgres` says so: here it would load SQLAlchemy's PostgreSQL for
+# every store.
+words_index = Index(
     "ix_search_docs_words",
     search_docs.c.words,
-    postgresql_using="gin",
     sqlite_where=text("words IS NOT NULL"),  # there it has none, and the index nothing in it
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -20,7 +20,6 @@ from sqlalchemy import (
 
 from evenhand.contract import Failure, Pair
 from evenhand.contract.codes import INVALID
-from evenhand.judging.preparation import GeneratedAnswer
 from evenhand.store.answers import find_answers, keys_before, prepares, written_before
 from evenhand.store.columns import OUTCOMES, same_item
 from evenhand.store.database import Subject
@@ -59,6 +58,9 @@ from evenhand.store.schema import (
     verdicts,
 )
 from evenhand.store.work import used_by
+
+if TYPE_CHECKING:
+    from evenhand.judging.preparation import GeneratedAnswer
 
 _ITEM = [column for column in items.c if column.name != "run_id"]
 _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]

@@ -15,7 +15,7 @@ from evenhand.contract import Outcome
 from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.contract.pair import drawn_order
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import LearnedFrom, Promise, contradiction, stands

@@ -15,9 +15,9 @@ from batch_providers import QUICK
 from evenhand import Price
 from evenhand.contract import Pair, Usage
 from evenhand.errors import JudgeConnectionLost, JudgeRateLimited, JudgeRejected, JudgeServerError
-from evenhand.judges import Traits
 from evenhand.judges.batch import BATCH_RATE, BatchLimits
 from evenhand.judges.batch.sdk import never_arrived, objects_in
+from evenhand.judges.protocol import Traits
 from evenhand.runs.batch.context import BatchBudget, BatchTiming, PollTimer
 from evenhand.runs.batch.requests import BatchBuilder, WantedRequest, custom_id_of, place_of
 from evenhand.runs.budget import Budget

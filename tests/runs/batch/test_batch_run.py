@@ -387,7 +387,7 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], says: str
 
 
 async def test_a_judge_without_batches_is_refused_before_anything_is_stored(at: Path) -> None:
-    from evenhand.judges import open_judge
+    from evenhand.judges.registry import open_judge
 
     with OpenAIProvider() as provider:
         with pytest.raises(InputError, match="baseline:longer has no batch API; batch takes"):
@@ -400,7 +400,7 @@ async def test_a_judge_without_batches_is_refused_before_anything_is_stored(at: 
 
 
 def open_judge_of_two(provider: Provider) -> Any:
-    from evenhand.judges import JudgeOptions, open_judge
+    from evenhand.judges.registry import JudgeOptions, open_judge
 
     urls = (provider.url, provider.url.replace("127.0.0.1", "localhost"))
     return open_judge("openai:m", JudgeOptions(base_url=urls))

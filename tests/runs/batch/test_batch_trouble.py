@@ -24,7 +24,7 @@ from batch_providers import (
     judged_items,
     only_run,
 )
-from evenhand.judges import JudgeOptions, open_judge
+from evenhand.judges.registry import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.runs import Stop

@@ -15,9 +15,9 @@ import pytest
 import evenhand
 from evenhand import Price, RunOptions, RunSummary
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
-from evenhand.judges import RetryPolicy
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
 from evenhand.runs.ray import pool, worker

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenhand
 from evenhand import RunOptions
 from evenhand.contract import read_criteria
-from evenhand.data import ReadOptions
+from evenhand.data.options import ReadOptions
 from evenhand.errors import ClusterError
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Stop, given_pairs, judge_pairs

@@ -17,9 +17,11 @@ from analysed import analysis_of
 from batch_providers import Answer, OpenAIProvider
 from evenhand.analyses.registry import CALIBRATE
 from evenhand.contract import read_criteria
-from evenhand.data import OrderDraw, ReadOptions
+from evenhand.data.options import ReadOptions
+from evenhand.data.orders import OrderDraw
 from evenhand.errors import InputError
-from evenhand.judges import RetryPolicy, open_judge
+from evenhand.judges.registry import open_judge
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import built_in_template
 from evenhand.runs import JudgePlan, RunOptions, RunSummary, given_pairs, judge_pairs

@@ -19,7 +19,7 @@ import pytest
 from evenhand.analyses.rank import rank_runs
 from evenhand.contract import Winner
 from evenhand.data.records import BadRow
-from evenhand.judges import Completion, JudgeCall
+from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.messages import Message
 from evenhand.present.notebook import html_of
 from evenhand.report.conclusions import conclude

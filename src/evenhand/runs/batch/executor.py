@@ -15,9 +15,9 @@ from evenhand.errors import (
     JudgeError,
     JudgeQuotaExceeded,
 )
-from evenhand.judges import RetryPolicy
 from evenhand.judges.batch import BatchApi, batch_api_of
 from evenhand.judges.batch.sdk import never_arrived
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
 from evenhand.judging.preparation import Artefacts

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from evenhand.contract import ArtefactKind
 from evenhand.errors import JudgeError
-from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLimits, Draft
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.preparation import ArtefactRequest, GeneratedAnswer, wanted_before
 from evenhand.runs.estimate import Estimate, tokens_of

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from evenhand.judges import Completion, Judge, JudgeCall
+from evenhand.judges.protocol import Completion, Judge, JudgeCall
 from evenhand.runs.budget import Budget
 from evenhand.runs.local import WrappedJudge
 from evenhand.runs.pacing import Pace, Stopped

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judge_kinds import takes_address
-from evenhand.judges import Judge
-from evenhand.judges.protocol import News, news_lines, news_of
+from evenhand.judges.protocol import Judge, News, news_lines, news_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.contract import Criterion, Pair, json_text
-from evenhand.data import BadRow, Record, Records
+from evenhand.data.records import BadRow, Record, Records
 from evenhand.errors import TooLarge
 from evenhand.messages import Message
 from evenhand.runs.sources import Sources

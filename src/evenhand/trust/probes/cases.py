@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from evenhand.contract import Criterion, Locale, Pair, Winner
 from evenhand.contract.model import Model
-from evenhand.data import BadRow, Record
+from evenhand.data.records import BadRow, Record
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.trust.probes.texts import (
