@@ -26,7 +26,7 @@ from evenhand.contract.codes import OutcomeCounts
 from evenhand.errors import JudgeError
 from evenhand.judging.decision import Judged, PassResult
 
-# Verdicts as columns of numbers; `numpy.asarray` takes each without copying.  Outcomes are 0 A won,
+# Verdicts as columns of numbers; `numpy.asarray` takes each without copying. Outcomes are 0 A won,
 # 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, -1 none; `first_winner`
 # and `second_winner` are also -2, for an order that was read but whose samples split evenly. Models
 # are indexes into a table of names, -1 if the row names none.

@@ -444,7 +444,7 @@ def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
     )
 
 
-# Queues: prompts in seeded random order, or contests between two models.  A prompt's place is a
+# Queues: prompts in seeded random order, or contests between two models. A prompt's place is a
 # digest of the seed and its key only, so the order is the same in every store, and after a resume.
 
 _COLUMNS = ("run_id", "contest", "place", "number")

@@ -328,7 +328,7 @@ def _drawn_clusters(
         yield _Batch(first, first + lost @ times, None if tied is None else tied @ times)
 
 
-# Significant differences and rank ranges.  Two models differ significantly if the interval of their
+# Significant differences and rank ranges. Two models differ significantly if the interval of their
 # difference excludes 0. The intervals of all pairs hold jointly: their critical value is that of
 # Tukey's range of as many normal values (1953; Kramer 1956 for unequal variances), carried over to
 # Student's t. The true rank lies between 1 + the number of models significantly better, and the
