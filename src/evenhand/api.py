@@ -28,7 +28,6 @@ from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
 from evenhand.judging.preparation import Artefacts
-from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ def resolve(
     if judge is not None and not isinstance(judge, str):
         if not is_judge(judge):
             if callable(judge):
-                raise InputError(Message("api.judge_function"))
-            raise InputError(Message("api.judge_no_name", judge=judge))
+                raise InputError.of("api.judge_function")
+            raise InputError.of("api.judge_no_name", judge=judge)
         return JudgeConfig.resolve(settings, config, own=judge)
     chosen = JudgeConfig() if config is None else config
     if judge is not None and isinstance(chosen, JudgeConfig):  # what is none, resolve refuses
@@ -105,12 +104,12 @@ def _given(
     """A pair, or its fields, but not both."""
     if pair is not None:
         if fields:
-            raise InputError(Message("api.pair_given_twice", names=list(fields)))
+            raise InputError.of("api.pair_given_twice", names=list(fields))
         return pair
     missing = [name for name in ("prompt", "a", "b") if name not in fields]
     if missing:
         code = "api.field_missing" if fields else "api.no_pair"
-        raise InputError(Message(code, names=missing))
+        raise InputError.of(code, names=missing)
     return {"response_a": fields.pop("a"), "response_b": fields.pop("b"), **fields}
 
 
@@ -135,7 +134,7 @@ def compare_many(
     from evenhand.data.options import ReadOptions
 
     if type(concurrency) is not int or concurrency < 1:
-        raise InputError(Message("option.whole", where="concurrency", value=concurrency, least=1))
+        raise InputError.of("option.whole", where="concurrency", value=concurrency, least=1)
     settings = load_settings()
     resolved = resolve(settings, judge, config)
     reading = ReadOptions(

@@ -28,7 +28,6 @@ from evenhand.data.source import Source, open_source
 from evenhand.errors import InputError
 from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
-from evenhand.messages import Message
 from evenhand.runs import (
     JudgePlan,
     Observer,
@@ -292,21 +291,21 @@ def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge
     for each in several:
         if not isinstance(each, str) and not is_judge(each):
             if callable(each):
-                raise InputError(Message("api.judge_function"))
-            raise InputError(Message("api.judges_no_name", each=each))
+                raise InputError.of("api.judge_function")
+            raise InputError.of("api.judges_no_name", each=each)
     if not several:
-        raise InputError(Message("api.no_judge"))
+        raise InputError.of("api.no_judge")
     return [*several]
 
 
 def _refuse_data(pairs: Pairs | None, a: Outputs | None, b: Outputs | None) -> None:
     """Pairs, or both models' outputs: exactly one of the two."""
     if pairs is not None and (a is not None or b is not None):
-        raise InputError(Message("api.data_given_twice"))
+        raise InputError.of("api.data_given_twice")
     if pairs is None and (a is None or b is None):
         missing = [name for name, given in (("a", a), ("b", b)) if given is None]
         code = "api.no_data" if len(missing) == 2 else "api.outputs_missing"
-        raise InputError(Message(code, name=missing[0]))
+        raise InputError.of(code, name=missing[0])
 
 
 def _sources(

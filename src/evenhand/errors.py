@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import copyreg
 import re
-from typing import Any
+from typing import Any, Self
 
 from evenhand.messages import Message
 
@@ -70,6 +70,11 @@ class EvenhandError(Exception):
         self.message = message  # a `Message`, but for what others wrote (a server, a library)
         # What is known of the comparison that failed, in the shape of the contract's metadata.
         self.metadata: Any = None
+
+    @classmethod
+    def of(cls, code: str, /, **values: Any) -> Self:
+        """With the catalogue's message of this code."""
+        return cls(Message(code, **values))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is, for another process: what made it is not there to make it again. (copyreg's

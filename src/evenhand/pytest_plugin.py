@@ -75,14 +75,13 @@ class _Session:
     def cap(self, name: str, kind: Callable[[str], Any]) -> Any:
         """The session's cap: pytest's own setting, else evenhand's."""
         from evenhand.errors import InputError
-        from evenhand.messages import Message
         from evenhand.settings import load_settings
 
         given = self.setting(name)
         try:
             return getattr(load_settings(), name) if given is None else kind(given)
         except ValueError:
-            raise InputError(Message("better.no_number", name=name, given=given)) from None
+            raise InputError.of("better.no_number", name=name, given=given) from None
 
     @property
     def on_undecided(self) -> str:
@@ -202,14 +201,13 @@ def assert_better(
     """
     __tracebackhide__ = True
     from evenhand.errors import EvenhandError, InputError, visible
-    from evenhand.messages import Message
 
     if not _sessions:
-        raise InputError(Message("better.no_session"))
+        raise InputError.of("better.no_session")
     session = _sessions[-1]
     then = undecided or session.on_undecided
     if then not in get_args(OnUndecided):
-        raise InputError(Message("better.undecided_unknown", given=then))
+        raise InputError.of("better.undecided_unknown", given=then)
     if prompt is not None:
         fields = {"prompt": prompt, "responseA": a, "responseB": b, "context": context}
         fields |= {"reference": reference, "criteria": list(criteria) or None}

@@ -18,7 +18,6 @@ from typing import Any, Literal
 from evenhand.contract import Criterion
 from evenhand.errors import InputError, SettingsError
 from evenhand.judge_kinds import file_of
-from evenhand.messages import Message
 from evenhand.options import JudgingOptions, RunningOptions
 
 LOCAL_FILE = "evenhand.toml"
@@ -86,7 +85,7 @@ def _user_file(environment: Mapping[str, str]) -> Path | None:
     if named:
         path = Path(named).expanduser()
         if not path.is_file():
-            raise SettingsError(Message("settings.config_no_file", path=path))
+            raise SettingsError.of("settings.config_no_file", path=path)
         return path
     # platformdirs takes some milliseconds; skip it without a config file.
     from platformdirs import user_config_path
@@ -98,13 +97,13 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise SettingsError(
-            Message("settings.config_unreadable", path=path, strerror=error.strerror or error)
+        raise SettingsError.of(
+            "settings.config_unreadable", path=path, strerror=error.strerror or error
         ) from None
     except UnicodeDecodeError:
-        raise SettingsError(Message("settings.config_not_utf8", path=path)) from None
+        raise SettingsError.of("settings.config_not_utf8", path=path) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(Message("settings.config_not_toml", path=path, error=error)) from None
+        raise SettingsError.of("settings.config_not_toml", path=path, error=error) from None
     return _with_table(settings, table, path, trusted=trusted)
 
 
@@ -120,8 +119,8 @@ def _with_table(
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in _KNOWN:
-            raise SettingsError(
-                Message("settings.setting_unknown", path=path, key=key, known=", ".join(_KNOWN))
+            raise SettingsError.of(
+                "settings.setting_unknown", path=path, key=key, known=", ".join(_KNOWN)
             )
         if not trusted:
             _refuse_reach(path, name, value)
@@ -139,39 +138,35 @@ def _with_table(
 def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
     known = [each.name for each in fields(GateSettings)]
     if not isinstance(table, dict):
-        raise SettingsError(Message("settings.table_needed", where=where, known=known))
+        raise SettingsError.of("settings.table_needed", where=where, known=known)
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in known:
-            raise SettingsError(
-                Message("settings.setting_unknown", path=where, key=key, known=", ".join(known))
+            raise SettingsError.of(
+                "settings.setting_unknown", path=where, key=key, known=", ".join(known)
             )
         if name == "missing":
             if value not in _MISSING:
                 at = f"{where}.{key}"
-                raise SettingsError(
-                    Message("option.choice", where=at, value=value, choices=_MISSING)
-                )
+                raise SettingsError.of("option.choice", where=at, value=value, choices=_MISSING)
             values[name] = value
             continue
         if name == "require":
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 at = f"{where}.{key}"
-                raise SettingsError(Message("settings.requirements_needed", where=at, value=value))
+                raise SettingsError.of("settings.requirements_needed", where=at, value=value)
             values[name] = tuple(value)
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise SettingsError(
-                Message("settings.share_needed", where=f"{where}.{key}", value=value)
-            )
+            raise SettingsError.of("settings.share_needed", where=f"{where}.{key}", value=value)
         values[name] = value
     return replace(gate, **values)
 
 
 def _families(where: str, table: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(table, dict):
-        raise SettingsError(Message("settings.families_needed", where=where, value=table))
+        raise SettingsError.of("settings.families_needed", where=where, value=table)
     entries = []
     for name, value in table.items():
         several = [value] if isinstance(value, str) else value
@@ -180,9 +175,7 @@ def _families(where: str, table: object) -> tuple[tuple[str, tuple[str, ...]], .
             or not isinstance(several, list)
             or not all(isinstance(each, str) and each.strip() for each in several)
         ):
-            raise SettingsError(
-                Message("settings.families_needed", where=f"{where}.{name}", value=value)
-            )
+            raise SettingsError.of("settings.families_needed", where=f"{where}.{name}", value=value)
         entries.append((name.strip(), tuple(each.strip().lower() for each in several)))
     return tuple(entries)
 
@@ -191,30 +184,26 @@ def _criteria(where: str, value: object) -> tuple[Criterion, ...]:
     from evenhand.contract.pair import criterion_in, read_criteria
 
     if not isinstance(value, list):
-        raise SettingsError(Message("settings.list_needed", where=where, value=value))
+        raise SettingsError.of("settings.list_needed", where=where, value=value)
     try:
         return read_criteria([criterion_in(x) if isinstance(x, str) else x for x in value])
     except InputError as error:
-        raise SettingsError(
-            Message("settings.criteria_refused", where=where, error=error)
-        ) from None
+        raise SettingsError.of("settings.criteria_refused", where=where, error=error) from None
 
 
 def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _IN_FILES and _IN_FILES[name].option.files == "yours":
-        raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
+        raise SettingsError.of("settings.not_in_working_directory", path=path, name=name)
     # open_judge strips names, so spaces hide nothing.
     if name in ("judge", "prepare_with") and file_of(str(value)) is not None:
-        raise SettingsError(Message("settings.judge_reads_file", path=path, value=value))
+        raise SettingsError.of("settings.judge_reads_file", path=path, value=value)
 
 
 def check_setting(where: str, name: str, value: object) -> object:
     """The validated value; `where` is what people gave it as."""
     if name == "transport":
         if value not in _TRANSPORTS:
-            raise SettingsError(
-                Message("option.choice", where=where, value=value, choices=_TRANSPORTS)
-            )
+            raise SettingsError.of("option.choice", where=where, value=value, choices=_TRANSPORTS)
         return value
     return _IN_FILES[name].check(where, value, SettingsError)
 

@@ -22,7 +22,6 @@ from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from agents import FunctionTool
@@ -215,7 +214,7 @@ def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:
             arguments = json.loads(text)
             refuse_repeated_key(text, arguments)
         except RepeatedKey as error:
-            raise InputError(Message("tools.arguments_ambiguous", error=error)) from None
+            raise InputError.of("tools.arguments_ambiguous", error=error) from None
         except (ValueError, RecursionError):
-            raise InputError(Message("tools.arguments_not_json")) from None
+            raise InputError.of("tools.arguments_not_json") from None
     return read_pair(arguments)  # type: ignore[arg-type]  # what is not an object is refused there

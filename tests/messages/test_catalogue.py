@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import pytest
 
 import evenhand
+from evenhand import errors
 from evenhand.contract.model import Model
 from evenhand.messages import (
     FACES,
@@ -31,6 +32,8 @@ from evenhand.messages import (
 
 SOURCES = Path(evenhand.__file__).parent
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and each is not Message]
+MAKERS = {"Message", *(f"{each.__name__}.of" for each in ERRORS)}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -45,11 +48,11 @@ def trees() -> tuple[tuple[Path, ast.Module], ...]:
 
 
 def made() -> Iterator[tuple[str, str, set[str] | None]]:
-    """Where a message is made: the place, its code, and its values' names where all are written
-    out."""
+    """Where a message, or an error with one, is made: the place, its code, and its values' names
+    where all are written out."""
     for path, tree in trees():
         for node in ast.walk(tree):
-            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Message"):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS):
                 continue
             if node.args and isinstance(node.args[0], ast.Constant):
                 given = {each.arg for each in node.keywords}

@@ -202,7 +202,7 @@ def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) 
     if isinstance(value, Pair):
         return value
     if not isinstance(value, Mapping):  # callers may be untyped
-        raise InputError(Message("pair.not_an_object", value=_kind_of(value)))
+        raise InputError.of("pair.not_an_object", value=_kind_of(value))
     _refuse_both_spellings(value)
     if not criteria_needed and "criteria" not in value:
         pair = read_pair({**value, "criteria": ["none"]})
@@ -241,7 +241,7 @@ def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
             spelling for spelling in spellings(name, field.validation_alias) if spelling in value
         ]
         if len(given) > 1:
-            raise InputError(Message("pair.given_twice", given=given[0], given2=given[1]))
+            raise InputError.of("pair.given_twice", given=given[0], given2=given[1])
 
 
 def spellings(name: str, alias: object) -> list[str]:

@@ -26,7 +26,6 @@ from evenhand.data.columns import (
 )
 from evenhand.data.records import Tag, kind_of
 from evenhand.errors import DataError
-from evenhand.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class AnswerRows:
     def check(self, source: str, columns: tuple[str, ...]) -> None:
         missing = self._plain.shape(columns).missing
         if missing and not {"choices", "messages"} & set(columns):
-            raise DataError(Message("data.source_missing", source=source, missing=missing))
+            raise DataError.of("data.source_missing", source=source, missing=missing)
 
     def read(self, row: Mapping[str, Any]) -> list[ModelAnswer]:
         if isinstance(row.get("choices"), list):
@@ -90,7 +89,7 @@ class AnswerRows:
         shape, values = self._chat.read(row)
         common = _common(shape, values)
         if not responses:
-            raise DataError(Message("data.no_answer"))
+            raise DataError.of("data.no_answer")
         own = values.get("prompt")
         if not prompts and isinstance(own, str) and len(responses) == 1:
             prompts = [own]
@@ -112,13 +111,13 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
     shape, values = fields.read({name: value for name, value in row.items() if name != "turns"})
     identity = text_of_id(values.get("id"))
     if identity is None:
-        raise DataError(Message("data.question_without_id"))
+        raise DataError.of("data.question_without_id")
     if isinstance(row.get("turns"), list):
         prompts = tuple(_content("turns", turn) for turn in row["turns"])
     else:
         prompts = (_text("prompt", values.get("prompt")),)
     if not prompts:
-        raise DataError(Message("data.turns_empty"))
+        raise DataError.of("data.turns_empty")
     references = reference_text(values.get("reference"))
     if not isinstance(references, list):
         references = [] if references in (None, "") else [references] * len(prompts)
@@ -155,7 +154,7 @@ def _from_choices(choices: list[Any]) -> tuple[list[str], list[str]]:
     first = choices[0] if choices else None
     turns = first.get("turns") if isinstance(first, dict) else None
     if not isinstance(turns, list):
-        raise DataError(Message("data.turns_missing"))
+        raise DataError.of("data.turns_missing")
     return [], [_content("choices[0].turns", turn) for turn in turns]
 
 
@@ -170,9 +169,9 @@ def _from_messages(messages: list[Any]) -> tuple[list[str], list[str]]:
         elif role == "assistant" and len(asked) == len(answered) + 1:
             answered.append(_content("messages", message))
         elif role not in ("system", "developer"):
-            raise DataError(Message("data.messages_not_alternating"))
+            raise DataError.of("data.messages_not_alternating")
     if len(asked) != len(answered):
-        raise DataError(Message("data.messages_without_answer"))
+        raise DataError.of("data.messages_without_answer")
     return asked, answered
 
 
@@ -186,7 +185,7 @@ def _content(field: str, value: Any) -> str:
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise DataError(Message("data.text_needed", field=field, value=kind_of(value)))
+        raise DataError.of("data.text_needed", field=field, value=kind_of(value))
     return sendable(field, value)
 
 
@@ -291,8 +290,8 @@ def scratch() -> Iterator[Scratch]:
             connection.executescript(_SCHEMA.read_text("utf-8"))
             yield Scratch(connection)
         except sqlite3.Error as error:
-            raise DataError(
-                Message("data.temporary_database_failed", parent=Path(folder).parent, error=error)
+            raise DataError.of(
+                "data.temporary_database_failed", parent=Path(folder).parent, error=error
             ) from None
         finally:
             connection.close()

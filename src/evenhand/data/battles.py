@@ -92,7 +92,7 @@ def read_battles(
             if len(bad) < bad_rows_kept:
                 bad.append(row)
     if not bad_count and not len(reader.preference):
-        raise DataError(Message("data.file_without_rows", name=source.name))
+        raise DataError.of("data.file_without_rows", name=source.name)
     return reader.columns(tuple(bad), bad_count, source.name)
 
 
@@ -125,7 +125,7 @@ class _Rows:
         if missing is None and not fields & {"winner", "preference"}:
             missing = Message("data.no_winner")
         if missing:
-            raise DataError(Message("data.source_missing", source=source, missing=missing))
+            raise DataError.of("data.source_missing", source=source, missing=missing)
 
     def read(self, table: Table, source: str) -> Iterator[BadRow]:
         """Read every battle; yield the bad rows."""
@@ -146,7 +146,7 @@ class _Rows:
         # All fields are read before any is stored, so a bad row leaves no trace.
         model_a, model_b = self._name("model_a", values), self._name("model_b", values)
         if model_a == model_b:
-            raise DataError(Message("data.model_against_itself", model_a=model_a))
+            raise DataError.of("data.model_against_itself", model_a=model_a)
         preference = self._preference(values, model_a, model_b)
         weight = _weight(values.get("weight"))
         prompt = _prompt(values.get("prompt"))
@@ -174,7 +174,7 @@ class _Rows:
         if isinstance(given, int) and not isinstance(given, bool):
             return str(given)
         if not isinstance(given, str) or not given.strip():
-            raise DataError(Message("data.model_name_needed", field=field, given=kind_of(given)))
+            raise DataError.of("data.model_name_needed", field=field, given=kind_of(given))
         name = sendable(field, given.strip())
         self._known[given] = name
         return name
@@ -184,7 +184,7 @@ class _Rows:
         if given is None or given == "":
             given = values.get("preference")
             if given is None or given == "":
-                raise DataError(Message("data.no_winner"))
+                raise DataError.of("data.no_winner")
         if isinstance(given, str):
             known = self._winners.get(given)
             if known is not None and given not in (model_a, model_b):
@@ -229,7 +229,7 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     if number is not None:
         if 0 <= number <= 1:
             return number
-        raise DataError(Message("data.preference_outside", given=kind_of(given)))
+        raise DataError.of("data.preference_outside", given=kind_of(given))
     if isinstance(given, str):
         side = _LEFT_RIGHT.get(given.strip().lower())
         if side is not None and given not in (model_a, model_b):
@@ -239,10 +239,10 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     except DataError:
         label = None
     if label is None:
-        raise DataError(Message("data.winner_unknown", given=kind_of(given)))
+        raise DataError.of("data.winner_unknown", given=kind_of(given))
     named = given.strip() if isinstance(given, str) else None
     if named in (model_a, model_b) and label != ("A" if named == model_a else "B"):
-        raise DataError(Message("data.winner_ambiguous", named=named))
+        raise DataError.of("data.winner_ambiguous", named=named)
     return _PREFERENCES[label]
 
 
@@ -251,7 +251,7 @@ def _weight(given: Any) -> float | None:
         return None
     number = number_of(given)
     if number is None or not (math.isfinite(number) and number >= 0):
-        raise DataError(Message("data.weight_outside", given=kind_of(given)))
+        raise DataError.of("data.weight_outside", given=kind_of(given))
     return number
 
 
@@ -264,4 +264,4 @@ def _prompt(given: Any) -> str | bytes | None:
         return blake2b(given.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return str(given)
-    raise DataError(Message("data.prompt_no_text", given=kind_of(given)))
+    raise DataError.of("data.prompt_no_text", given=kind_of(given))

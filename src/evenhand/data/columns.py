@@ -136,9 +136,7 @@ class Columns:
         for field in self._fields:
             if plain(field) == plain(name):
                 return field
-        raise DataError(
-            Message("data.map_field_unknown", name=name, fields=", ".join(self._fields))
-        )
+        raise DataError.of("data.map_field_unknown", name=name, fields=", ".join(self._fields))
 
 
 def _listed(columns: Sequence[str]) -> Message | list[str]:
@@ -236,9 +234,7 @@ class FieldValues:
             return row[candidates[0]]
         for column in given[1:]:
             if row[column] != row[given[0]]:
-                raise DataError(
-                    Message("data.columns_differ", field=field, one=given[0], two=column)
-                )
+                raise DataError.of("data.columns_differ", field=field, one=given[0], two=column)
         return row[given[0]]
 
 
@@ -250,7 +246,7 @@ def text_of_id(value: Any, *, field: str = "id") -> str | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
         return str(value)
-    raise DataError(Message("data.text_or_number_needed", field=field, value=kind_of(value)))
+    raise DataError.of("data.text_or_number_needed", field=field, value=kind_of(value))
 
 
 def text_of_cluster(value: Any) -> str | None:
@@ -267,7 +263,7 @@ def optional_text(field: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise DataError(Message("data.text_needed", field=field, value=kind_of(value)))
+        raise DataError.of("data.text_needed", field=field, value=kind_of(value))
     return sendable(field, value)
 
 
@@ -281,9 +277,7 @@ def sendable(field: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(
-            Message("data.invalid_unicode", field=field, start=error.start + 1)
-        ) from None
+        raise DataError.of("data.invalid_unicode", field=field, start=error.start + 1) from None
     return text
 
 
@@ -301,14 +295,14 @@ def read_tags(value: Any) -> tuple[str, ...]:
         _refuse_many_tags(len(value))
         for tag in value:
             if not isinstance(tag, str):
-                raise DataError(Message("data.tag_no_text", tag=kind_of(tag)))
+                raise DataError.of("data.tag_no_text", tag=kind_of(tag))
         return tuple(sendable("tags", tag) for tag in dict.fromkeys(value) if tag)
-    raise DataError(Message("data.tags_no_list", value=kind_of(value)))
+    raise DataError.of("data.tags_no_list", value=kind_of(value))
 
 
 def _refuse_many_tags(count: int) -> None:
     if count > _TAGS_MAX:
-        raise DataError(Message("data.too_many_tags", count=count, tags_max=_TAGS_MAX))
+        raise DataError.of("data.too_many_tags", count=count, tags_max=_TAGS_MAX)
 
 
 _SIDES = (
@@ -367,7 +361,7 @@ def read_meanings(given: Mapping[str, str]) -> dict[str, Winner | None]:
                 read = None
             if read is None:
                 values = {"spelled": spelled, "verdict": verdict, "shape": VERDICT_SHAPE}
-                raise DataError(Message("data.spelling_no_verdict", **values))
+                raise DataError.of("data.spelling_no_verdict", **values)
         meanings[spelling_of(spelled)] = read
     return meanings
 
@@ -398,7 +392,7 @@ def read_label(
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
     shown = shown_spelling(value)
-    raise DataError(Message("data.label_unknown", value=kind_of(value), shortened=shown))
+    raise DataError.of("data.label_unknown", value=kind_of(value), shortened=shown)
 
 
 def number_of(value: object) -> float | None:

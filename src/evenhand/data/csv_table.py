@@ -42,20 +42,15 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
         return Table(iter(()))
     names = header[1]
     if isinstance(names, str):
-        raise DataError(Message("data.header_unreadable", name=source.name, names=names))
+        raise DataError.of("data.header_unreadable", name=source.name, names=names)
     if len(names) > source.limits.columns:
-        raise DataError(
-            Message(
-                "data.too_many_columns",
-                name=source.name,
-                n=len(names),
-                columns=source.limits.columns,
-            )
+        raise DataError.of(
+            "data.too_many_columns", name=source.name, n=len(names), columns=source.limits.columns
         )
     columns = tuple(name.strip() for name in names)
     for name, count in Counter(columns).items():
         if name and count > 1:
-            raise DataError(Message("data.column_twice", name=source.name, name2=shortened(name)))
+            raise DataError.of("data.column_twice", name=source.name, name2=shortened(name))
     return Table(_rows(rows, columns), columns=columns, tabular=True)
 
 
@@ -97,8 +92,8 @@ def _records(source: Source, delimiter: str) -> Any:
             except csv.Error as error:
                 yield number, _unreadable(error)
             except _TooLong as error:
-                raise DataError(
-                    Message("data.row_refused", name=source.name, number=number, error=error)
+                raise DataError.of(
+                    "data.row_refused", name=source.name, number=number, error=error
                 ) from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from evenhand.errors import DataError, MissingExtra
-from evenhand.messages import Message
 
 _ROWS_AT_ONCE = 1000
 
@@ -47,7 +46,7 @@ def frame_rows(frame: Any, name: str) -> tuple[tuple[str, ...], Iterator[dict[st
     try:
         reader = arrow.RecordBatchReader.from_stream(frame)
     except (arrow.ArrowException, TypeError, ValueError) as error:
-        raise DataError(Message("data.frame_no_table", name=name, error=error)) from None
+        raise DataError.of("data.frame_no_table", name=name, error=error) from None
     return _columns(reader.schema.names, name), _arrow_rows(reader)
 
 
@@ -55,7 +54,7 @@ def _columns(given: Sequence[object], name: str) -> tuple[str, ...]:
     columns = tuple(str(column) for column in given)
     for place, column in enumerate(columns):
         if column in columns[:place]:
-            raise DataError(Message("data.frame_column_twice", name=name, column=column))
+            raise DataError.of("data.frame_column_twice", name=name, column=column)
     return columns
 
 

@@ -320,24 +320,15 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
         try:
             yield
         except Cut:
-            raise DataError(
-                Message("data.json_cut", name=source.name, seen=after_row(seen[0]))
-            ) from None
+            raise DataError.of("data.json_cut", name=source.name, seen=after_row(seen[0])) from None
         except ValueTooLong:
-            raise DataError(
-                Message(
-                    "data.row_too_long",
-                    name=source.name,
-                    seen=seen[0] + 1,
-                    row_too_long=source.limits.row_too_long,
-                )
+            raise DataError.of(
+                "data.row_too_long",
+                name=source.name,
+                seen=seen[0] + 1,
+                row_too_long=source.limits.row_too_long,
             ) from None
         except Malformed as error:
-            raise DataError(
-                Message(
-                    "data.json_invalid",
-                    name=source.name,
-                    seen=after_row(seen[0]),
-                    error=error,
-                )
+            raise DataError.of(
+                "data.json_invalid", name=source.name, seen=after_row(seen[0]), error=error
             ) from None

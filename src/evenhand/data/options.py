@@ -81,7 +81,7 @@ def default_limits() -> ReadLimits:
     match = _SIZE.fullmatch(given)
     size = int(match[1]) * _UNITS[(match[2] or "b").lower()] if match else 0
     if size < 1 << 10:
-        raise SettingsError(Message("data.size_malformed", variable=VARIABLE, given=given[:40]))
+        raise SettingsError.of("data.size_malformed", variable=VARIABLE, given=given[:40])
     return ReadLimits(row_bytes=size, page_bytes=4 * size)
 
 
@@ -107,4 +107,4 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.orders is not None and self.swap_positions is not None:
-            raise InputError(Message("data.orders_given_twice"))
+            raise InputError.of("data.orders_given_twice")

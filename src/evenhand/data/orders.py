@@ -11,7 +11,6 @@ from typing import Any
 from evenhand.contract.pair import DrawnOrderPair, Pair
 from evenhand.contract.verdict import Order
 from evenhand.errors import InputError
-from evenhand.messages import Message
 
 BOTH_ORDERS_SHARE = 0.1
 _WHOLE = 1 << 64
@@ -30,7 +29,7 @@ class OrderDraw:
 
     def __post_init__(self) -> None:
         if not 0 <= self.both_orders <= 1:
-            raise InputError(Message("data.both_orders_outside", share=self.both_orders))
+            raise InputError.of("data.both_orders_outside", share=self.both_orders)
 
     def as_json(self) -> dict[str, Any]:
         return {"random": asdict(self)}

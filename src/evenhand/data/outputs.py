@@ -75,7 +75,7 @@ def read_outputs(
     With two files, A is the first; with a `baseline` (a model or file name), A is the baseline.
     """
     if len(files) < 2:
-        raise DataError(Message("data.one_file_of_outputs", n=len(files)))
+        raise DataError.of("data.one_file_of_outputs", n=len(files))
     with scratch() as store:
         sources = [source_of(file.path) for file in files]
         places = [RowPlaces(source) for source in sources]
@@ -115,18 +115,18 @@ def _take_answers(
                 model = answers[0].model
                 if not given and model is not None:
                     if named[number] not in (None, model):
-                        raise DataError(
-                            Message("data.two_models_in_file", model=model, named=named[number])
+                        raise DataError.of(
+                            "data.two_models_in_file", model=model, named=named[number]
                         )
                     named[number] = model
                 for answer in answers:
                     if answer.id is None and answer.prompt is None:
-                        raise DataError(Message("data.answer_unjoinable"))
+                        raise DataError.of("data.answer_unjoinable")
                     store.add(Stored(number, counted, answer))
             except InputError as error:
                 yield BadRow(file.name, row_number, error.message)
     if empty:
-        raise DataError(Message("data.file_without_rows", name=name))
+        raise DataError.of("data.file_without_rows", name=name)
 
 
 def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Iterator[BadRow]:
@@ -140,11 +140,11 @@ def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Ite
                     raise DataError(row)
                 question = read_question(row, fields)
                 if not store.add_question(question):
-                    raise DataError(Message("data.question_twice", id=question.id))
+                    raise DataError.of("data.question_twice", id=question.id)
             except InputError as error:
                 yield BadRow(file.name, number, error.message)
     if empty:
-        raise DataError(Message("data.file_without_rows", name=source.name))
+        raise DataError.of("data.file_without_rows", name=source.name)
 
 
 def _wanted(reading: ReadOptions) -> Wanted:
@@ -164,7 +164,7 @@ def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> l
         ]
     for place, model in enumerate(models):
         if model in models[:place]:
-            raise DataError(Message("data.model_twice", model=model))
+            raise DataError.of("data.model_twice", model=model)
     return models
 
 
@@ -174,9 +174,7 @@ def _baseline(baseline: str | None, sources: Sequence[Source], models: Sequence[
     for names in (models, [source.stem for source in sources], [source.name for source in sources]):
         if baseline in names:
             return list(names).index(baseline)
-    raise DataError(
-        Message("data.baseline_without_outputs", baseline=baseline, models=", ".join(models))
-    )
+    raise DataError.of("data.baseline_without_outputs", baseline=baseline, models=", ".join(models))
 
 
 @dataclass(frozen=True, slots=True)

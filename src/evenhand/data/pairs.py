@@ -59,7 +59,7 @@ class PairRows:
     def check(self, columns: Sequence[str]) -> None:
         missing = self._fields.shape(tuple(columns)).missing
         if missing:
-            raise DataError(Message("data.source_missing", source=self._source, missing=missing))
+            raise DataError.of("data.source_missing", source=self._source, missing=missing)
 
     def read(self, number: int, row: Mapping[str, Any] | str) -> Record | BadRow:
         if isinstance(row, str):
@@ -125,9 +125,7 @@ class PairRows:
         if self._tabular and isinstance(given, str):
             given = _listed_criteria(given)
         if isinstance(given, list) and len(given) > _CRITERIA_MAX:
-            raise DataError(
-                Message("data.too_many_criteria", n=len(given), criteria_max=_CRITERIA_MAX)
-            )
+            raise DataError.of("data.too_many_criteria", n=len(given), criteria_max=_CRITERIA_MAX)
         try:
             name = orjson.dumps(given)
         except TypeError:
@@ -164,7 +162,7 @@ def _validated(
         fields["swap_positions"] = reading.swap_positions
     if not criteria:
         if reading.criteria_needed:
-            raise DataError(Message("data.row_without_criteria"))
+            raise DataError.of("data.row_without_criteria")
         return read_pair(fields, criteria_needed=False)
     fields["criteria"] = criteria
     try:
@@ -184,18 +182,18 @@ def _with_column(message: str, columns: Mapping[str, str]) -> str:
 
 def _listed_criteria(text: str) -> Any:
     if len(text) > _LISTED_MAX:
-        raise DataError(Message("data.criteria_too_long", n=len(text), listed_max=_LISTED_MAX))
+        raise DataError.of("data.criteria_too_long", n=len(text), listed_max=_LISTED_MAX)
     if not text.lstrip().startswith("["):
         return [name.strip() for name in text.split(";") if name.strip()]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise DataError(Message("data.criteria_malformed", text=shortened(text))) from None
+        raise DataError.of("data.criteria_malformed", text=shortened(text)) from None
 
 
 def _preferred(label: Winner | None) -> Winner:
     if label not in (None, "A"):
-        raise DataError(Message("data.label_contradicts_chosen", label=label))
+        raise DataError.of("data.label_contradicts_chosen", label=label)
     return "A"
 
 
@@ -235,7 +233,7 @@ def read_files(
                 yield number, _of_file(file, reading, prefix=prefix, after=row, seen=seen)
         begin += len(source.files)
         if not seen[0]:
-            raise DataError(Message("data.file_without_rows", name=source.name))
+            raise DataError.of("data.file_without_rows", name=source.name)
 
 
 def read_rows(
@@ -261,7 +259,7 @@ def read_rows(
 
 def plain_rows(given: object, name: str) -> Iterable[object]:
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        raise DataError(Message("data.rows_no_rows", name=name, kind=type(given).__name__))
+        raise DataError.of("data.rows_no_rows", name=name, kind=type(given).__name__)
     return given
 
 

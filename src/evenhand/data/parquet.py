@@ -254,7 +254,7 @@ def fits(start: bytes, *, named: bool | None) -> bool:
 def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
     """`after`: rows to skip, whole row groups without reading them."""
     if is_gzipped(source):
-        raise DataError(Message("data.parquet_in_gzip", name=source.name))
+        raise DataError.of("data.parquet_in_gzip", name=source.name)
     try:
         pyarrow = import_module("pyarrow")
         import_module("pyarrow.parquet")
@@ -295,7 +295,7 @@ def _opened(source: Source, **options: Any) -> Any:
 def _refuse_columns(source: Source, columns: tuple[str, ...]) -> None:
     for name, count in Counter(columns).items():
         if count > 1:
-            raise DataError(Message("data.column_twice", name=source.name, name2=shortened(name)))
+            raise DataError.of("data.column_twice", name=source.name, name2=shortened(name))
 
 
 def _leaves_of_lists(file: Any, used: list[str]) -> list[str]:

@@ -20,7 +20,6 @@ from evenhand.data.records import BadRow, kind_of
 from evenhand.data.source import Source
 from evenhand.data.tables import open_tables
 from evenhand.errors import DataError, InputError
-from evenhand.messages import Message
 
 PROMPT_FIELDS = {name: names for name, names in OUTPUT_FIELDS.items() if name != "response"}
 _CONVERSATIONS = ("messages", "turns")
@@ -59,12 +58,12 @@ def read_prompts(source: Source, columns: Mapping[str, str]) -> Iterator[PromptR
                 prompt = _prompt(row, fields, file.name, number)
                 first = seen.setdefault(prompt.key, number)
                 if first != number:
-                    raise DataError(Message("data.prompt_id_twice", id=prompt.key, row=first))
+                    raise DataError.of("data.prompt_id_twice", id=prompt.key, row=first)
                 yield prompt
             except InputError as error:
                 yield BadRow(file.name, number, error.message)
     if not seen:
-        raise DataError(Message("data.file_without_prompts", name=source.name))
+        raise DataError.of("data.file_without_prompts", name=source.name)
 
 
 def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: int) -> PromptRow:
@@ -74,14 +73,14 @@ def _prompt(row: Mapping[str, Any], fields: FieldValues, source: str, number: in
     elif isinstance(row.get("turns"), list):
         # Several user turns would need the answers in between, which do not exist yet.
         if len(row["turns"]) != 1:
-            raise DataError(Message("data.prompt_of_turns", n=len(row["turns"])))
+            raise DataError.of("data.prompt_of_turns", n=len(row["turns"]))
         turns = (("user", _text("turns", row["turns"][0])),)
     elif "prompt" in values:
         turns = (("user", _text("prompt", values["prompt"])),)
     else:
         raise DataError(Columns(PROMPT_FIELDS, {}).missing("prompt", tuple(row)))
     if not turns or turns[-1][0] != "user":
-        raise DataError(Message("data.prompt_ends_otherwise"))
+        raise DataError.of("data.prompt_ends_otherwise")
     return PromptRow(
         text_of_id(values.get("id")) or f"#{number}",
         turns,
@@ -105,13 +104,13 @@ def shown_turns(turns: Turns) -> str:
 def _message(value: Any) -> tuple[Role, str]:
     role = value.get("role") if isinstance(value, dict) else None
     if role not in _ROLES:
-        raise DataError(Message("data.prompt_message_role", value=kind_of(role or value)))
+        raise DataError.of("data.prompt_message_role", value=kind_of(role or value))
     return role, _text("messages", value.get("content"))
 
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise DataError(Message("data.text_needed", field=field, value=kind_of(value)))
+        raise DataError.of("data.text_needed", field=field, value=kind_of(value))
     if not value.strip():
-        raise DataError(Message("data.prompt_empty", field=field))
+        raise DataError.of("data.prompt_empty", field=field)
     return sendable(field, value)

@@ -19,7 +19,6 @@ from urllib.parse import unquote
 from evenhand.data.source import REMOTE_READ_AHEAD, Source
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
 from evenhand.formats import endings
-from evenhand.messages import Message
 
 T = TypeVar("T")
 
@@ -41,16 +40,16 @@ def data_error(name: str, error: Exception) -> DataError:
     """What a file system raised, of whatever kind; `name` is a URL without secrets."""
     text = f"{type(error).__name__} {_fact(error)}"
     if _NO_BUCKET.search(text):
-        return DataError(Message("data.bucket_unknown", name=name))
+        return DataError.of("data.bucket_unknown", name=name)
     if isinstance(error, FileNotFoundError):
-        return DataError(Message("data.remote_file_missing", name=name))
+        return DataError.of("data.remote_file_missing", name=name)
     if _DENIED.search(text):
         where = _ENVIRONMENT.get(name.partition("://")[0], "")
         values = {"name": name, "error": _fact(error), "where": where}
-        return DataError(Message("data.remote_forbidden", **values))
+        return DataError.of("data.remote_forbidden", **values)
     if isinstance(error, ValueError | NotImplementedError):
-        return DataError(Message("data.url_not_opened", name=name, error=_fact(error)))
-    return DataUnreachable(Message("data.remote_unreachable", name=name, error=_fact(error)))
+        return DataError.of("data.url_not_opened", name=name, error=_fact(error))
+    return DataUnreachable.of("data.remote_unreachable", name=name, error=_fact(error))
 
 
 def _fact(error: Exception) -> str:
@@ -93,7 +92,7 @@ class RemoteObject:
         """Without a buffer, for whoever jumps and has one of its own."""
         info = _ask(self.name, lambda: self._filesystem.info(self._path), _WAITS_S)
         if _stamp_of(info) != self._stamp:
-            raise DataError(Message("data.file_changed", name=self.name))
+            raise DataError.of("data.file_changed", name=self.name)
         return RemoteFile(self)
 
     def digest(self) -> str:
@@ -197,14 +196,14 @@ def _read(given: str) -> _Url:
     place, _, key = rest.partition("/")
     if scheme not in _SCHEMES:
         shown = f"{scheme}://{place.rpartition('@')[2]}"
-        raise DataError(Message("data.url_unsupported", shown=shown, known=_KNOWN))
+        raise DataError.of("data.url_unsupported", shown=shown, known=_KNOWN)
     _, at, host = place.rpartition("@")
     if at:
-        raise DataError(Message("data.url_with_key", scheme=scheme, host=host, key=key))
+        raise DataError.of("data.url_with_key", scheme=scheme, host=host, key=key)
     if query and scheme != "file":
-        raise DataError(Message("data.url_with_options", name=f"{scheme}://{place}/{key}"))
+        raise DataError.of("data.url_with_options", name=f"{scheme}://{place}/{key}")
     if not place and scheme != "file":
-        raise DataError(Message("data.url_without_bucket", scheme=scheme))
+        raise DataError.of("data.url_without_bucket", scheme=scheme)
     # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
     return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"))
 
@@ -212,7 +211,7 @@ def _read(given: str) -> _Url:
 def _of_files(url: _Url) -> Source:
     """Local files, identified by their content as without a URL."""
     if url.place not in ("", "localhost"):
-        raise DataError(Message("data.file_on_another_machine", name=url.name))
+        raise DataError.of("data.file_on_another_machine", name=url.name)
     path = Path("/", url.key)
     if "*" not in url.key and not path.is_dir():
         return Source(path, url.name)
@@ -258,13 +257,8 @@ def _of_objects(url: _Url) -> Source:
 def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
     if not parts:
         how = "no object matches" if "*" in url.key else "no data in the folder"
-        raise DataError(
-            Message(
-                "data.file_not_found",
-                how=how,
-                name=url.name,
-                data_endings=", ".join(endings()),
-            )
+        raise DataError.of(
+            "data.file_not_found", how=how, name=url.name, data_endings=", ".join(endings())
         )
     return Source(Path(url.key), url.name, parts=parts)
 

@@ -181,14 +181,12 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         fact = "is truncated" if isinstance(error, EOFError) else "is damaged"
-        raise DataError(
-            Message(
-                "data.gzip_damaged",
-                name=source.name,
-                fact=fact,
-                after=after_row(after[0]),
-                error=_plain(error),
-            )
+        raise DataError.of(
+            "data.gzip_damaged",
+            name=source.name,
+            fact=fact,
+            after=after_row(after[0]),
+            error=_plain(error),
         ) from None
     except OSError as error:
         raise DataError(_unreadable(source, error)) from None
@@ -212,14 +210,14 @@ class UnpackedBudget:
 
 
 def unpacked_too_long(name: str, most: int, packed: int) -> TooLarge:
-    return TooLarge(Message("data.unpacked_too_long", name=name, most=most, packed=packed))
+    return TooLarge.of("data.unpacked_too_long", name=name, most=most, packed=packed)
 
 
 def count_empty(empty: int, number: int, source: Source, code: str = "data.blank_lines") -> int:
     """Count a blank line or a row that is not an object; a gigabyte of them packs to a megabyte and
     would take an hour."""
     if empty > _EMPTY + _EMPTY_EACH * (number - empty):
-        raise DataError(Message(code, name=source.name, number=number))
+        raise DataError.of(code, name=source.name, number=number)
     return empty + 1
 
 

@@ -13,7 +13,6 @@ from evenhand.data.records import RawRows, Table, Wanted
 from evenhand.data.source import GZIP_MAGIC, Source, beginning
 from evenhand.errors import DataError, TooLarge
 from evenhand.formats import FORMATS, endings, labels
-from evenhand.messages import Message
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LOOKED_AT = 1 << 12
@@ -39,23 +38,23 @@ def _bounded(rows: RawRows, source: Source, most: int) -> RawRows:
     """Bounded before the rows are joined or kept."""
     for count, row in enumerate(rows, start=1):
         if count > most:
-            raise TooLarge(Message("data.too_many_rows", title=source.stem, most=most))
+            raise TooLarge.of("data.too_many_rows", title=source.stem, most=most)
         yield row
 
 
 def _format_of(source: Source) -> Any:
     start = beginning(source, size=_LOOKED_AT)
     if start.startswith(GZIP_MAGIC):
-        raise DataError(Message("data.gzip_twice", name=source.name))
+        raise DataError.of("data.gzip_twice", name=source.name)
     if start.startswith(_UTF16):
-        raise DataError(Message("data.utf16", name=source.name))
+        raise DataError.of("data.utf16", name=source.name)
     ending = _ending(source.name) or _ending(source.path.name)
     known = ending in endings()
     for each in reversed(FORMATS):
         module = import_module(each.module)
         if module.fits(start, named=ending in each.endings if known else None):
             return module
-    raise DataError(Message("data.format_unknown", name=source.name, formats=labels()))
+    raise DataError.of("data.format_unknown", name=source.name, formats=labels())
 
 
 def _ending(name: str) -> str:

@@ -118,7 +118,7 @@ def read_votes(
                 continue
             yield from read
     if empty:
-        raise DataError(Message("data.file_without_rows", name=source.name))
+        raise DataError.of("data.file_without_rows", name=source.name)
 
 
 class _Rows:
@@ -141,18 +141,14 @@ class _Rows:
             if "verdict" not in fields:
                 missing = "verdict"
             elif "who" not in fields and self._who is None:
-                raise DataError(
-                    Message(
-                        "data.source_columns", source=self._source, columns=self._nobody(columns)
-                    )
+                raise DataError.of(
+                    "data.source_columns", source=self._source, columns=self._nobody(columns)
                 )
         if missing is not None:
-            raise DataError(
-                Message(
-                    "data.source_missing",
-                    source=self._source,
-                    missing=self._columns.missing(missing, columns),
-                )
+            raise DataError.of(
+                "data.source_missing",
+                source=self._source,
+                missing=self._columns.missing(missing, columns),
             )
 
     def _nobody(self, columns: tuple[str, ...]) -> str:
@@ -184,20 +180,20 @@ class _Rows:
                 raise DataError(self._nobody(columns))
             given = values.get("verdict")
             if given is None or given == "":
-                raise DataError(Message("data.row_without_verdict", shape=VERDICT_SHAPE))
+                raise DataError.of("data.row_without_verdict", shape=VERDICT_SHAPE)
             yield who, given
             return
         if who is not None:
-            raise DataError(Message("data.person_and_votes"))
+            raise DataError.of("data.person_and_votes")
         if isinstance(listed, dict):
             named = [(_name(name, str), given) for name, given in listed.items()]
         elif isinstance(listed, (list, tuple)):
             named = [self._of_list(place, each) for place, each in enumerate(listed, 1)]
         else:
-            raise DataError(Message("data.votes_no_list", listed=kind_of(listed)))
+            raise DataError.of("data.votes_no_list", listed=kind_of(listed))
         for name, given in named:
             if name is None:
-                raise DataError(Message("data.vote_without_voter"))
+                raise DataError.of("data.vote_without_voter")
             if given is not None and given != "":
                 yield name, given
 
@@ -220,13 +216,11 @@ class _Rows:
             verdict = None
         if verdict is not None:
             return verdict
-        raise DataError(
-            Message(
-                "data.vote_verdict_unknown",
-                given=kind_of(given),
-                shape=VERDICT_SHAPE,
-                shortened=shown_spelling(given),
-            )
+        raise DataError.of(
+            "data.vote_verdict_unknown",
+            given=kind_of(given),
+            shape=VERDICT_SHAPE,
+            shortened=shown_spelling(given),
         )
 
     def _about(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,20 +241,20 @@ def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str):
-        raise DataError(Message("data.voter_no_name", given=kind_of(given)))
+        raise DataError.of("data.voter_no_name", given=kind_of(given))
     return sendable("who", unescape(given).strip()) or None
 
 
 def _listed(cell: str) -> Any:
     """A cell: a JSON list or object, or verdicts separated by semicolons or commas."""
     if len(cell) > _LISTED_MAX:
-        raise DataError(Message("data.votes_too_long", n=len(cell), listed_max=_LISTED_MAX))
+        raise DataError.of("data.votes_too_long", n=len(cell), listed_max=_LISTED_MAX)
     text = cell.strip()
     if text[:1] in ("[", "{"):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise DataError(Message("data.votes_not_json", text=shortened(text))) from None
+            raise DataError.of("data.votes_not_json", text=shortened(text)) from None
     return [part.strip() for part in text.split(";" if ";" in text else ",")] if text else None
 
 
@@ -277,7 +271,7 @@ def _moment(given: Any) -> datetime | None:
             return datetime.fromtimestamp(float(given), UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         pass
-    raise DataError(Message("data.time_malformed", given=kind_of(given)))
+    raise DataError.of("data.time_malformed", given=kind_of(given))
 
 
 def read_chance(given: Any) -> float | None:
@@ -285,7 +279,7 @@ def read_chance(given: Any) -> float | None:
         return None
     chance = number_of(given)
     if chance is None or not 0 < chance <= 1:
-        raise DataError(Message("data.chance_outside", given=kind_of(given)))
+        raise DataError.of("data.chance_outside", given=kind_of(given))
     return float(chance)
 
 
@@ -293,8 +287,8 @@ def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     if given is None or given == "":
         return None
     if given not in known:
-        raise DataError(
-            Message("data.choice_unknown", name=name, given=kind_of(given), known=", ".join(known))
+        raise DataError.of(
+            "data.choice_unknown", name=name, given=kind_of(given), known=", ".join(known)
         )
     return str(given)
 
@@ -331,7 +325,7 @@ def read_drawn(
                 _, values = fields.read(row)
                 pair = text_of_id(values.get("pair")) or text_of_id(values.get("id"))
                 if pair is None:
-                    raise DataError(Message("data.vote_without_pair"))
+                    raise DataError.of("data.vote_without_pair")
                 yield DrawnRow(
                     pair=unescape(pair) if table.tabular else pair,
                     row=number,
@@ -340,13 +334,8 @@ def read_drawn(
                     origin=read_one_of("origin", values.get("origin"), get_args(VoteOrigin)),
                 )
             except DataError as error:
-                raise DataError(
-                    Message(
-                        "data.row_of_file_refused",
-                        name=file.name,
-                        number=number,
-                        message=error.message,
-                    )
+                raise DataError.of(
+                    "data.row_of_file_refused", name=file.name, number=number, message=error.message
                 ) from None
     if not number:
-        raise DataError(Message("data.file_without_rows", name=source.name))
+        raise DataError.of("data.file_without_rows", name=source.name)

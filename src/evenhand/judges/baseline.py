@@ -24,7 +24,7 @@ def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
         return SeededCoin(0)
     if kind == "random":
         return SeededCoin(_read_seed(seed))
-    raise InputError(Message("judges.baseline_unknown", which=which, known=_KNOWN))
+    raise InputError.of("judges.baseline_unknown", which=which, known=_KNOWN)
 
 
 def traits_of(name: JudgeName) -> Traits:
@@ -35,7 +35,7 @@ def _read_seed(seed: str) -> int:
     try:
         return int(seed)
     except ValueError:
-        raise InputError(Message("judges.baseline_seed", seed=seed)) from None
+        raise InputError.of("judges.baseline_seed", seed=seed) from None
 
 
 @cache

@@ -18,7 +18,6 @@ from evenhand.judges.reply_limits import (
     MOST_SDK_VALUES,
     read_off_the_loop,
 )
-from evenhand.messages import Message
 
 # Brotli and zstd can expand a few bytes to any size before we can count; deflate at most
 # 1,032-fold.
@@ -31,7 +30,7 @@ def open_bounded_client(*, timeout_s: float) -> BoundedClient:
         return BoundedClient(timeout_s=timeout_s)
     except Exception as error:  # SOCKS without its package, a port that is none, …
         reason = Redactor()(str(error), limit=120)
-        raise InputError(Message("judges.provider_proxy_unusable", reason=reason)) from None
+        raise InputError.of("judges.provider_proxy_unusable", reason=reason) from None
 
 
 class BoundedClient(httpx2.AsyncClient):
@@ -53,12 +52,10 @@ class BoundedClient(httpx2.AsyncClient):
         try:
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
             if encoding not in _ENCODINGS:
-                raise JudgeGarbled(
-                    Message(
-                        "judges.not_http",
-                        host=_host(request),
-                        reason=f"its reply is encoded as {encoding[:40]}",
-                    )
+                raise JudgeGarbled.of(
+                    "judges.not_http",
+                    host=_host(request),
+                    reason=f"its reply is encoded as {encoding[:40]}",
                 )
             if stream and response.is_success:  # a file of results, which is read line by line
                 return response
@@ -87,8 +84,8 @@ def _within_limits(body: bytes, request: httpx2.Request, *, is_error: bool) -> b
     except TooManyValues:
         if is_error:  # its beginning is shown as text
             return body[:MOST_ERROR_BYTES]
-        raise JudgeGarbled(
-            Message("judges.reply_too_many_values", host=_host(request), most=most)
+        raise JudgeGarbled.of(
+            "judges.reply_too_many_values", host=_host(request), most=most
         ) from None
     return body
 
@@ -111,9 +108,7 @@ def _whole(response: httpx2.Response, body: bytes) -> httpx2.Response:
 
 def _too_large(request: httpx2.Request) -> JudgeGarbled:
     most = MAX_REPLY_BYTES // 2**20
-    return JudgeGarbled(
-        Message("judges.reply_too_large", host=_host(request), max_reply_bytes=most)
-    )
+    return JudgeGarbled.of("judges.reply_too_large", host=_host(request), max_reply_bytes=most)
 
 
 def _host(request: httpx2.Request) -> str:

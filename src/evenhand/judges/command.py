@@ -15,7 +15,6 @@ from hashlib import sha256
 from evenhand.contract import Usage
 from evenhand.errors import InputError, JudgeRejected
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
-from evenhand.messages import Message
 
 TIMEOUT_S = 300.0
 MOST_BYTES = 4 << 20  # of an answer
@@ -30,11 +29,9 @@ class CommandModel:
         try:
             self._words = shlex.split(command)
         except ValueError as error:
-            raise InputError(
-                Message("judges.command_malformed", command=command, error=error)
-            ) from None
+            raise InputError.of("judges.command_malformed", command=command, error=error) from None
         if not self._words:
-            raise InputError(Message("judges.command_empty"))
+            raise InputError.of("judges.command_empty")
         self._command = command
         self._timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
 
@@ -64,37 +61,35 @@ class CommandModel:
             )
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise JudgeRejected(
-                Message("judges.command_not_started", command=self._command, reason=reason)
+            raise JudgeRejected.of(
+                "judges.command_not_started", command=self._command, reason=reason
             ) from None
         try:
             text, complaint = await asyncio.wait_for(
                 _talk(process, prompt.encode()), self._timeout_s
             )
         except TimeoutError:
-            raise JudgeRejected(
-                Message("judges.command_too_slow", command=self._command, limit_s=self._timeout_s)
+            raise JudgeRejected.of(
+                "judges.command_too_slow", command=self._command, limit_s=self._timeout_s
             ) from None
         finally:
             await _end(process)
         if len(text) > MOST_BYTES:
-            raise JudgeRejected(
-                Message("judges.command_too_long", command=self._command, most=MOST_BYTES)
+            raise JudgeRejected.of(
+                "judges.command_too_long", command=self._command, most=MOST_BYTES
             )
         if process.returncode:
             last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-            raise JudgeRejected(
-                Message(
-                    "judges.command_failed",
-                    command=self._command,
-                    status=process.returncode,
-                    said=last[0][:200] if last else "-",
-                )
+            raise JudgeRejected.of(
+                "judges.command_failed",
+                command=self._command,
+                status=process.returncode,
+                said=last[0][:200] if last else "-",
             )
         try:
             answer = text.decode().replace("\r\n", "\n").rstrip("\n")
         except UnicodeDecodeError:
-            raise JudgeRejected(Message("judges.command_not_utf8", command=self._command)) from None
+            raise JudgeRejected.of("judges.command_not_utf8", command=self._command) from None
         return Completion(answer, usage=Usage(requests=1, input_tokens=0, output_tokens=0))
 
     async def close(self) -> None:

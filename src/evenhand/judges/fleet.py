@@ -84,7 +84,7 @@ class FleetJudge(ClosedOnExit):
         addresses = [server.base_url for server in servers]
         for place, address in enumerate(addresses):
             if address in addresses[:place]:
-                raise SettingsError(Message("judges.server_twice", address=address))
+                raise SettingsError.of("judges.server_twice", address=address)
         self._servers = [ServerState(server) for server in servers]
         self._first = servers[0]
         self._clock = clock
@@ -187,8 +187,8 @@ class FleetJudge(ClosedOnExit):
         count, wait_s = len(self._servers), self._wait_s()
         failures = list(errors.values())
         if not failures:
-            error: JudgeError = JudgeRateLimited(
-                Message("judges.all_servers_rest", count=count, wait_s=wait_s or 0)
+            error: JudgeError = JudgeRateLimited.of(
+                "judges.all_servers_rest", count=count, wait_s=wait_s or 0
             )
         else:
             error = next((each for each in reversed(failures) if each.retryable), failures[-1])

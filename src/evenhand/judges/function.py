@@ -15,7 +15,6 @@ from typing import TypeAlias, overload
 from evenhand.errors import InputError, JudgeError
 from evenhand.judges.protocol import ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
-from evenhand.messages import Message
 
 Answering: TypeAlias = Callable[[str], "str | Awaitable[str]"]
 
@@ -58,7 +57,7 @@ class FunctionJudge(ClosedOnExit):
         self, function: Answering, *, name: str | None = None, version: str | None = None
     ) -> None:
         if not callable(function):  # callers may be untyped
-            raise InputError(Message("judges.function_not_callable", given=function))
+            raise InputError.of("judges.function_not_callable", given=function)
         called = getattr(function, "__name__", type(function).__name__)
         self.name = name or f"function:{called}"
         self.__doc__ = function.__doc__
@@ -88,17 +87,15 @@ class FunctionJudge(ClosedOnExit):
         except JudgeError:  # the function says whether asking again is of use
             raise
         except Exception as error:  # whatever its author's code raises is this judge's failure
-            raise JudgeError(
-                Message(
-                    "judges.function_raised",
-                    name=self.name,
-                    kind=type(error).__name__,
-                    error=self._redact(str(error)),
-                )
+            raise JudgeError.of(
+                "judges.function_raised",
+                name=self.name,
+                kind=type(error).__name__,
+                error=self._redact(str(error)),
             ) from error
         if not isinstance(answer, str):
-            raise JudgeError(
-                Message("judges.function_no_text", name=self.name, kind=type(answer).__name__)
+            raise JudgeError.of(
+                "judges.function_no_text", name=self.name, kind=type(answer).__name__
             )
         return self._redact.clean(Completion(text=answer))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from evenhand.errors import InputError, MissingExtra
 from evenhand.judges import embedded_model
-from evenhand.messages import Message
 
 # llama.cpp's threads spin while they wait for each other, several hundred times per token. More
 # threads than idle cores make every step wait for the scheduler: on a busy machine, two threads on
@@ -86,19 +85,19 @@ def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
     if path is None:
         located = embedded_model.locate(cache)
         if located is None:
-            raise InputError(Message("judges.embedded_model_missing"))
+            raise InputError.of("judges.embedded_model_missing")
         path = located
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except FileNotFoundError:
-        raise InputError(Message("judges.model_file_missing", path=path)) from None
+        raise InputError.of("judges.model_file_missing", path=path) from None
     except OSError as error:
-        raise InputError(
-            Message("judges.model_file_unreadable", path=path, strerror=error.strerror or error)
+        raise InputError.of(
+            "judges.model_file_unreadable", path=path, strerror=error.strerror or error
         ) from None
     if magic != b"GGUF":
-        raise InputError(Message("judges.not_gguf", path=path, magic=magic))
+        raise InputError.of("judges.not_gguf", path=path, magic=magic)
     return path
 
 
@@ -121,10 +120,8 @@ async def serve_local(
         )
     except RuntimeError:
         if port:
-            raise InputError(
-                Message("judges.model_not_served_at_port", file=file, port=port)
-            ) from None
-        raise InputError(Message("judges.model_not_served", file=file)) from None
+            raise InputError.of("judges.model_not_served_at_port", file=file, port=port) from None
+        raise InputError.of("judges.model_not_served", file=file) from None
     try:
         yield LocalEndpoint(base_url=f"{native.address}/v1", api_key=key, model=name)
     finally:

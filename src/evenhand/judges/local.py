@@ -39,7 +39,6 @@ from evenhand.judges.protocol import (
     Traits,
 )
 from evenhand.judges.registry import JudgeName, JudgeOptions
-from evenhand.messages import Message
 
 EMBEDDED_CAVEAT = (
     "the embedded model is not a reliable judge (57% on LLMBar-Natural, 95% CI 47–66; "
@@ -145,7 +144,7 @@ class LocalJudge(ClosedOnExit):
 
     async def _ready(self) -> _Loaded:
         if self._closed:
-            raise JudgeRejected(Message("judges.closed", name=self.name))
+            raise JudgeRejected.of("judges.closed", name=self.name)
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
         # Shielded: the load serves later questions even if this one is cancelled.
@@ -158,9 +157,9 @@ class LocalJudge(ClosedOnExit):
                 LlamaServer, self._file, n_ctx=self._n_ctx, name=self.name, api_key=key
             )
         except ImportError as error:
-            raise JudgeRejected(Message("judges.xllamacpp_not_loading", error=error)) from None
+            raise JudgeRejected.of("judges.xllamacpp_not_loading", error=error) from None
         except RuntimeError:
-            raise JudgeRejected(Message("judges.model_not_loading", file=self._file)) from None
+            raise JudgeRejected.of("judges.model_not_loading", file=self._file) from None
         session = aiohttp.ClientSession(
             native.address,
             headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
@@ -208,7 +207,7 @@ class LocalJudge(ClosedOnExit):
             )
             pieces = _split_at(str(reply["prompt"]), marks)
             if pieces is None:
-                raise JudgeRejected(Message("judges.chat_template_unfit", name=self._file.name))
+                raise JudgeRejected.of("judges.chat_template_unfit", name=self._file.name)
             parts = [
                 await self._tokenize(loaded, piece, special=True, opening=place == 0)
                 for place, piece in enumerate(pieces)
@@ -276,30 +275,24 @@ class LocalJudge(ClosedOnExit):
 
     async def _post(self, loaded: _Loaded, path: str, body: Mapping[str, Any]) -> Any:
         if loaded.session.closed:
-            raise JudgeRejected(Message("judges.closed", name=self.name))
+            raise JudgeRejected.of("judges.closed", name=self.name)
         try:
             async with loaded.session.post(path, data=orjson.dumps(body)) as response:
                 status, raw = response.status, await response.read()
         except TimeoutError:
-            raise JudgeTimeout(
-                Message("judges.embedded_timeout", name=self.name, timeout_s=self._timeout_s)
+            raise JudgeTimeout.of(
+                "judges.embedded_timeout", name=self.name, timeout_s=self._timeout_s
             ) from None
         except aiohttp.ClientConnectorError as error:
-            raise JudgeUnreachable(
-                Message("judges.embedded_gone", name=self.name, error=error)
-            ) from None
+            raise JudgeUnreachable.of("judges.embedded_gone", name=self.name, error=error) from None
         except aiohttp.ClientError as error:
-            raise JudgeConnectionLost(
-                Message(
-                    "judges.embedded_connection_broke", name=self.name, name2=type(error).__name__
-                )
+            raise JudgeConnectionLost.of(
+                "judges.embedded_connection_broke", name=self.name, name2=type(error).__name__
             ) from None
         try:
             reply = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            raise JudgeGarbled(
-                Message("judges.embedded_not_json", name=self.name, n=len(raw))
-            ) from None
+            raise JudgeGarbled.of("judges.embedded_not_json", name=self.name, n=len(raw)) from None
         if status != 200:
             self._refuse(status, reply)
         return reply
@@ -307,31 +300,19 @@ class LocalJudge(ClosedOnExit):
     def _refuse(self, status: int, reply: Any) -> None:
         error = reply.get("error", {}) if isinstance(reply, dict) else {}
         if error.get("type") == "exceed_context_size_error":
-            raise JudgeRejected(
-                Message(
-                    "judges.prompt_too_long",
-                    error=error["n_prompt_tokens"],
-                    name=self.name,
-                    error2=error["n_ctx"],
-                )
+            raise JudgeRejected.of(
+                "judges.prompt_too_long",
+                error=error["n_prompt_tokens"],
+                name=self.name,
+                error2=error["n_ctx"],
             )
         reason = " ".join(str(error.get("message", "no reason given")).split())[:300]
         if status >= 500 and error.get("type") != "invalid_request_error":
-            raise JudgeServerError(
-                Message(
-                    "judges.provider_failed_with_status",
-                    name=self.name,
-                    status=status,
-                    reason=reason,
-                )
+            raise JudgeServerError.of(
+                "judges.provider_failed_with_status", name=self.name, status=status, reason=reason
             )
-        raise JudgeRejected(
-            Message(
-                "judges.provider_refused_with_status",
-                name=self.name,
-                status=status,
-                reason=reason,
-            )
+        raise JudgeRejected.of(
+            "judges.provider_refused_with_status", name=self.name, status=status, reason=reason
         )
 
 

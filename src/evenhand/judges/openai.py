@@ -112,7 +112,7 @@ class OpenAIJudge(ClosedOnExit):
     ) -> None:
         options = options or JudgeOptions()
         if not model.strip():
-            raise SettingsError(Message("judges.model_name_empty"))
+            raise SettingsError.of("judges.model_name_empty")
         _check_key(options.api_key)
         base_url = options.one_base_url(f"openai:{model}")
         given = read_base_url(BASE_URL if base_url is None else base_url)
@@ -298,12 +298,8 @@ class OpenAIJudge(ClosedOnExit):
         elif reply.status >= 400:
             fault = fault_of(reply)
         else:
-            raise JudgeGarbled(
-                Message(
-                    "judges.not_a_completion",
-                    host=self._endpoint.host,
-                    status=reply.status,
-                )
+            raise JudgeGarbled.of(
+                "judges.not_a_completion", host=self._endpoint.host, status=reply.status
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
             # A content filter's objection is this pass's answer.
@@ -328,12 +324,10 @@ class OpenAIJudge(ClosedOnExit):
     def _completion(self, body: Any, reply: Reply, *, requests: int) -> Completion:
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
-            raise JudgeGarbled(
-                Message(
-                    "judges.no_chat_completion",
-                    host=self._endpoint.host,
-                    body=self._shown(reply.body, is_json=body is not reply.body),
-                )
+            raise JudgeGarbled.of(
+                "judges.no_chat_completion",
+                host=self._endpoint.host,
+                body=self._shown(reply.body, is_json=body is not reply.body),
             )
         return completion_of(body, choices, reply, requests=requests)
 
@@ -347,13 +341,8 @@ class OpenAIJudge(ClosedOnExit):
 
     def _redirected(self, reply: Reply) -> JudgeRejected:
         target = self.redact(reply.headers.get("location", "nowhere").partition("?")[0])
-        return JudgeRejected(
-            Message(
-                "judges.redirected",
-                host=self._endpoint.host,
-                target=target,
-                status=reply.status,
-            )
+        return JudgeRejected.of(
+            "judges.redirected", host=self._endpoint.host, target=target, status=reply.status
         )
 
     def _error(self, fault: Fault) -> JudgeError:
@@ -366,15 +355,15 @@ class OpenAIJudge(ClosedOnExit):
             else Message("judges.http_fault", **values)
         )
         if is_too_long(fault):
-            return JudgeRejected(Message("judges.context_too_short", said=message))
+            return JudgeRejected.of("judges.context_too_short", said=message)
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
-            return JudgeQuotaExceeded(Message("judges.no_credit", said=message))
+            return JudgeQuotaExceeded.of("judges.no_credit", said=message)
         if status in (401, 403):
             if self.authorization is None:
-                return JudgeAuthentication(Message("judges.key_missing", said=message))
-            return JudgeAuthentication(Message("judges.key_refused", said=message))
+                return JudgeAuthentication.of("judges.key_missing", said=message)
+            return JudgeAuthentication.of("judges.key_refused", said=message)
         if status == 407:
-            return JudgeAuthentication(Message("judges.proxy_login", said=message))
+            return JudgeAuthentication.of("judges.proxy_login", said=message)
         if status == 429:
             return JudgeRateLimited(
                 Message("judges.rate_limited", said=message), retry_after_s=fault.retry_after_s
@@ -382,13 +371,8 @@ class OpenAIJudge(ClosedOnExit):
         if status == 404 or (
             status in (400, 422) and _NO_MODEL.search(f"{fault.code} {fault.message[:500]}")
         ):
-            rejected = JudgeRejected(
-                Message(
-                    "judges.model_unknown",
-                    said=message,
-                    model=self._model,
-                    base_url=self.base_url,
-                )
+            rejected = JudgeRejected.of(
+                "judges.model_unknown", said=message, model=self._model, base_url=self.base_url
             )
             rejected.unknown_model = True
             return rejected
@@ -398,16 +382,16 @@ class OpenAIJudge(ClosedOnExit):
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
-            return JudgeGarbled(
-                Message("judges.error_as_answer", host=self._endpoint.host, quoted=quoted)
+            return JudgeGarbled.of(
+                "judges.error_as_answer", host=self._endpoint.host, quoted=quoted
             )
-        return JudgeRejected(Message("judges.request_refused", said=message, model=self._model))
+        return JudgeRejected.of("judges.request_refused", said=message, model=self._model)
 
 
 def _check_key(api_key: str | None) -> None:
     for position, character in enumerate(api_key or "", start=1):
         if not "!" <= character <= "~":
-            raise SettingsError(Message("judges.key_malformed", position=position))
+            raise SettingsError.of("judges.key_malformed", position=position)
 
 
 def _authorization(api_key: str | None, base_url: URL) -> tuple[str | None, list[str]]:
@@ -429,7 +413,7 @@ def _encoded(request: Mapping[str, Any]) -> bytes:
         return orjson.dumps(request, default=_plain)
     except orjson.JSONEncodeError as error:
         reason = str(error)
-    raise JudgeRejected(Message("judges.request_not_json", reason=reason))
+    raise JudgeRejected.of("judges.request_not_json", reason=reason)
 
 
 def _plain(value: object) -> dict[str, Any]:

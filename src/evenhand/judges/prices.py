@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from evenhand.contract import Usage
 from evenhand.errors import SettingsError
 from evenhand.judges.protocol import Traits
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -36,7 +35,7 @@ class Price:
             ("output_per_million", self.output_per_million),
         ):
             if not (math.isfinite(dollars) and dollars >= 0):
-                raise SettingsError(Message("judges.price_outside", what=what, dollars=dollars))
+                raise SettingsError.of("judges.price_outside", what=what, dollars=dollars)
 
 
 def read_price(given: str, *, where: str) -> Price:
@@ -47,7 +46,7 @@ def read_price(given: str, *, where: str) -> Price:
             raise ValueError
         return Price(float(first), float(second))
     except ValueError:
-        raise SettingsError(Message("judges.price_malformed", where=where, given=given)) from None
+        raise SettingsError.of("judges.price_malformed", where=where, given=given) from None
 
 
 def cost_usd(

@@ -111,22 +111,16 @@ class ProviderJudge(ClosedOnExit):
         except ContentFilterError as error:
             return Completion(text="", finish="filter", refusal=self._safe(str(error)))
         except UnexpectedModelBehavior as error:
-            raise JudgeGarbled(
-                Message(
-                    "judges.provider_reply_unreadable", name=self.name, error=self._safe(str(error))
-                )
+            raise JudgeGarbled.of(
+                "judges.provider_reply_unreadable", name=self.name, error=self._safe(str(error))
             ) from None
         except UserError as error:
-            raise JudgeRejected(
-                Message(
-                    "judges.provider_call_unsupported", name=self.name, error=self._safe(str(error))
-                )
+            raise JudgeRejected.of(
+                "judges.provider_call_unsupported", name=self.name, error=self._safe(str(error))
             ) from None
         except _UNREADABLE as error:
-            raise JudgeGarbled(
-                Message(
-                    "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
-                )
+            raise JudgeGarbled.of(
+                "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
             ) from None
         return self._redact.clean(_completion(response))
 
@@ -161,10 +155,8 @@ class ProviderJudge(ClosedOnExit):
         except ModelAPIError as error:
             self._refuse(error)
         except _UNREADABLE as error:
-            raise JudgeGarbled(
-                Message(
-                    "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
-                )
+            raise JudgeGarbled.of(
+                "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
             ) from None
 
     async def close(self) -> None:
@@ -178,7 +170,7 @@ class ProviderJudge(ClosedOnExit):
     async def _enter(self) -> None:
         """Take over an HTTP client that a provider made itself, to close it."""
         if self._closed:
-            raise JudgeRejected(Message("judges.closed", name=self.name))
+            raise JudgeRejected.of("judges.closed", name=self.name)
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
@@ -218,37 +210,33 @@ class ProviderJudge(ClosedOnExit):
             raise refused from None
         reason = self._safe(_reason(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
-            raise JudgeTimeout(
-                Message(
-                    "judges.provider_timeout",
-                    name=self.name,
-                    timeout_s=self._timeout_s,
-                )
+            raise JudgeTimeout.of(
+                "judges.provider_timeout", name=self.name, timeout_s=self._timeout_s
             ) from None
         if isinstance(error, ModelQuotaExceededError):
-            raise JudgeQuotaExceeded(
-                Message("judges.provider_no_credit", name=self.name, reason=reason)
+            raise JudgeQuotaExceeded.of(
+                "judges.provider_no_credit", name=self.name, reason=reason
             ) from None
         if isinstance(error, ModelHTTPError):
             self._refuse_status(error, reason)
         if isinstance(error, ModelConnectionError):
             if error.phase in ("write", "read"):
-                raise JudgeConnectionLost(
-                    Message("judges.provider_connection_lost", name=self.name, reason=reason)
+                raise JudgeConnectionLost.of(
+                    "judges.provider_connection_lost", name=self.name, reason=reason
                 ) from None
-            raise JudgeUnreachable(
-                Message("judges.provider_unreachable", name=self.name, reason=reason)
+            raise JudgeUnreachable.of(
+                "judges.provider_unreachable", name=self.name, reason=reason
             ) from None
-        raise JudgeGarbled(
-            Message("judges.provider_failed_without_status", name=self.name, reason=reason)
+        raise JudgeGarbled.of(
+            "judges.provider_failed_without_status", name=self.name, reason=reason
         ) from None
 
     def _refuse_status(self, error: ModelHTTPError, reason: str) -> NoReturn:
         status = error.status_code
         fact = f"{self.name} answered {status} ({reason})"
         if status in (401, 403):
-            raise JudgeAuthentication(
-                Message("judges.provider_key_refused", fact=fact, name=_key_variable(self.name))
+            raise JudgeAuthentication.of(
+                "judges.provider_key_refused", fact=fact, name=_key_variable(self.name)
             ) from None
         if status == 429:
             raise JudgeRateLimited(
@@ -256,17 +244,17 @@ class ProviderJudge(ClosedOnExit):
                 retry_after_s=wait_s(error.retry_after),
             ) from None
         if status == 408:
-            raise JudgeTimeout(Message("judges.provider_failed", fact=fact)) from None
+            raise JudgeTimeout.of("judges.provider_failed", fact=fact) from None
         if status >= 500:
             raise JudgeServerError(
                 Message("judges.provider_failed", fact=fact),
                 retry_after_s=wait_s(error.retry_after),
             ) from None
         if status == 404:
-            rejected = JudgeRejected(Message("judges.provider_model_unknown", fact=fact))
+            rejected = JudgeRejected.of("judges.provider_model_unknown", fact=fact)
             rejected.unknown_model = True
             raise rejected from None
-        raise JudgeRejected(Message("judges.provider_refused", fact=fact)) from None
+        raise JudgeRejected.of("judges.provider_refused", fact=fact) from None
 
     def _safe(self, text: str) -> str:
         return redacted(text, *self._secrets, redact=self._redact)
@@ -302,7 +290,7 @@ def _open_model(
 ) -> Model[Any]:
     provider, colon, model = spec.partition(":")
     if not (colon and provider and model):
-        raise InputError(Message("judges.spec_malformed", spec=spec))
+        raise InputError.of("judges.spec_malformed", spec=spec)
     try:
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
@@ -312,7 +300,7 @@ def _open_model(
     try:
         infer_provider_class(provider)
     except ValueError:
-        raise InputError(Message("judges.provider_unknown", provider=provider, spec=spec)) from None
+        raise InputError.of("judges.provider_unknown", provider=provider, spec=spec) from None
     except ImportError:
         raise _without_sdk(provider) from None
     try:
@@ -325,17 +313,17 @@ def _open_model(
         raise _without_sdk(provider) from None
     except UserError as error:
         if variable := _VARIABLE.search(str(error)):
-            raise JudgeAuthentication(
-                Message("judges.provider_key_missing", spec=spec, variable=variable[0])
+            raise JudgeAuthentication.of(
+                "judges.provider_key_missing", spec=spec, variable=variable[0]
             ) from None
-        raise InputError(
-            Message("judges.provider_not_opened", spec=spec, error=redacted(str(error)))
+        raise InputError.of(
+            "judges.provider_not_opened", spec=spec, error=redacted(str(error))
         ) from None
 
 
 def _without_sdk(provider: str) -> InputError:
     command = pip_command(f"pydantic-ai-slim[{provider}]")
-    return InputError(Message("judges.provider_sdk_missing", provider=provider, command=command))
+    return InputError.of("judges.provider_sdk_missing", provider=provider, command=command)
 
 
 def _provider(name: str, given: Mapping[str, Any]) -> Provider[Any]:
@@ -344,8 +332,8 @@ def _provider(name: str, given: Mapping[str, Any]) -> Provider[Any]:
     try:
         return infer_provider_class(name)(**given)
     except TypeError:
-        raise InputError(
-            Message("judges.provider_configured_otherwise", name=name, given=list(given))
+        raise InputError.of(
+            "judges.provider_configured_otherwise", name=name, given=list(given)
         ) from None
 
 

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple, Protocol, cast, get_args
 from evenhand.errors import InputError, SettingsError
 from evenhand.judge_kinds import JUDGE_NAMES, kind_of, takes_address
 from evenhand.judges.protocol import ClosedOnExit, Completion, Judge, JudgeCall, OpenJudge, Traits
-from evenhand.messages import Message
 from evenhand.options import JudgingOptions
 
 TransportName = Literal["aiohttp", "httptools"]
@@ -36,12 +35,10 @@ class JudgeOptions(JudgingOptions):
             object.__setattr__(self, "base_url", None)
         self.check()
         if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
-            raise SettingsError(
-                Message(
-                    "judges.transport_unknown",
-                    transport=self.transport,
-                    transports=", ".join(TRANSPORTS),
-                )
+            raise SettingsError.of(
+                "judges.transport_unknown",
+                transport=self.transport,
+                transports=", ".join(TRANSPORTS),
             )
         if (
             isinstance(self.base_url, tuple) and len(self.base_url) == 1
@@ -57,7 +54,7 @@ class JudgeOptions(JudgingOptions):
     def one_base_url(self, spec: str) -> str | None:
         """For judges that are not a fleet."""
         if isinstance(self.base_url, tuple):
-            raise InputError(Message("judges.one_base_url_only", spec=spec, n=len(self.base_url)))
+            raise InputError.of("judges.one_base_url_only", spec=spec, n=len(self.base_url))
         return self.base_url
 
     def __repr__(self) -> str:
@@ -88,15 +85,13 @@ class JudgeName(NamedTuple):
     @classmethod
     def read(cls, text: str) -> JudgeName:
         if not isinstance(text, str):  # callers may be untyped
-            raise InputError(
-                Message("judges.name_no_text", name=type(text).__name__, kinds=_names())
-            )
+            raise InputError.of("judges.name_no_text", name=type(text).__name__, kinds=_names())
         kind, _, model = text.strip().partition(":")
         if not kind or (not model and kind not in JUDGE_NAMES):
             meant = suggested_model(text)
             if meant is not None:
-                raise InputError(Message("judges.no_provider", text=text, meant=meant))
-            raise InputError(Message("judges.spec_incomplete", text=text, kinds=_names()))
+                raise InputError.of("judges.no_provider", text=text, meant=meant)
+            raise InputError.of("judges.spec_incomplete", text=text, kinds=_names())
         return cls(kind, model)
 
     def __str__(self) -> str:

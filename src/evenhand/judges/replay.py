@@ -26,7 +26,6 @@ from evenhand.errors import InputError, NotRecorded
 from evenhand.judges.protocol import ClosedOnExit, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName, JudgeOptions
-from evenhand.messages import Message
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
@@ -100,7 +99,7 @@ class ReplayJudge(ClosedOnExit):
 
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
-            raise NotRecorded(Message("judges.replay_needs_id", name=self.name))
+            raise NotRecorded.of("judges.replay_needs_id", name=self.name)
         if call.artefact is not None:
             return self._redact.clean(self._artefact(call.pair.id, call))
         recorded = self._find(call.pair.id, call.order, call.sample)
@@ -123,7 +122,7 @@ class ReplayJudge(ClosedOnExit):
         written = self._artefacts.get((pair_id, call.artefact, call.artefact_of))
         if written is None:
             values = {"name": self.name, "kind": call.artefact, "pair": pair_id}
-            raise NotRecorded(Message("judges.artefact_not_recorded", **values))
+            raise NotRecorded.of("judges.artefact_not_recorded", **values)
         return written
 
     def recordings(self) -> Iterator[Recording]:
@@ -144,19 +143,17 @@ class ReplayJudge(ClosedOnExit):
             known = any((pair_id, other) in self._passes for other in ORDERS)
             values = {"name": self.name, "pair": pair_id}
             if not known:
-                raise NotRecorded(Message("judges.pair_not_recorded", **values))
+                raise NotRecorded.of("judges.pair_not_recorded", **values)
             code = "judges.order_not_recorded" if order == "swapped" else "judges.pass_not_recorded"
-            raise NotRecorded(Message(code, order=order, **values))
+            raise NotRecorded.of(code, order=order, **values)
         if sample > len(samples):
-            raise NotRecorded(
-                Message(
-                    "judges.sample_not_recorded",
-                    name=self.name,
-                    sample=sample,
-                    pair_id=pair_id,
-                    order=order,
-                    n=len(samples),
-                )
+            raise NotRecorded.of(
+                "judges.sample_not_recorded",
+                name=self.name,
+                sample=sample,
+                pair_id=pair_id,
+                order=order,
+                n=len(samples),
             )
         return samples[sample - 1]
 
@@ -204,7 +201,7 @@ def _artefacts_of(
     steps = record.get("steps") or {}
     analysis = (steps.get("analysis") or {}) if isinstance(steps, dict) else None
     if not isinstance(analysis, dict):
-        raise InputError(Message("judges.recording_steps", where=where, given=_shortened(steps)))
+        raise InputError.of("judges.recording_steps", where=where, given=_shortened(steps))
     for kind, side, text in (
         ("metrics", None, steps.get("metrics")),
         ("reference", None, steps.get("reference")),
@@ -214,7 +211,7 @@ def _artefacts_of(
         if text is None:
             continue
         if not isinstance(text, str):
-            raise InputError(Message("judges.recording_steps", where=where, given=_shortened(text)))
+            raise InputError.of("judges.recording_steps", where=where, given=_shortened(text))
         yield (pair_id, kind, side), Completion(text=text, finish="stop", model=model)
 
 
@@ -228,7 +225,7 @@ def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | 
         and len(given) == 2
         and all(type(each) in (int, float) and math.isfinite(each) for each in given)
     ):
-        raise InputError(Message("judges.recording_scores", where=where, given=_shortened(given)))
+        raise InputError.of("judges.recording_scores", where=where, given=_shortened(given))
     return float(given[0]), float(given[1])
 
 
@@ -246,15 +243,13 @@ def _later(earlier: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) ->
     if earlier.has_same_answer(recorded):
         return earlier
     pair_id, order = key
-    raise InputError(
-        Message(
-            "judges.recordings_differ",
-            path=path,
-            line=earlier.line,
-            line2=recorded.line,
-            pair_id=pair_id,
-            order=order,
-        )
+    raise InputError.of(
+        "judges.recordings_differ",
+        path=path,
+        line=earlier.line,
+        line2=recorded.line,
+        pair_id=pair_id,
+        order=order,
     )
 
 
@@ -267,24 +262,19 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             source = gzip.GzipFile(fileobj=file) if gzipped else file
             for line, raw in enumerate(iter(partial(source.readline, _LINE_MAX + 1), b""), start=1):
                 if len(raw) > _LINE_MAX:
-                    raise InputError(
-                        Message(
-                            "judges.recording_too_long",
-                            path=path,
-                            line=line,
-                            line_max=_LINE_MAX,
-                        )
+                    raise InputError.of(
+                        "judges.recording_too_long", path=path, line=line, line_max=_LINE_MAX
                     )
                 text = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
                 if text.strip():
                     yield line, text
     except FileNotFoundError:
-        raise InputError(Message("judges.recordings_missing", path=path)) from None
+        raise InputError.of("judges.recordings_missing", path=path) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise InputError(Message("judges.recordings_damaged", path=path, line=line)) from None
+        raise InputError.of("judges.recordings_damaged", path=path, line=line) from None
     except OSError as error:
-        raise InputError(
-            Message("judges.recordings_unreadable", path=path, strerror=error.strerror or error)
+        raise InputError.of(
+            "judges.recordings_unreadable", path=path, strerror=error.strerror or error
         ) from None
 
 
@@ -307,26 +297,24 @@ def _record(text: bytes, *, where: str) -> dict[str, Any]:
         record = orjson.loads(text)
         refuse_repeated_key(text, record)
     except (RepeatedKey, TooManyValues) as error:
-        raise InputError(Message("judges.where_error", where=where, error=error)) from None
+        raise InputError.of("judges.where_error", where=where, error=error) from None
     except orjson.JSONDecodeError as error:
-        raise InputError(Message("judges.recording_not_json", where=where, msg=error.msg)) from None
+        raise InputError.of("judges.recording_not_json", where=where, msg=error.msg) from None
     if not isinstance(record, dict):
-        raise InputError(Message("judges.recording_no_object", where=where))
+        raise InputError.of("judges.recording_no_object", where=where)
     for field in ("id", "pass"):
         if field not in record:
-            raise InputError(Message("judges.recording_field_missing", where=where, field=field))
+            raise InputError.of("judges.recording_field_missing", where=where, field=field)
     if "raw" not in record and "verdict_as_shown" not in record:
-        raise InputError(Message("judges.recording_empty", where=where))
+        raise InputError.of("judges.recording_empty", where=where)
     for field, (types, takes) in _FIELDS.items():
         if field in record and not _fits(field, record[field], types):
-            raise InputError(
-                Message(
-                    "judges.recording_field_kind",
-                    where=where,
-                    field=field,
-                    takes=takes,
-                    record=_shortened(record[field]),
-                )
+            raise InputError.of(
+                "judges.recording_field_kind",
+                where=where,
+                field=field,
+                takes=takes,
+                record=_shortened(record[field]),
             )
     return record
 

@@ -116,10 +116,10 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for attempts in (self.attempts, self.limited_attempts):
             if attempts is not None and attempts < 1:
-                raise SettingsError(Message("judges.attempts_outside", attempts=attempts))
+                raise SettingsError.of("judges.attempts_outside", attempts=attempts)
         if self.base_s < 0 or self.cap_s < 0:
-            raise SettingsError(
-                Message("judges.retry_pause_outside", base_s=self.base_s, cap_s=self.cap_s)
+            raise SettingsError.of(
+                "judges.retry_pause_outside", base_s=self.base_s, cap_s=self.cap_s
             )
 
     def wait_s(self, failed: int, rng: random.Random) -> float:

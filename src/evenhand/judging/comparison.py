@@ -106,7 +106,7 @@ async def _judge(
     readings = [result.reading for result in passes]
     decision = decide(pair, readings, how=case.how, shows_first=case.first_order)
     if isinstance(decision, Unreconciled):
-        error = NoVerdict(Message("unread.no_valid_verdict", reason=decision.reason))
+        error = NoVerdict.of("unread.no_valid_verdict", reason=decision.reason)
         return _failed(case, error, passes, why=decision, artefacts=prepared)
     if config.calibration is not None:
         decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))

@@ -21,7 +21,6 @@ from evenhand.judges.registry import (
     traits_of,
 )
 from evenhand.judges.retry import RetryPolicy
-from evenhand.messages import Message
 from evenhand.prompts import Template, built_in_template, open_template
 from evenhand.settings import Settings, split_addresses
 
@@ -65,16 +64,14 @@ class JudgeConfig(JudgeOptions):
 
     def __post_init__(self) -> None:
         if callable(self.judge) or hasattr(self.judge, "ask"):
-            raise InputError(Message("judging.judge_no_name"))
+            raise InputError.of("judging.judge_no_name")
         super().__post_init__()
         if not isinstance(self.template, (Template, Path, NoneType)):
-            raise InputError(Message("judging.template_no_template", template=self.template))
+            raise InputError.of("judging.template_no_template", template=self.template)
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
-            raise InputError(Message("judging.retry_no_policy", retry=self.retry))
+            raise InputError.of("judging.retry_no_policy", retry=self.retry)
         if self.calibration is not None and not hasattr(self.calibration, "probability"):
-            raise InputError(
-                Message("judging.calibration_no_calibration", calibration=self.calibration)
-            )
+            raise InputError.of("judging.calibration_no_calibration", calibration=self.calibration)
 
     @classmethod
     def resolve(
@@ -86,7 +83,7 @@ class JudgeConfig(JudgeOptions):
         """
         chosen = cls() if overrides is None else overrides
         if not isinstance(chosen, JudgeConfig):  # callers may be untyped
-            raise InputError(Message("judging.config_no_config", name=type(chosen).__name__))
+            raise InputError.of("judging.config_no_config", name=type(chosen).__name__)
         judge = None if own is not None else chosen.judge or settings.judge
         traits = traits_of(judge) if own is None else own.traits
         given = settings.chosen()
@@ -117,7 +114,7 @@ class JudgeConfig(JudgeOptions):
     def open_judge(self) -> OpenJudge:
         """The judge; nothing is sent or loaded before its first call."""
         if self.judge is None:
-            raise InputError(Message("judging.no_judge"))
+            raise InputError.of("judging.no_judge")
         judge = open_judge(self.judge, self)
         if self.prepare_with is None:
             return judge
@@ -169,8 +166,8 @@ class JudgeConfig(JudgeOptions):
         modes = judge.traits.modes
         mode = self.mode or modes[0]
         if mode not in modes:
-            raise InputError(
-                Message("judging.mode_not_possible", judge=judge.name, mode=mode, other=modes[0])
+            raise InputError.of(
+                "judging.mode_not_possible", judge=judge.name, mode=mode, other=modes[0]
             )
         return mode
 
@@ -181,7 +178,7 @@ class JudgeConfig(JudgeOptions):
             mode == "letter" or self.confidence == "logprobs" or self.samples_per_order > 1
         )
         if how == "average" and not has_weights:
-            raise InputError(Message("judging.nothing_to_average"))
+            raise InputError.of("judging.nothing_to_average")
         return how
 
     def calibration_for(self, judge: Judge) -> Calibrator | None:
@@ -208,15 +205,13 @@ class JudgeConfig(JudgeOptions):
         if isinstance(template, Path):
             return open_template(template.expanduser(), locale=self.language, mode=mode)
         if template.mode != mode or template.locale != self.language:
-            raise InputError(
-                Message(
-                    "judging.template_of_another_mode",
-                    name=template.name,
-                    locale=template.locale,
-                    mode=template.mode,
-                    language=self.language,
-                    mode2=mode,
-                )
+            raise InputError.of(
+                "judging.template_of_another_mode",
+                name=template.name,
+                locale=template.locale,
+                mode=template.mode,
+                language=self.language,
+                mode2=mode,
             )
         return template
 
@@ -251,7 +246,7 @@ def _refuse_useless_writer(resolved: JudgeConfig) -> None:
     if resolved.prepare_with is not None:
         writer = traits_of(resolved.prepare_with)
         if not (writer.needs_prompt or writer.by_id):
-            raise InputError(Message("judging.writer_writes_nothing", judge=resolved.prepare_with))
+            raise InputError.of("judging.writer_writes_nothing", judge=resolved.prepare_with)
 
 
 def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:

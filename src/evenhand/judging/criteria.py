@@ -15,7 +15,6 @@ from evenhand.judges.retry import ask_with_retries
 from evenhand.judging.answers.json_answer import find_objects
 from evenhand.judging.ballots import add_usage
 from evenhand.judging.config import JudgeConfig
-from evenhand.messages import Message
 from evenhand.prompts import marker_of
 from evenhand.prompts.template import words_for
 
@@ -52,7 +51,7 @@ async def ask_for_criteria(
     """The judge's suggestion and its usage; an unreadable answer is retried as often as the config
     allows."""
     if not judge.traits.needs_prompt:
-        raise InputError(Message("judging.suggests_no_criteria", judge=judge.name))
+        raise InputError.of("judging.suggests_no_criteria", judge=judge.name)
     shown = tuple(map(_shortened, prompts))
     pair = read_pair({"prompt": "\n".join(shown), **_NO_PAIR}, criteria_needed=False)
     messages = suggestion_messages(shown, config.language)
@@ -65,7 +64,7 @@ async def ask_for_criteria(
         if criteria:
             return criteria, add_usage(usages)
         call = replace(call, messages=(*messages, *_complaint(completion.text, config.language)))
-    raise JudgeUnreadable(Message("judging.criteria_unread", judge=judge.name))
+    raise JudgeUnreadable.of("judging.criteria_unread", judge=judge.name)
 
 
 def suggestion_messages(prompts: Sequence[str], locale: Locale) -> tuple[ChatMessage, ...]:

@@ -11,7 +11,6 @@ from typing import get_args
 
 from evenhand.contract import ArtefactKind, Locale, Pair
 from evenhand.errors import TemplateError
-from evenhand.messages import Message
 from evenhand.prompts.prompt import (
     MARKER,
     code_absent_from,
@@ -68,8 +67,8 @@ def refuse_without_slots(template: Template, kinds: Sequence[ArtefactKind]) -> N
     for kind in kinds:
         for slot in _PLACES[kind]:
             if slot not in template.slots:
-                raise TemplateError(
-                    Message("prompts.slot_missing_for_pair", slot=slot, name=template.name)
+                raise TemplateError.of(
+                    "prompts.slot_missing_for_pair", slot=slot, name=template.name
                 )
 
 

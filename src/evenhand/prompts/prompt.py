@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from evenhand.contract import Locale, Order, Pair, UnreadKind
 from evenhand.errors import TemplateError
-from evenhand.messages import Message
 from evenhand.prompts.template import (
     ALWAYS_NEEDED,
     MATERIAL,
@@ -67,7 +66,7 @@ def _outline(template: Template, material: list[str], *, allow_tie: bool, questi
     shown = {piece.name for _, pieces in filled for piece in pieces if isinstance(piece, Slot)}
     for slot in material:
         if slot not in shown:
-            raise TemplateError(Message("prompts.slot_left_out", name=template.name, slot=slot))
+            raise TemplateError.of("prompts.slot_left_out", name=template.name, slot=slot)
     # Letter prompts are short: a piece ends where the next opens, and the question closes the last.
     close = "" if template.compact else "\n" + fence_close(words)
     fences = {slot: (fence_opening(slot, template.locale), close) for slot in material}
@@ -185,11 +184,11 @@ class Prompt:
             notes = NO_NOTES
         for slot in _optional(pair, notes):
             if slot not in template.slots:
-                raise TemplateError(
-                    Message("prompts.slot_missing_for_pair", slot=slot, name=template.name)
+                raise TemplateError.of(
+                    "prompts.slot_missing_for_pair", slot=slot, name=template.name
                 )
         if not pair.allow_tie and "tie_rule" not in template.slots:
-            raise TemplateError(Message("prompts.no_tie_slot", name=template.name))
+            raise TemplateError.of("prompts.no_tie_slot", name=template.name)
         responses = response_digests(pair)
         return cls(template, pair, marker_of(pair, responses, notes), responses, notes)
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from evenhand.contract import Locale, Mode
 from evenhand.errors import TemplateError
-from evenhand.messages import Message
 
 # The small texts that fill a template's slots, in each language.
 
@@ -149,9 +148,7 @@ class JinjaSection:
         try:
             text = self.template.render(stand_ins)
         except (*faults, TypeError, ValueError) as error:
-            raise TemplateError(
-                Message("prompts.template_failed", error=_one_line(error))
-            ) from None
+            raise TemplateError.of("prompts.template_failed", error=_one_line(error)) from None
         parts = text.split("\x00")
         pieces: list[Piece] = []
         for index, part in enumerate(parts):
@@ -161,7 +158,7 @@ class JinjaSection:
             elif part in KNOWN:
                 pieces.append(Slot(part))
             else:
-                raise TemplateError(Message("prompts.slot_changed"))
+                raise TemplateError.of("prompts.slot_changed")
         return tuple(pieces)
 
 
@@ -211,11 +208,11 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise TemplateError(
-            Message("prompts.template_unreadable", path=path, strerror=error.strerror or error)
+        raise TemplateError.of(
+            "prompts.template_unreadable", path=path, strerror=error.strerror or error
         ) from None
     except UnicodeDecodeError:
-        raise TemplateError(Message("prompts.template_not_utf8", path=path)) from None
+        raise TemplateError.of("prompts.template_not_utf8", path=path) from None
     source = source.replace("\r\n", "\n")
     return make_template(source, name=path.name, locale=locale, mode=mode)
 
@@ -223,7 +220,7 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
 def make_template(source: str, *, name: str, locale: Locale, mode: Mode) -> Template:
     """Its name decides the template language."""
     if "\x00" in source:
-        raise TemplateError(Message("prompts.template_with_nul", name=name))
+        raise TemplateError.of("prompts.template_with_nul", name=name)
     make = _jinja_section if name.endswith(_JINJA_ENDINGS) else plain_section
     sections = tuple((role, make(text, name)) for role, text in split_sections(source, name))
     used = [source, words_for(locale).source]
@@ -250,13 +247,11 @@ def split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
     roles = pieces[1::2]
     for role in roles:
         if role not in ("system", "user"):
-            raise TemplateError(Message("prompts.section_unknown", name=name, role=role))
+            raise TemplateError.of("prompts.section_unknown", name=name, role=role)
     if pieces[0].strip():
-        raise TemplateError(Message("prompts.text_before_sections", name=name))
+        raise TemplateError.of("prompts.text_before_sections", name=name)
     if roles not in (["system", "user"], ["user"]):
-        raise TemplateError(
-            Message("prompts.sections_malformed", name=name, roles=", ".join(roles))
-        )
+        raise TemplateError.of("prompts.sections_malformed", name=name, roles=", ".join(roles))
     for role, text in zip(roles, pieces[2::2], strict=True):
         yield cast("Role", role), text.strip("\n")
 
@@ -285,13 +280,8 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
         slots = meta.find_undeclared_variables(parsed)
         compiled = environment.from_string(source)
     except TemplateSyntaxError as error:
-        raise TemplateError(
-            Message(
-                "prompts.template_invalid",
-                name=name,
-                lineno=error.lineno,
-                error=_one_line(error),
-            )
+        raise TemplateError.of(
+            "prompts.template_invalid", name=name, lineno=error.lineno, error=_one_line(error)
         ) from None
     # The only random filter; its functions are no slots, so they are refused.
     varies = any(each.name == "random" for each in parsed.find_all(nodes.Filter))
@@ -301,24 +291,14 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
 def _check_slots(template: Template) -> None:
     unknown = sorted(template.slots - set(KNOWN))
     if unknown:
-        raise TemplateError(
-            Message(
-                "prompts.slot_unknown",
-                name=template.name,
-                unknown=unknown[0],
-                known=", ".join(KNOWN),
-            )
+        raise TemplateError.of(
+            "prompts.slot_unknown", name=template.name, unknown=unknown[0], known=", ".join(KNOWN)
         )
     needed = ALWAYS_NEEDED + (("question",) if template.mode == "letter" else ())
     for slot in needed:
         if slot not in template.slots:
-            raise TemplateError(
-                Message(
-                    "prompts.slot_missing",
-                    name=template.name,
-                    slot=slot,
-                    needed=", ".join(needed),
-                )
+            raise TemplateError.of(
+                "prompts.slot_missing", name=template.name, slot=slot, needed=", ".join(needed)
             )
 
 

@@ -19,7 +19,6 @@ from evenhand.errors import (
 )
 from evenhand.judging.ballots import add_usage
 from evenhand.judging.passes import milliseconds_since
-from evenhand.messages import Message
 from evenhand.ranker.merge_insertion import Batch, ComparisonResult, Order, merge_insertion
 from evenhand.ranker.ranking import Places, RankingMetadata, ResponseComparison, notes_on_ranking
 from evenhand.ranker.ranking import RankedResponses as RankedResponses
@@ -179,7 +178,7 @@ async def rank_responses(
     started = time.perf_counter()
     for name, number in (("max_comparisons", max_comparisons), ("at_once", at_once)):
         if number is not None and (type(number) is not int or number < 1):
-            raise InputError(Message("ranker.no_whole_number", name=name, number=number))
+            raise InputError.of("ranker.no_whole_number", name=name, number=number)
     plain = {
         "prompt": prompt,
         "criteria": list(criteria) if isinstance(criteria, list | tuple) else criteria,
@@ -240,9 +239,9 @@ async def _sorted(items: list[int], comparisons: ComparisonLog) -> Order:
 def _checked(plain: Mapping[str, Any], responses: Sequence[str]) -> Pair:
     """The first pair, once every response has been validated."""
     if isinstance(responses, str) or not isinstance(responses, Sequence):
-        raise InputError(Message("ranker.responses_no_list"))
+        raise InputError.of("ranker.responses_no_list")
     if len(responses) < 2:
-        raise InputError(Message("ranker.too_few_responses", n=len(responses)))
+        raise InputError.of("ranker.too_few_responses", n=len(responses))
     given = {key: value for key, value in plain.items() if value is not None}
     pair = read_pair({**given, "responseA": "", "responseB": ""})
     for index, response in enumerate(responses):

@@ -87,7 +87,7 @@ def sort_prompts(
             raise DataError(refusal_of(row))
         skipped.append(row)
     if not prompts:
-        raise DataError(Message("runs.nothing_to_judge", names=name))
+        raise DataError.of("runs.nothing_to_judge", names=name)
     return tuple(prompts), tuple(skipped)
 
 
@@ -115,7 +115,7 @@ def open_answers(given: Source, columns: dict[str, str]) -> AnswerFile:
                         BadRow(file.name, number, Message("data.answer_again", key=key)).message
                     )
     if not by_id and not by_prompt:
-        raise DataError(Message("data.file_without_rows", name=given.name))
+        raise DataError.of("data.file_without_rows", name=given.name)
     name = next(iter(models)) if len(models) == 1 else given.stem
     return AnswerFile(name, file_digest(given), by_id, by_prompt)
 
@@ -143,7 +143,7 @@ def names_a_model(spec: str) -> bool:
     """`provider:model`, or a file. Ambiguous text is refused."""
     like_model = spec == "local" or _MODEL.fullmatch(spec) is not None
     if like_model and os.path.exists(spec):
-        raise InputError(Message("runs.side_ambiguous", spec=spec))
+        raise InputError.of("runs.side_ambiguous", spec=spec)
     return like_model
 
 
@@ -152,7 +152,7 @@ def open_sides(
 ) -> tuple[Side, Side]:
     """A side without a model uses the other's, asked differently."""
     if a.is_empty and b.is_empty:
-        raise InputError(Message("runs.no_sides"))
+        raise InputError.of("runs.no_sides")
     if a.is_empty:
         a = replace(a, spec=b.spec, command=b.command)
     if b.is_empty:
@@ -180,7 +180,7 @@ def _refuse_bare_model(spec: str) -> None:
     """`gpt-4o` is a model without its provider, not a missing file."""
     suggested = suggested_model(spec)
     if suggested is not None and not os.path.exists(spec) and not _FILE_ENDING.search(spec):
-        raise InputError(Message("runs.side_no_provider", spec=spec, meant=suggested))
+        raise InputError.of("runs.side_no_provider", spec=spec, meant=suggested)
 
 
 # Options that a command or a file of answers cannot use.
@@ -197,12 +197,12 @@ def _refuse_unused(given: SideChoice) -> None:
     for row in given.rows():
         if row.name in unused and getattr(given, row.name) is not None:
             who = given.spec or given.command
-            raise InputError(Message("runs.side_unused", who=who, name=row.name))
+            raise InputError.of("runs.side_unused", who=who, name=row.name)
 
 
 def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -> Side:
     if given.spec is not None and given.command is not None:
-        raise InputError(Message("runs.side_twice", spec=given.spec, command=given.command))
+        raise InputError.of("runs.side_twice", spec=given.spec, command=given.command)
     _refuse_unused(given)
     model: Judge
     if given.command is not None:
@@ -226,7 +226,7 @@ def _open_side(given: SideChoice, settings: Settings, columns: dict[str, str]) -
             answers=True,
         )
         if not traits_of(given.spec).needs_prompt:
-            raise InputError(Message("runs.side_no_model", spec=given.spec))
+            raise InputError.of("runs.side_no_model", spec=given.spec)
         model = open_judge(given.spec or "", options)
     return ModelSide(
         model,
@@ -449,7 +449,7 @@ async def run_ab(
 
 async def stop_without_pairs(pairs: GeneratedPairs, stop: Stop) -> None:
     if not await asyncio.to_thread(pairs.has_pair):
-        stop.ask("judge", JudgeRejected(Message("runs.no_two_answers")))
+        stop.ask("judge", JudgeRejected.of("runs.no_two_answers"))
 
 
 def check_sides(generation: Generation, options: RunOptions) -> list[AppliedPrice]:
@@ -473,9 +473,9 @@ def check_sides(generation: Generation, options: RunOptions) -> list[AppliedPric
 def _refuse_same_sides(generation: Generation) -> None:
     one, two = generation.sides
     if one.identity() == two.identity():
-        raise InputError(Message("runs.sides_the_same", name=one.name))
+        raise InputError.of("runs.sides_the_same", name=one.name)
     if one.name == two.name:
-        raise InputError(Message("runs.sides_named_alike", name=one.name))
+        raise InputError.of("runs.sides_named_alike", name=one.name)
 
 
 def _remaining(store: Store, run: RunRecord, options: RunOptions, stop: Stop) -> RunOptions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.errors import CapReached
-from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 if TYPE_CHECKING:
@@ -101,17 +100,15 @@ class Budget:
 
     def stop_at_calls(self) -> None:
         self._stop.ask(
-            "max-calls", CapReached(Message("runs.reached_max_calls", max_calls=self._max_calls))
+            "max-calls", CapReached.of("runs.reached_max_calls", max_calls=self._max_calls)
         )
 
     def stop_at_cost(self) -> None:
-        self._stop.ask(
-            "max-cost", CapReached(Message("runs.reached_max_cost", max_cost=self._max_cost))
-        )
+        self._stop.ask("max-cost", CapReached.of("runs.reached_max_cost", max_cost=self._max_cost))
 
     def stop_where_unpriced(self) -> None:
         if self._max_cost is not None and self.unpriced and not self._unpriced_allowed:
-            self._stop.ask("max-cost", CapReached(Message("runs.cost_unknown")))
+            self._stop.ask("max-cost", CapReached.of("runs.cost_unknown"))
 
     @property
     def known_cost_usd(self) -> float | None:

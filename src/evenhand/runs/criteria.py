@@ -86,7 +86,7 @@ def read_criteria_data(
         if not labelled or half_of(row.cluster or row.text, seed=seed) == "choosing":
             texts.setdefault(row.text, order_key(row.text, seed=seed))
     if not texts:
-        raise DataError(Message("data.file_without_prompts", name=source.name))
+        raise DataError.of("data.file_without_prompts", name=source.name)
     if skipped and not labelled:
         notes = (*notes, Message("runs.rows_left_out", n=skipped))
     return CriteriaData(
@@ -123,7 +123,7 @@ async def suggest_within(
     try:
         criteria, _ = await ask_for_criteria(asked, prompts, plan.config)
     except Stopped:
-        raise stop.error or CapReached(Message("runs.reached_max_calls", max_calls=0)) from None
+        raise stop.error or CapReached.of("runs.reached_max_calls", max_calls=0) from None
     if stop.error is not None:  # what the answer cost is not known, and a cap on cost was given
         raise stop.error
     return criteria, options.less(budget.calls, budget.known_cost_usd)

@@ -157,10 +157,10 @@ def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
-            raise InputError(Message("runs.judge_twice", name=plan.judge.name))
+            raise InputError.of("runs.judge_twice", name=plan.judge.name)
     if len(judges) > 1 and options.pursued:
         option = "until-decided" if options.until_decided else "rank-adaptive"
-        raise InputError(Message("runs.follows_one_judge", option=option, n=len(judges)))
+        raise InputError.of("runs.follows_one_judge", option=option, n=len(judges))
 
 
 class _Engine:

@@ -14,7 +14,6 @@ from evenhand.judges.prepared import writer_of
 from evenhand.judges.prices import Price
 from evenhand.judges.protocol import Judge
 from evenhand.judging.config import JudgeConfig
-from evenhand.messages import Message
 from evenhand.quantities import counted
 from evenhand.runs.budget import Budget
 from evenhand.runs.options import RunOptions
@@ -97,7 +96,7 @@ def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptio
             writer = writer_of(plan.judge)
             if writer is not plan.judge:
                 names = {"name": plan.judge.name, "writer": writer.name}
-                raise InputError(Message("runs.batch_one_writer", **names))
+                raise InputError.of("runs.batch_one_writer", **names)
             refuse_without_batches(plan.judge)
     if options.executor == "ray":
         from evenhand.runs.ray.executor import refuse_what_ray_cannot
@@ -110,4 +109,4 @@ def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
     there = store.batches.unfinished(run.id)
     if there:
         requests = counted(sum(batch.requests for batch in there), "request")
-        raise InputError(Message("runs.batches_waiting", name=run.name, requests=requests))
+        raise InputError.of("runs.batches_waiting", name=run.name, requests=requests)

@@ -21,7 +21,6 @@ from evenhand.judges.prices import Price
 from evenhand.judges.protocol import ChatMessage, Judge, JudgeCall, identity_of
 from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.preparation import GeneratedAnswer
-from evenhand.messages import Message
 from evenhand.prompts.template import Segment
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, call_cost, token_range, tokens_of
@@ -50,9 +49,7 @@ _REPORTED_EVERY_S = 0.25
 def check_template(text: str, *, named: str) -> str:
     """An answering model's template, which must have a place for the prompt."""
     if not _PLACE.search(text):
-        raise InputError(
-            Message("runs.template_without_prompt", name=named, placeholder=PLACEHOLDER)
-        )
+        raise InputError.of("runs.template_without_prompt", name=named, placeholder=PLACEHOLDER)
     return text
 
 

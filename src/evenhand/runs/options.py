@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
-from evenhand.messages import Message
 from evenhand.options import Again as Again
 from evenhand.options import RunningOptions
 
@@ -28,7 +27,7 @@ class UntilDecided:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(Message("runs.alpha_outside", alpha=self.alpha))
+            raise InputError.of("runs.alpha_outside", alpha=self.alpha)
 
     def as_json(self) -> dict[str, Any]:
         return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
@@ -44,9 +43,9 @@ class RankAdaptive:
 
     def __post_init__(self) -> None:
         if type(self.budget) is not int or self.budget < 1:
-            raise InputError(Message("runs.budget_outside", budget=self.budget))
+            raise InputError.of("runs.budget_outside", budget=self.budget)
         if not 0 < self.certainty < 1:
-            raise InputError(Message("runs.certainty_outside", certainty=self.certainty))
+            raise InputError.of("runs.certainty_outside", certainty=self.certainty)
 
     def as_json(self) -> dict[str, Any]:
         return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
@@ -73,15 +72,15 @@ class RunOptions(RunningOptions):
         self.check()
         workers, poll_s = self.ray_workers, self.batch_poll_s
         if workers is not None and (type(workers) is not int or workers < 1):
-            raise InputError(Message("option.whole", where="ray_workers", value=workers, least=1))
+            raise InputError.of("option.whole", where="ray_workers", value=workers, least=1)
         if poll_s is not None and not (_is_number(poll_s) and 0 < poll_s < math.inf):
-            raise InputError(Message("option.above", where="batch_poll_s", value=poll_s, above=0))
+            raise InputError.of("option.above", where="batch_poll_s", value=poll_s, above=0)
         if self.bad_rows not in ("stop", "skip"):
-            raise InputError(Message("runs.bad_rows_unknown", bad_rows=self.bad_rows))
+            raise InputError.of("runs.bad_rows_unknown", bad_rows=self.bad_rows)
         if self.name is not None and not self.name.strip():
-            raise InputError(Message("runs.name_blank"))
+            raise InputError.of("runs.name_blank")
         if self.until_decided is not None and self.rank_adaptive is not None:
-            raise InputError(Message("runs.two_stop_rules"))
+            raise InputError.of("runs.two_stop_rules")
 
         self._check_executor()
         self._check_batch()
@@ -111,29 +110,29 @@ class RunOptions(RunningOptions):
 
     def _check_executor(self) -> None:
         if self.executor not in ("local", "ray"):
-            raise InputError(Message("runs.executor_unknown", executor=self.executor))
+            raise InputError.of("runs.executor_unknown", executor=self.executor)
         if self.executor == "local":
             for name in ("ray_address", "ray_workers"):
                 if getattr(self, name) is not None:
-                    raise InputError(Message("runs.belongs_to_ray", name=name))
+                    raise InputError.of("runs.belongs_to_ray", name=name)
         elif self.pursued:
             option = "until-decided" if self.until_decided else "rank-adaptive"
-            raise InputError(Message("runs.ray_cannot_follow", option=option))
+            raise InputError.of("runs.ray_cannot_follow", option=option)
 
     def _check_batch(self) -> None:
         if not self.batch:
             for name in ("batch_poll_s", "cancel_batches"):
                 if getattr(self, name):
-                    raise InputError(Message("runs.belongs_to_batch", name=name))
+                    raise InputError.of("runs.belongs_to_batch", name=name)
             return
         if self.executor != "local":
-            raise InputError(Message("runs.batch_and_ray"))
+            raise InputError.of("runs.batch_and_ray")
         for name in ("concurrency", "rpm", "tpm"):
             if getattr(self, name) is not None:
-                raise InputError(Message("runs.batch_paces_itself", name=name))
+                raise InputError.of("runs.batch_paces_itself", name=name)
         if self.pursued:
             option = "until-decided" if self.until_decided else "rank-adaptive"
-            raise InputError(Message("runs.batch_cannot_follow", option=option))
+            raise InputError.of("runs.batch_cannot_follow", option=option)
 
     @property
     def pursued(self) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def price_of(
     if assumed is None:
         calls, names = options.calls_unpriced, {"name": judge.name, "option": option}
         if calls is None:
-            raise InputError(Message("runs.price_unknown", **names))
+            raise InputError.of("runs.price_unknown", **names)
         return AppliedPrice(None, Message("runs.calls_capped", n=calls, **names), unknown=True)
     return AppliedPrice(
         assumed,
@@ -248,7 +248,7 @@ def find_or_create(
             if not is_run_of(existing, data, judges, options):
                 _refuse(existing, plan)
             if existing.texts_forgotten:
-                raise InputError(Message("runs.texts_forgotten", name=existing.name))
+                raise InputError.of("runs.texts_forgotten", name=existing.name)
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
@@ -266,9 +266,7 @@ def refuse_other(
     salt = run.plan.get("fresh")
     plan = RunPlan.of(data or run.plan["data"], judges, fresh=salt, pursued=options.pursued)
     if plan.fingerprint != run.fingerprint:
-        raise InputError(
-            Message("runs.begun_otherwise", name=run.name, plan=plan.differs_in(run.plan))
-        )
+        raise InputError.of("runs.begun_otherwise", name=run.name, plan=plan.differs_in(run.plan))
 
 
 def is_run_of(
@@ -294,13 +292,7 @@ def _fresh_one(
 
 
 def _refuse(existing: RunRecord, plan: RunPlan) -> NoReturn:
-    raise InputError(
-        Message(
-            "runs.name_taken",
-            name=existing.name,
-            plan=plan.differs_in(existing.plan),
-        )
-    )
+    raise InputError.of("runs.name_taken", name=existing.name, plan=plan.differs_in(existing.plan))
 
 
 def _free_name(store: Store, wanted: str) -> str:

@@ -11,7 +11,7 @@ from evenhand.data.records import BadRow, Side, Unpaired
 from evenhand.errors import DataError
 from evenhand.judges.prepared import writer_of
 from evenhand.judging.preparation import places_of, wanted_before
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import ChatMessage
 from evenhand.runs.ab import (
@@ -89,7 +89,7 @@ def preview_run(sources: Sources, judges: Sequence[JudgePlan], options: RunOptio
                 sample.append(record.pair)
     if not sample:
         why = bad[0].message if bad else ", ".join(sources.names)
-        raise DataError(Message("runs.nothing_to_preview", why=why))
+        raise DataError.of("runs.nothing_to_preview", why=why)
     whole = NOTHING
     for plan in judges:
         whole += estimate(

@@ -178,12 +178,12 @@ def _line(pair: object, number: int, *, default: Callable[[Any], str] | None) ->
     if isinstance(pair, Pair):
         return pair.model_dump_json(exclude_none=True).encode() + b"\n"
     if not isinstance(pair, Mapping):  # callers may be untyped
-        raise DataError(Message("runs.row_no_pair", number=number, name=type(pair).__name__))
+        raise DataError.of("runs.row_no_pair", number=number, name=type(pair).__name__)
     try:
         # A frame may have further columns of any type.
         return orjson.dumps(dict(pair), default, option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
-        raise DataError(Message("runs.row_no_plain_data", number=number, error=error)) from None
+        raise DataError.of("runs.row_no_plain_data", number=number, error=error) from None
 
 
 def describe_files(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
@@ -239,9 +239,7 @@ def take_in(
         if on_common:
             bad = [row for row in bad if not isinstance(row, Unpaired)]
         if bad and bad_rows == "stop":
-            raise DataError(
-                Message("runs.message_bad", message=bad[0].message, bad=_remedy(bad[0]))
-            )
+            raise DataError.of("runs.message_bad", message=bad[0].message, bad=_remedy(bad[0]))
         records = [row for row in batch if isinstance(row, Record)]
         store.items.add(run_id, records, by_id=by_id)
         if bad:
@@ -253,7 +251,7 @@ def take_in(
             store.runs.update(run_id, summary={**noted, _TAKEN_IN: asdict(taken)})
     stored = store.items.count(run_id)
     if stored == 0:
-        raise DataError(Message("runs.nothing_to_judge", names=", ".join(sources.names)))
+        raise DataError.of("runs.nothing_to_judge", names=", ".join(sources.names))
     repeated = taken.records - stored
     summary = _tag_columns(store, run_id)
     if repeated > 0:

@@ -109,7 +109,7 @@ class DecisionRule(StopRule):
         survey = self._store.runs.survey(self._run_id)
         if len(survey.models) > 1:
             first, second = (f"{a} against {b}" for a, b, _ in survey.models[:2])
-            raise InputError(Message("runs.decided_two_models_only", first=first, second=second))
+            raise InputError.of("runs.decided_two_models_only", first=first, second=second)
         self._store.work.fill_queue(self._run_id, seed=self._wanted.seed)
         self._prefix = SettledPrefix.of(
             self._store,
@@ -181,7 +181,7 @@ class RankingRule(StopRule):
             name for a, b, _ in self._store.runs.survey(self._run_id).models for name in (a, b)
         }
         if None in models or len(models) < 2:
-            raise InputError(Message("runs.adaptive_needs_models"))
+            raise InputError.of("runs.adaptive_needs_models")
         seed = self._wanted.seed
         self._store.work.fill_queue(self._run_id, seed=seed, by_models=True)
         budget = min(self._wanted.budget, self._store.items.count(self._run_id))

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judging.preparation import GeneratedAnswer
-from evenhand.messages import Message
 from evenhand.store import NewPass, NewVerdict, Store
 
 # A write begins at this size or age: a transaction costs as much as some dozen rows. Unstored
@@ -122,7 +121,7 @@ class Writer:
 
 def _unexpected(error: Exception) -> StoreError:
     reason = " ".join(str(error).split())[:200]
-    return StoreError(Message("runs.store_failed", name=type(error).__name__, reason=reason))
+    return StoreError.of("runs.store_failed", name=type(error).__name__, reason=reason)
 
 
 class AnswerWriter:

@@ -16,7 +16,6 @@ from typing import Literal
 from uuid import uuid4
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 
 # Where coding agents look for skills, by their own documentation (November 2026). `.agents/skills`
 # is shared by clients of the Agent Skills standard: Codex, Copilot, Cursor, Gemini CLI and OpenCode
@@ -51,7 +50,7 @@ def skill_folders(
     """The agents' skill folders without duplicates; everybody's by default."""
     for agent in agents:
         if agent not in AGENTS:
-            raise InputError(Message("skill.agent_unknown", agent=agent, agents=", ".join(AGENTS)))
+            raise InputError.of("skill.agent_unknown", agent=agent, agents=", ".join(AGENTS))
     root = Path.home() if of_user else project_root(start or Path.cwd())
     known = _OF_USER if of_user else _IN_PROJECT
     return list(dict.fromkeys(root / known[agent] for agent in agents or EVERYBODY))
@@ -108,7 +107,7 @@ def _refuse_overwrite(folder: Path, texts: dict[str, bytes]) -> None:
         path = folder / name
         there = _read(path)
         if there is not None and there != text and recorded.get(name) != _digest(there):
-            raise InputError(Message("skill.file_changed", path=path))
+            raise InputError.of("skill.file_changed", path=path)
 
 
 def _write(folder: Path, texts: dict[str, bytes]) -> Written:

@@ -12,7 +12,6 @@ from typing import Literal
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def always_valid_interval(
     """
     for name, count in (("wins", wins), ("halves", halves), ("losses", losses)):
         if count < 0:
-            raise InputError(Message("stats.at_least", name=name, value=count, least=0))
+            raise InputError.of("stats.at_least", name=name, value=count, least=0)
     counts = {1.0: wins, 0.5: halves, 0.0: losses}
     return always_valid_interval_of_counts(counts, level=level, bets=bets)
 
@@ -113,9 +112,9 @@ def always_valid_interval_of_counts(
     """The same from how often each score was seen."""
     for score in counts:
         if not 0 <= score <= 1:
-            raise InputError(Message("stats.score_outside", score=score))
+            raise InputError.of("stats.score_outside", score=score)
     if not 0 < level < 1:
-        raise InputError(Message("stats.level_outside", level=level))
+        raise InputError.of("stats.level_outside", level=level)
     # Sorted, so that the order of arrival changes no bit.
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     mirrored = {1 - score: count for score, count in reversed(kept.items())}

@@ -41,11 +41,11 @@ def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.in
     try:
         index = dict.fromkeys(column)
     except TypeError:
-        raise InputError(Message("stats.labels_are_lists", name=name)) from None
+        raise InputError.of("stats.labels_are_lists", name=name) from None
     for label in index:
         if is_missing(label):
             row = next(row for row, own in enumerate(column) if own is label)
-            raise InputError(Message("stats.row_without_label", name=name, row=row))
+            raise InputError.of("stats.row_without_label", name=name, row=row)
     index = {label: code for code, label in enumerate(index)}
     codes = np.fromiter(map(index.__getitem__, column), dtype=np.intp, count=len(column))
     return codes, list(index)

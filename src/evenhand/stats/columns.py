@@ -99,18 +99,18 @@ def float_column(
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(Message("stats.no_numbers", name=name, wanted=wanted)) from None
+        raise InputError.of("stats.no_numbers", name=name, wanted=wanted) from None
     if column.ndim != 1:
-        raise InputError(
-            Message("stats.numbers_not_one_column", name=name, ndim=column.ndim, wanted=wanted)
+        raise InputError.of(
+            "stats.numbers_not_one_column", name=name, ndim=column.ndim, wanted=wanted
         )
     fine = np.isfinite(column) & (column >= low) & (column <= high)
     if missing:
         fine |= np.isnan(column)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InputError(
-            Message("stats.number_outside", name=name, row=row, wanted=wanted, value=column[row])
+        raise InputError.of(
+            "stats.number_outside", name=name, row=row, wanted=wanted, value=column[row]
         )
     return column
 
@@ -120,11 +120,11 @@ def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[
         return np.full(rows, default)
     mask = np.asarray(values)
     if mask.ndim != 1 or mask.size != rows:
-        raise InputError(Message("stats.mask_shape", name=name, rows=rows, shape=str(mask.shape)))
+        raise InputError.of("stats.mask_shape", name=name, rows=rows, shape=str(mask.shape))
     if mask.size == 0:
         return np.zeros(0, dtype=np.bool_)
     if mask.dtype != np.bool_:
-        raise InputError(Message("stats.mask_kind", name=name, dtype=mask.dtype))
+        raise InputError.of("stats.mask_kind", name=name, dtype=mask.dtype)
     return mask
 
 
@@ -144,9 +144,9 @@ def whole_numbers(column: Any) -> NDArray[Any] | None:
 
 def length(column: Any, name: str) -> int:
     if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-        raise InputError(Message("stats.no_column", name=name, kind=type(column).__name__))
+        raise InputError.of("stats.no_column", name=name, kind=type(column).__name__)
     if getattr(column, "ndim", 1) != 1:
-        raise InputError(Message("stats.column_dimensions", name=name, ndim=column.ndim))
+        raise InputError.of("stats.column_dimensions", name=name, ndim=column.ndim)
     return len(column)
 
 
@@ -294,7 +294,7 @@ def _hashable(cell: Any) -> Any:
     try:
         hash(cell)
     except TypeError:
-        raise InputError(Message("stats.cell_kind", kind=type(cell).__name__)) from None
+        raise InputError.of("stats.cell_kind", kind=type(cell).__name__) from None
     return cell
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.columns import Floats
 from evenhand.stats.distributions import beta_quantile, binomial_cdf, binomial_tail
 
@@ -208,7 +207,7 @@ def sign_test_p(wins: int, losses: int) -> float:
     Never 0: too small a p-value becomes the smallest double.
     """
     if wins < 0 or losses < 0:
-        raise InputError(Message("stats.sign_test_counts", wins=wins, losses=losses))
+        raise InputError.of("stats.sign_test_counts", wins=wins, losses=losses)
     tail = binomial_cdf(min(wins, losses), wins + losses, 0.5)
     return max(sys.float_info.min, min(1.0, 2 * tail))
 
@@ -219,7 +218,7 @@ def holm_adjusted(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     below the level, under any dependence. None stays None and is not counted."""
     for p_value in p_values:
         if p_value is not None and not 0 <= p_value <= 1:
-            raise InputError(Message("stats.p_value_outside", p_value=p_value))
+            raise InputError.of("stats.p_value_outside", p_value=p_value)
     known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     least = 0.0

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evenhand.contract.codes import INVALID, WIN_A
 from evenhand.errors import InputError
-from evenhand.messages import Message
 
 Codes: TypeAlias = Sequence[int] | bytes | NDArray[np.integer[Any]]
 
@@ -24,17 +23,17 @@ def outcome_codes(outcomes: Codes) -> NDArray[np.int8]:
 def code_array(values: Codes, *, name: str, low: int, high: int) -> NDArray[np.integer[Any]]:
     array = np.frombuffer(values, dtype=np.int8) if isinstance(values, bytes) else _array(values)
     if array.ndim != 1:
-        raise InputError(Message("stats.codes_not_one_column", name=name, ndim=array.ndim))
+        raise InputError.of("stats.codes_not_one_column", name=name, ndim=array.ndim)
     if array.size == 0:
         return np.zeros(0, dtype=np.int8)
     if array.dtype.kind not in "iu":
-        raise InputError(
-            Message("stats.codes_no_integers", name=name, dtype=array.dtype, low=low, high=high)
+        raise InputError.of(
+            "stats.codes_no_integers", name=name, dtype=array.dtype, low=low, high=high
         )
     if int(array.min()) < low or int(array.max()) > high:
         row = int(np.argmax((array < low) | (array > high)))
-        raise InputError(
-            Message("stats.code_outside", name=name, row=row, low=low, high=high, value=array[row])
+        raise InputError.of(
+            "stats.code_outside", name=name, row=row, low=low, high=high, value=array[row]
         )
     return array
 
@@ -42,13 +41,13 @@ def code_array(values: Codes, *, name: str, low: int, high: int) -> NDArray[np.i
 def same_length(rows: int, **columns: Any) -> None:
     for name, column in columns.items():
         if column is not None and len(column) != rows:
-            raise InputError(Message("stats.length_differs", name=name, n=len(column), rows=rows))
+            raise InputError.of("stats.length_differs", name=name, n=len(column), rows=rows)
 
 
 def confidence_level(level: float) -> float:
     # A level that rounds to 1 halfway to its quantile counts as 1.
     if not (level > 0 and 0.5 + level / 2 < 1):
-        raise InputError(Message("stats.level_outside", level=level))
+        raise InputError.of("stats.level_outside", level=level)
     return level
 
 
@@ -56,4 +55,4 @@ def _array(values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise InputError(Message("stats.codes_no_column")) from None
+        raise InputError.of("stats.codes_no_column") from None

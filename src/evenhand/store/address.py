@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import StoreError
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -55,7 +54,7 @@ def read_address(address: str | Path | None) -> FileAddress | ServerAddress:
     if isinstance(given, Path):
         return _file(given)
     if not given.strip():
-        raise StoreError(Message("store.address_empty"))
+        raise StoreError.of("store.address_empty")
     scheme, separator, rest = given.strip().partition("://")
     if not separator:
         return _file(Path(given))
@@ -63,18 +62,18 @@ def read_address(address: str | Path | None) -> FileAddress | ServerAddress:
     if scheme in _SQLITE:
         # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy writes them
         if not rest.startswith("/") or not rest[1:]:
-            raise StoreError(Message("store.sqlite_url_without_file"))
+            raise StoreError.of("store.sqlite_url_without_file")
         return _file(Path(rest[1:].partition("?")[0]))
     if scheme in _POSTGRES:
         return _server(f"postgresql+psycopg://{rest}")
-    raise StoreError(Message("store.address_unknown", scheme=scheme))
+    raise StoreError.of("store.address_unknown", scheme=scheme)
 
 
 def _file(path: Path) -> FileAddress:
     try:
         return FileAddress(Path(os.path.realpath(path.expanduser())))
     except (OSError, RuntimeError, ValueError) as error:
-        raise StoreError(Message("store.path_unusable", path=path, error=error)) from None
+        raise StoreError.of("store.path_unusable", path=path, error=error) from None
 
 
 def _server(text: str) -> ServerAddress:
@@ -85,7 +84,7 @@ def _server(text: str) -> ServerAddress:
         url = make_url(text)
     except (ArgumentError, ValueError):
         # Without the cause, which may quote the whole URL.
-        raise StoreError(Message("store.postgres_url_unreadable")) from None
+        raise StoreError.of("store.postgres_url_unreadable") from None
     options = {key: value for key, value in url.query.items() if key not in SECRET_OPTIONS}
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, options)
     return ServerAddress(url, shown.render_as_string())

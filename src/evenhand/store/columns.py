@@ -29,7 +29,6 @@ from sqlalchemy import (
 from evenhand.contract import ORDERS, Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import NotRecorded, StoreError
-from evenhand.messages import Message
 from evenhand.store.database import Subject
 from evenhand.store.records import (
     BattleColumns,
@@ -51,7 +50,7 @@ CHOICES = WINNERS | {SPLIT: -2}
 
 class _Outcomes(dict[tuple[str, str | None], int]):
     def __missing__(self, pair: tuple[str, str | None]) -> int:
-        raise StoreError(Message("store.outcome_unknown", outcome=pair[0], winner=pair[1]))
+        raise StoreError.of("store.outcome_unknown", outcome=pair[0], winner=pair[1])
 
 
 OUTCOMES = _Outcomes(

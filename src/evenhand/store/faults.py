@@ -60,12 +60,10 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
     try:
         yield
     except exc.TimeoutError:
-        raise StoreBusy(Message("store.in_use_by_thread", address=address)) from None
+        raise StoreBusy.of("store.in_use_by_thread", address=address) from None
     except exc.IntegrityError as error:
-        raise StoreBusy(
-            Message(
-                "store.changed_meanwhile", address=address, reason=_one_line(error.orig, secrets)
-            )
+        raise StoreBusy.of(
+            "store.changed_meanwhile", address=address, reason=_one_line(error.orig, secrets)
         ) from None
     except exc.DBAPIError as error:
         # Without the cause, which quotes the statement with its values.
@@ -73,8 +71,8 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
     except sqlite3.Error as error:
         raise _plain(error, address, secrets) from None
     except exc.SQLAlchemyError as error:
-        raise StoreError(
-            Message("store.failed", address=address, reason=_one_line(error, secrets))
+        raise StoreError.of(
+            "store.failed", address=address, reason=_one_line(error, secrets)
         ) from None
 
 
@@ -93,13 +91,11 @@ def of_row(
                 return read(row, *args, **kwargs)
             except (*_UNFIT, OSError) as error:
                 place = ", ".join(f"{name} {row[name]!r:.80}" for name in columns if name in row)
-                raise StoreError(
-                    Message(
-                        "store.row_damaged",
-                        what=Message(f"record.{what}"),
-                        place=place,
-                        reason=_shown(error),
-                    )
+                raise StoreError.of(
+                    "store.row_damaged",
+                    what=Message(f"record.{what}"),
+                    place=place,
+                    reason=_shown(error),
                 ) from None
 
         return reading
@@ -137,13 +133,11 @@ def rows_read(address: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:  # of what is asked for, and not of what is there
         shown = error.object[:60].encode("utf-8", "backslashreplace").decode()
-        raise InputError(Message("store.asked_not_utf8", shown=shown)) from None
+        raise InputError.of("store.asked_not_utf8", shown=shown) from None
     except _UNFIT as error:
         if os.environ.get("EVENHAND_DEBUG"):
             raise
-        raise StoreError(
-            Message("store.row_unreadable", address=address, reason=_shown(error))
-        ) from None
+        raise StoreError.of("store.row_unreadable", address=address, reason=_shown(error)) from None
 
 
 def _shown(error: BaseException) -> str:
@@ -160,14 +154,12 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
     reason = _one_line(error, secrets)
     sqlstate = getattr(error, "sqlstate", None) or ""
     if sqlstate in _LACKS or reason.startswith(("no such column", "no such table")):
-        return StoreError(Message("store.incomplete", address=address, reason=reason))
+        return StoreError.of("store.incomplete", address=address, reason=reason)
     if isinstance(sqlite_name, str):
-        return StoreError(
-            Message("store.disk_failed", address=address, name=sqlite_name, reason=reason)
-        )
+        return StoreError.of("store.disk_failed", address=address, name=sqlite_name, reason=reason)
     if "Could not decode to UTF-8" in reason:
         column = reason.partition("column ")[2].partition(" ")[0] or "a column"
-        return StoreError(Message("store.text_not_utf8", address=address, column=column))
+        return StoreError.of("store.text_not_utf8", address=address, column=column)
     for begins, kind, code in _POSTGRES:
         if sqlstate.startswith(begins):
             return kind(Message(code, address=address))
@@ -175,11 +167,9 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
         for word, code in _POSTGRES_WORDS:
             if word in reason:
                 refused = Message(code, address=address)
-                return StoreError(Message("store.server_says", refused=refused, said=reason))
-        return StoreError(Message("store.unreachable", address=address, reason=reason))
-    return StoreError(
-        Message("store.server_failed", address=address, sqlstate=sqlstate, reason=reason)
-    )
+                return StoreError.of("store.server_says", refused=refused, said=reason)
+        return StoreError.of("store.unreachable", address=address, reason=reason)
+    return StoreError.of("store.server_failed", address=address, sqlstate=sqlstate, reason=reason)
 
 
 def _one_line(error: BaseException | None, secrets: tuple[str, ...]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from sqlalchemy import Connection, Select, delete, select
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.store.database import Subject
 from evenhand.store.records import LONGEST_COMMENT, PairFlag
 from evenhand.store.rows import in_slices, insert_for, moment, refuse_unwritable
@@ -26,7 +25,7 @@ class FlagStore(Subject):
         with self._writing() as connection:
             there = select(items.c.number).where(items.c.run_id == run_id, items.c.number == number)
             if connection.execute(there).first() is None:
-                raise InputError(Message("store.flag_without_pair", number=number))
+                raise InputError.of("store.flag_without_pair", number=number)
             statement = insert_for(connection.dialect.name, pair_flags)
             later = {name: statement.excluded[name] for name in ("flagged_at", "comment")}
             keys = list(pair_flags.primary_key)
@@ -46,7 +45,7 @@ def _checked(comment: str | None) -> str | None:
     if comment is None or not comment.strip():
         return None
     if len(comment) > LONGEST_COMMENT:
-        raise InputError(Message("store.comment_too_long", n=len(comment), most=LONGEST_COMMENT))
+        raise InputError.of("store.comment_too_long", n=len(comment), most=LONGEST_COMMENT)
     refuse_unwritable("comment", comment)
     return comment
 

@@ -23,7 +23,6 @@ from sqlalchemy import (
 )
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.store.database import Subject
 from evenhand.store.rows import in_slices
 from evenhand.store.schema import figures, items, pairs, search_docs
@@ -235,7 +234,7 @@ def _is_filled(connection: Connection) -> bool:
     if connection.dialect.name == "postgresql":
         return True
     if not is_searchable(connection):
-        raise InputError(Message("store.no_full_text"))
+        raise InputError.of("store.no_full_text")
     made = text("SELECT 1 FROM sqlite_master WHERE name = :name")
     return bool(connection.execute(made, {"name": FTS}).scalar())
 

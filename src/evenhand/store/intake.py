@@ -16,7 +16,7 @@ from evenhand.contract import Criterion, Pair
 from evenhand.contract.pair import drawn_order
 from evenhand.data.records import BadRow, Record, Tag
 from evenhand.errors import DataError
-from evenhand.messages import Message, from_text, to_text
+from evenhand.messages import from_text, to_text
 from evenhand.store.database import Subject
 from evenhand.store.deletion import FORGOTTEN
 from evenhand.store.records import TAG_COLUMNS, RunItem
@@ -339,12 +339,12 @@ def _tags(item: Record) -> str | None:
 
 def _different(item: Record, source: str, row: int) -> DataError:
     if (source, row) == (item.source, item.row):
-        return DataError(Message("store.file_changed", source=source, row=row))
+        return DataError.of("store.file_changed", source=source, row=row)
     shown = item.key if len(item.key) <= 80 else f"{item.key[:79]}…"
     if source == item.source:
-        return DataError(Message("store.id_twice", id=shown, row=row, row2=item.row))
+        return DataError.of("store.id_twice", id=shown, row=row, row2=item.row)
     places = {"row": row, "source": source, "row2": item.row, "source2": item.source}
-    return DataError(Message("store.id_in_two_files", id=shown, **places))
+    return DataError.of("store.id_in_two_files", id=shown, **places)
 
 
 def _pair_ids(connection: Connection, fresh: Iterable[tuple[Record, bytes]]) -> dict[bytes, int]:

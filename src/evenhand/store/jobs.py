@@ -12,7 +12,6 @@ import orjson
 from sqlalchemy import Connection, RowMapping, Update, delete, func, select, update
 
 from evenhand.errors import Conflict
-from evenhand.messages import Message
 from evenhand.store.database import Subject
 from evenhand.store.faults import of_row
 from evenhand.store.rows import insert_where_new, moment, to_json
@@ -140,7 +139,7 @@ class JobStore(Subject):
             connection.execute(_update(run_id, {"beat_at": time.time()}, progress=progress))
             wanted: Wanted | None = connection.execute(wanted_state).scalar()
         if wanted is None:
-            raise Conflict(Message("store.run_gone", run_id=run_id))
+            raise Conflict.of("store.run_gone", run_id=run_id)
         return wanted
 
     def let_go(

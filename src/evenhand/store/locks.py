@@ -25,8 +25,8 @@ from evenhand.store.schema import runs, unescape
 def _busy(name: str, address: str, process: str = "") -> StoreBusy:
     values = {"name": name, "address": address}
     if process:
-        return StoreBusy(Message("store.run_in_use_by", process=process, **values))
-    return StoreBusy(Message("store.run_in_use", **values))
+        return StoreBusy.of("store.run_in_use_by", process=process, **values)
+    return StoreBusy.of("store.run_in_use", **values)
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def _locked(path: Path, run_id: int, address: str) -> int:
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise StoreError(Message("store.lock_file_failed", path=path, why=why)) from None
+            raise StoreError.of("store.lock_file_failed", path=path, why=why) from None
         if not _try_lock(descriptor):
             holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
             os.close(descriptor)
@@ -141,7 +141,7 @@ class Holds:
                 self._looked_at = now
                 self._lost = next((run for held, run in self._held if not _answers(held)), None)
             if self._lost is not None:
-                raise StoreError(Message("store.hold_lost", run=self._lost))
+                raise StoreError.of("store.hold_lost", run=self._lost)
 
 
 def _answers(connection: Connection) -> bool:

@@ -13,7 +13,6 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from evenhand.errors import StoreError
-from evenhand.messages import Message
 from evenhand.store.full_text import FTS, MAKE_FTS
 from evenhand.store.schema import VERSION_TABLE
 
@@ -72,9 +71,7 @@ def refuse_planted_rules(connection: Connection, address: str, tables: MetaData)
 
 def _planted(address: str, kind: object, name: object, table: object) -> StoreError:
     on = "" if table == name else f" on {str(table)[:60]!r}"
-    return StoreError(
-        Message("store.planted", address=address, what=f"{kind} {str(name)[:60]!r}{on}")
-    )
+    return StoreError.of("store.planted", address=address, what=f"{kind} {str(name)[:60]!r}{on}")
 
 
 def _is_plain(sql: str, known: frozenset[str]) -> bool:

@@ -36,7 +36,7 @@ from evenhand.contract import (
 from evenhand.contract.pair import DrawnOrderPair
 from evenhand.errors import InputError, StoreError
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
-from evenhand.messages import WHOLE, Message, from_text, to_text
+from evenhand.messages import WHOLE, from_text, to_text
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
@@ -288,7 +288,7 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
     if row["passes"]:
         behind = passes_behind(passes, orders=orders_of(row), samples=row["samples"])
         if not behind:
-            raise StoreError(Message("store.answers_missing", number=row["number"]))
+            raise StoreError.of("store.answers_missing", number=row["number"])
     return Judged(decision, behind, row["samples"], body["time_ms"])
 
 
@@ -444,14 +444,14 @@ def to_json(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
-        raise InputError(Message("store.not_json", error=error)) from None
+        raise InputError.of("store.not_json", error=error) from None
 
 
 def refuse_unwritable(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(Message("store.text_unwritable", name=name, text=text[:40])) from None
+        raise InputError.of("store.text_unwritable", name=name, text=text[:40]) from None
 
 
 def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -23,7 +23,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
-from evenhand.messages import Message
 from evenhand.store import postgres
 from evenhand.store.database import Subject
 from evenhand.store.faults import of_row
@@ -345,7 +344,7 @@ def _each_run(
             except StoreError as error:
                 yield error
             except DBAPIError:
-                yield StoreError(Message("store.run_not_utf8", run_id=run_id))
+                yield StoreError.of("store.run_not_utf8", run_id=run_id)
             else:
                 if run is not None:
                     yield run
@@ -357,13 +356,13 @@ def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) 
     values = {**changes, "updated_at": time.time()}
     done = connection.execute(update(runs).where(runs.c.id == run_id).values(values))
     if not done.rowcount:
-        raise InputError(Message("store.run_gone", run_id=run_id))
+        raise InputError.of("store.run_gone", run_id=run_id)
 
 
 def needed_run(connection: Connection, name: str) -> RunRecord:
     run = find_run(connection, name)
     if run is None:
-        raise InputError(Message("store.run_unknown", name=name))
+        raise InputError.of("store.run_unknown", name=name)
     return run
 
 
@@ -371,18 +370,18 @@ def refuse_forgotten(connection: Connection, run_id: int) -> None:
     """A run without texts cannot be judged."""
     run = run_at(connection, run_id)
     if run is not None and run.texts_forgotten:
-        raise InputError(Message("store.texts_forgotten", name=run.name))
+        raise InputError.of("store.texts_forgotten", name=run.name)
 
 
 def _refuse_name(connection: Connection, name: str) -> None:
     if not name.strip():
-        raise InputError(Message("store.run_name_blank"))
+        raise InputError.of("store.run_name_blank")
     if len(name) > _LONGEST_NAME:
-        raise InputError(Message("store.run_name_too_long", n=len(name), most=_LONGEST_NAME))
+        raise InputError.of("store.run_name_too_long", n=len(name), most=_LONGEST_NAME)
     if character := unprintable(name):
-        raise InputError(Message("store.run_name_unprintable", character=character))
+        raise InputError.of("store.run_name_unprintable", character=character)
     if find_run(connection, name):
-        raise InputError(Message("store.run_name_taken", name=name))
+        raise InputError.of("store.run_name_taken", name=name)
 
 
 @of_row("run", "id", "name")

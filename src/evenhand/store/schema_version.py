@@ -19,7 +19,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import StoreError
-from evenhand.messages import Message
 from evenhand.store import sqlite
 from evenhand.store.planted_schema import refuse_planted_code, refuse_planted_rules
 from evenhand.store.schema import REVISIONS, VERSION_TABLE, metadata
@@ -90,8 +89,8 @@ def _refuse_unknown(address: str, version: str, revisions: tuple[str, ...]) -> N
     if version in revisions:
         return
     if version < revisions[0]:
-        raise StoreError(Message("store.schema_older", address=address, found=version))
-    raise StoreError(Message("store.schema_newer", address=address, found=version))
+        raise StoreError.of("store.schema_older", address=address, found=version)
+    raise StoreError.of("store.schema_newer", address=address, found=version)
 
 
 def _refuse_others_tables(
@@ -103,11 +102,11 @@ def _refuse_others_tables(
         there &= set(tables.tables)
         encoding = connection.execute(text("SHOW server_encoding")).scalar()
         if encoding != "UTF8":
-            raise StoreError(Message("store.encoding_wrong", address=address, encoding=encoding))
+            raise StoreError.of("store.encoding_wrong", address=address, encoding=encoding)
     if there:
-        raise StoreError(Message("store.others_tables", address=address, table=min(there)))
+        raise StoreError.of("store.others_tables", address=address, table=min(there))
     if not create:
-        raise StoreError(Message("store.never_used", address=address))
+        raise StoreError.of("store.never_used", address=address)
 
 
 def _create(connection: Connection, schema: Schema) -> None:

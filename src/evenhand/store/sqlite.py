@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from evenhand.errors import StoreError
-from evenhand.messages import Message
 
 # A pass has a few kilobytes, so 4 KiB pages would be half empty; larger ones cost more in the index
 # of pair digests, whose writes are random.
@@ -31,25 +30,25 @@ def prepare_file(path: Path, *, create: bool) -> None:
         file = os.stat(path)
     except FileNotFoundError:
         if not create:
-            raise StoreError(Message("store.not_there", path=path)) from None
+            raise StoreError.of("store.not_there", path=path) from None
         _make_folder(path.parent)
         _make_file(path)
         return
     except OSError as error:
-        raise StoreError(Message("store.open_failed", path=path, reason=_why(error))) from None
+        raise StoreError.of("store.open_failed", path=path, reason=_why(error)) from None
     if stat.S_ISDIR(file.st_mode):
-        raise StoreError(Message("store.is_directory", path=path, file=path / "evenhand.db"))
+        raise StoreError.of("store.is_directory", path=path, file=path / "evenhand.db")
     if not stat.S_ISREG(file.st_mode):
-        raise StoreError(Message("store.no_regular_file", path=path))
+        raise StoreError.of("store.no_regular_file", path=path)
     if 0 < file.st_size < _SMALLEST_BYTES:
         # Checked here, since SQLite takes a one-byte file for an empty one and overwrites it.
-        raise StoreError(Message("store.not_sqlite", address=path))
+        raise StoreError.of("store.not_sqlite", address=path)
     if file.st_size == 0 and create and os.access(path, os.W_OK):
         os.chmod(path, 0o600)
     # SQLite keeps its log beside the file.
     for needed in (path, path.parent):
         if not os.access(needed, os.R_OK | os.W_OK):
-            raise StoreError(Message("store.not_writable", path=path, needed=needed))
+            raise StoreError.of("store.not_writable", path=path, needed=needed)
 
 
 def _make_folder(folder: Path) -> None:
@@ -60,11 +59,9 @@ def _make_folder(folder: Path) -> None:
         for each in reversed(missing[:-1]):
             each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StoreError(
-            Message("store.folder_failed", folder=folder, reason=_why(error))
-        ) from None
+        raise StoreError.of("store.folder_failed", folder=folder, reason=_why(error)) from None
     if not folder.is_dir():
-        raise StoreError(Message("store.no_folder", folder=folder))
+        raise StoreError.of("store.no_folder", folder=folder)
 
 
 def _make_file(path: Path) -> None:
@@ -73,7 +70,7 @@ def _make_file(path: Path) -> None:
     except FileExistsError:
         pass  # another process was faster; it is as good as ours
     except OSError as error:
-        raise StoreError(Message("store.make_failed", path=path, reason=_why(error))) from None
+        raise StoreError.of("store.make_failed", path=path, reason=_why(error)) from None
 
 
 def _why(error: OSError) -> str:

@@ -28,7 +28,6 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.store.columns import (
     OF_RUN,
     WINNERS,
@@ -243,13 +242,13 @@ class VoteStore(Subject):
 
 def check_vote(vote: NewVote) -> None:
     if not vote.who.strip() or len(vote.who) > LONGEST_NAME:
-        raise InputError(Message("store.voter_too_long", n=len(vote.who), most=LONGEST_NAME))
+        raise InputError.of("store.voter_too_long", n=len(vote.who), most=LONGEST_NAME)
     refuse_unwritable("who", vote.who)
     refuse_unwritable("comment", vote.comment or "")
     if vote.both_bad and vote.verdict != "TIE":
-        raise InputError(Message("store.bad_but_won", verdict=vote.verdict))
+        raise InputError.of("store.bad_but_won", verdict=vote.verdict)
     if vote.chance is not None and not 0 < vote.chance <= 1:
-        raise InputError(Message("store.chance_outside", chance=vote.chance))
+        raise InputError.of("store.chance_outside", chance=vote.chance)
 
 
 def _verdict_of(vote: NewVote) -> str | None:

@@ -37,7 +37,6 @@ from sqlalchemy import (
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.store.answers import NewAnswer, add_answers
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, fill, same_item
@@ -470,7 +469,7 @@ def _contest(
     if numbers is None:
         return 0
     if model_a is None or model_b is None:
-        raise InputError(Message("store.models_unnamed", number=number))
+        raise InputError.of("store.models_unnamed", number=number)
     return contest_of(numbers, model_a, model_b)
 
 

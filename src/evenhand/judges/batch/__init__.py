@@ -123,14 +123,14 @@ class BatchApi(Protocol):
 def refuse_without_batches(judge: Judge) -> None:
     kind = judge.name.partition(":")[0]
     if kind not in ("openai", "anthropic"):
-        raise InputError(
-            Message("judges.no_batch_api", name=judge.name, takes=Message("judges.batch_takes"))
+        raise InputError.of(
+            "judges.no_batch_api", name=judge.name, takes=Message("judges.batch_takes")
         )
     if kind == "openai":
         from evenhand.judges.openai import OpenAIJudge
 
         if not isinstance(judge, OpenAIJudge):
-            raise InputError(Message("judges.batch_one_server", name=judge.name))
+            raise InputError.of("judges.batch_one_server", name=judge.name)
 
 
 def batch_api_of(judge: Judge) -> BatchApi:
@@ -146,11 +146,7 @@ def batch_api_of(judge: Judge) -> BatchApi:
     from evenhand.judges.providers import ProviderJudge
 
     if not isinstance(judge, ProviderJudge):
-        raise InputError(
-            Message(
-                "judges.own_judge_no_batch",
-                name=judge.name,
-                takes=Message("judges.batch_takes"),
-            )
+        raise InputError.of(
+            "judges.own_judge_no_batch", name=judge.name, takes=Message("judges.batch_takes")
         )
     return AnthropicBatches(judge)

@@ -28,7 +28,6 @@ from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.providers import ProviderJudge
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.reply_limits import name_or_none, usage_of
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -62,8 +61,8 @@ class AnthropicBatches:
             encoded = await model.batch_encode(self._judge.batch_request(call))
         except UserError as error:
             reason = Redactor()(str(error))
-            raise JudgeRejected(
-                Message("judges.batch_not_possible", name=self._judge.name, reason=reason)
+            raise JudgeRejected.of(
+                "judges.batch_not_possible", name=self._judge.name, reason=reason
             ) from None
         # Headers of every request of a batch: artefacts may need other ones than passes.
         self._betas = list(dict.fromkeys([*self._betas, *json.loads(encoded.group)["betas"]]))
@@ -178,7 +177,7 @@ class AnthropicBatches:
         model = await self._judge.opened_model()
         client = getattr(model, "client", None)
         if not isinstance(client, AsyncAnthropic):
-            raise InputError(Message("judges.batch_anthropic_only", name=self._judge.name))
+            raise InputError.of("judges.batch_anthropic_only", name=self._judge.name)
         # Not retried: a batch that may have arrived is looked up instead.
         return client.with_options(max_retries=0)
 

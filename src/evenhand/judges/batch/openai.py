@@ -27,7 +27,6 @@ from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.reply_limits import name_or_none
 from evenhand.judges.transport import Reply, read_base_url
-from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -93,9 +92,7 @@ class OpenAIBatches:
         body = orjson.loads(tried.answer)
         if "error" in body:
             quoted = self._redact(f"{body['error']}")
-            raise JudgeServerError(
-                Message("judges.server_asked_in_vain", host=self._host, quoted=quoted)
-            )
+            raise JudgeServerError.of("judges.server_asked_in_vain", host=self._host, quoted=quoted)
         headers = {"x-request-id": body["id"]} if body["id"] else {}
         reply = Reply(body["status"], headers, orjson.dumps(body["body"]))
         sent = _dialect_of(tried.form)

@@ -49,29 +49,23 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
         return refused
     names = {kind.__name__ for kind in type(error).__mro__}
     if "APITimeoutError" in names:
-        return JudgeTimeout(Message("judges.batch_timeout", host=host))
+        return JudgeTimeout.of("judges.batch_timeout", host=host)
     if "APIConnectionError" in names:
         why = redact(str(error.__cause__ or error), limit=120) or type(error).__name__
-        return JudgeUnreachable(Message("judges.batch_unreachable", host=host, why=why))
+        return JudgeUnreachable.of("judges.batch_unreachable", host=host, why=why)
     response: Any = getattr(error, "response", None)
     if "APIStatusError" in names and response is not None:
         reply = Reply(response.status_code, response.headers, response.content)
         return _by_status(fault_of(reply), host, key, redact)
     if "HTTPError" in names or "StreamError" in names or "ProtocolError" in names:
-        return JudgeConnectionLost(
-            Message(
-                "judges.batch_connection_broke",
-                host=host,
-                error=redact(str(error), limit=120),
-            )
+        return JudgeConnectionLost.of(
+            "judges.batch_connection_broke", host=host, error=redact(str(error), limit=120)
         )
-    return JudgeGarbled(
-        Message(
-            "judges.sdk_unreadable",
-            host=host,
-            name=type(error).__name__,
-            error=redact(str(error), limit=120),
-        )
+    return JudgeGarbled.of(
+        "judges.sdk_unreadable",
+        host=host,
+        name=type(error).__name__,
+        error=redact(str(error), limit=120),
     )
 
 
@@ -80,20 +74,20 @@ def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeErro
     quoted = redact(fault.message)
     answer = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
     if status == 402 or (status == 429 and "insufficient_quota" in fault.code):
-        return JudgeQuotaExceeded(Message("judges.batch_no_credit", answer=answer))
+        return JudgeQuotaExceeded.of("judges.batch_no_credit", answer=answer)
     if status in (401, 403):
-        return JudgeAuthentication(Message("judges.batch_key_refused", answer=answer, key=key))
+        return JudgeAuthentication.of("judges.batch_key_refused", answer=answer, key=key)
     if status == 429:
         return JudgeRateLimited(
             Message("judges.batch_tried_again", answer=answer), retry_after_s=fault.retry_after_s
         )
     if status in (404, 405, 501):
-        return JudgeRejected(Message("judges.batch_api_not_found", answer=answer, key=key))
+        return JudgeRejected.of("judges.batch_api_not_found", answer=answer, key=key)
     if status in (408, 409, 425) or status >= 500:
         return JudgeServerError(
             Message("judges.batch_tried_again", answer=answer), retry_after_s=fault.retry_after_s
         )
-    return JudgeRejected(Message("judges.batch_request_refused", answer=answer))
+    return JudgeRejected.of("judges.batch_request_refused", answer=answer)
 
 
 def never_arrived(error: JudgeError) -> bool:
@@ -118,7 +112,7 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
         elif line.strip():
             damaged = True
     if damaged:
-        raise JudgeConnectionLost(Message("judges.results_cut", host=host))
+        raise JudgeConnectionLost.of("judges.results_cut", host=host)
 
 
 async def _lines(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[bytes]:
@@ -129,12 +123,8 @@ async def _lines(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[by
         rest.append(first)
         size += len(first)
         if size > MAX_REPLY_BYTES:
-            raise JudgeConnectionLost(
-                Message(
-                    "judges.result_line_too_long",
-                    host=host,
-                    max_reply_bytes=MAX_REPLY_BYTES // 2**20,
-                )
+            raise JudgeConnectionLost.of(
+                "judges.result_line_too_long", host=host, max_reply_bytes=MAX_REPLY_BYTES // 2**20
             )
         if others:
             yield b"".join(rest)

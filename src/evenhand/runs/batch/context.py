@@ -13,7 +13,6 @@ from evenhand.contract import ArtefactKind, Usage
 from evenhand.errors import CapReached, JudgeError
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
 from evenhand.judges.prices import cost_usd
-from evenhand.messages import Message
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import ARTEFACT_TOKENS, TOKENIZERS_HIGH, output_tokens
 from evenhand.runs.executor import RunJudge
@@ -72,15 +71,11 @@ class BatchBudget:
         """Reserve one more request for a draft, unless that reaches a cap."""
         calls = self._budget.calls + self._drafted_calls
         if self._max_calls is not None and calls >= self._max_calls:
-            return "max-calls", CapReached(
-                Message("runs.reached_max_calls", max_calls=self._max_calls)
-            )
+            return "max-calls", CapReached.of("runs.reached_max_calls", max_calls=self._max_calls)
         if self._max_cost is not None:
             committed_usd = sum(self._reserved.values()) + self._drafted_usd
             if self._budget.cost_usd + committed_usd + (expected_usd or 0.0) > self._max_cost:
-                return "max-cost", CapReached(
-                    Message("runs.reached_max_cost", max_cost=self._max_cost)
-                )
+                return "max-cost", CapReached.of("runs.reached_max_cost", max_cost=self._max_cost)
         self._drafted_calls += 1
         self._drafted_usd += expected_usd or 0.0
         return None

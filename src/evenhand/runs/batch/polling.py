@@ -57,14 +57,12 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
         await put_away()
     answers = batch.requests - len(lacking)
     if answers < status.answered:
-        raise JudgeConnectionLost(
-            Message(
-                "runs.batch_results_missing",
-                host=api.host,
-                answers=answers,
-                provider_id=batch.provider_id,
-                answered=status.answered,
-            )
+        raise JudgeConnectionLost.of(
+            "runs.batch_results_missing",
+            host=api.host,
+            answers=answers,
+            provider_id=batch.provider_id,
+            answered=status.answered,
         )
     return answers
 
@@ -204,13 +202,11 @@ class BatchPoller:
             return
         context.stop.ask(
             "judge",
-            JudgeRejected(
-                Message(
-                    "runs.batch_refused",
-                    host=context.host,
-                    provider_id=batch.provider_id,
-                    why=status.why,
-                )
+            JudgeRejected.of(
+                "runs.batch_refused",
+                host=context.host,
+                provider_id=batch.provider_id,
+                why=status.why,
             ),
         )
 
@@ -256,8 +252,8 @@ class BatchPoller:
         elif status.phase == "cancelled" and context.giving_up:
             context.observer.announce(Message("runs.batch_is_cancelled", **own))
         elif status.phase == "cancelled":
-            cancelled = Message("runs.batch_cancelled", host=context.host, **own)
-            context.stop.ask("judge", JudgeRejected(cancelled))
+            cancelled = JudgeRejected.of("runs.batch_cancelled", host=context.host, **own)
+            context.stop.ask("judge", cancelled)
         elif self._empty >= context.timing.empty_batches:
             empty = Message("runs.batches_empty", n=self._empty, host=context.host)
             context.stop.ask("judge", JudgeRejected(empty))

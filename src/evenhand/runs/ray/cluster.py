@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evenhand.errors import ClusterError
-from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 _ANSWERS_WITHIN_S = 10.0
@@ -71,7 +70,7 @@ def _first_bytes(connection: socket.socket, until: float) -> bytes:
 
 
 def _refusal(address: str, why: str) -> ClusterError:
-    return ClusterError(Message("runs.ray_address_refused", address=address, why=why))
+    return ClusterError.of("runs.ray_address_refused", address=address, why=why)
 
 
 # A thread that joins or starts Ray and leaves it again. Nothing waits for it: Ray's calls take
@@ -162,7 +161,7 @@ async def joined(
         elif stop.by is not None:
             yield None
         else:
-            raise ClusterError(Message("runs.ray_join_timeout", address=address, within_s=within_s))
+            raise ClusterError.of("runs.ray_join_timeout", address=address, within_s=within_s)
     finally:
         stopping.cancel()
         # Pending work is not awaited: it ends by itself, or with this process.
@@ -215,8 +214,8 @@ def _join(address: str) -> None:
     except ClusterError:
         raise
     except Exception as error:  # Ray raises all kinds
-        raise ClusterError(
-            Message("runs.ray_not_joined", address=address, error=_reason(error))
+        raise ClusterError.of(
+            "runs.ray_not_joined", address=address, error=_reason(error)
         ) from None
 
 
@@ -245,7 +244,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 **_QUIET,
             )
         except Exception as error:  # Ray raises all kinds
-            raise ClusterError(Message("runs.ray_not_started", error=_reason(error))) from None
+            raise ClusterError.of("runs.ray_not_started", error=_reason(error)) from None
         finally:
             ray_constants.ENABLE_RAY_CLUSTER = clusters
 

@@ -31,10 +31,10 @@ _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
 def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
     if not store.address.startswith("postgresql://"):
-        raise InputError(Message("runs.ray_needs_postgres", address=store.address))
+        raise InputError.of("runs.ray_needs_postgres", address=store.address)
     address = options.ray_address or ""
     if address.startswith("ray://"):
-        raise InputError(Message("runs.ray_client_address", address=address))
+        raise InputError.of("runs.ray_client_address", address=address)
     for plan in judges:
         _refuse_judge(plan)
     if importlib.util.find_spec("ray") is None:
@@ -43,7 +43,7 @@ def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: R
 
 def _refuse_judge(plan: JudgePlan) -> None:
     if plan.config.judge is None:
-        raise InputError(Message("runs.ray_judge_of_process", name=plan.judge.name))
+        raise InputError.of("runs.ray_judge_of_process", name=plan.judge.name)
     _refuse_model(plan.judge.name, plan.config)
     writer = writer_of(plan.judge)
     if writer is not plan.judge:
@@ -55,10 +55,10 @@ def _refuse_model(name: str, config: JudgeConfig) -> None:
     kind = JudgeName.read(config.judge or "").kind
     if kind in ("local", "replay"):
         why = Message("runs.ray_one_at_a_time") if kind == "local" else Message("runs.ray_own_file")
-        raise InputError(Message("runs.ray_judge_unfit", name=name, why=why))
+        raise InputError.of("runs.ray_judge_unfit", name=name, why=why)
     for address in config.base_urls:
         if _has_secrets(address):
-            raise InputError(Message("runs.ray_base_url_credentials", address=shown_url(address)))
+            raise InputError.of("runs.ray_base_url_credentials", address=shown_url(address))
 
 
 def _has_secrets(address: str) -> bool:

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import count
 
 from evenhand.errors import ClusterError, EvenhandError, StoreError
-from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer
 from evenhand.runs.ray.messages import (
@@ -174,8 +173,8 @@ class WorkerPool:
                     [beginning, ending], timeout=within_s, return_when=asyncio.FIRST_COMPLETED
                 )
                 if not (beginning.done() or ending.done() or self._members):
-                    raise ClusterError(
-                        Message("runs.ray_nodes_lost", within_s=within_s, place=handle.place)
+                    raise ClusterError.of(
+                        "runs.ray_nodes_lost", within_s=within_s, place=handle.place
                     )
             if not beginning.done():
                 return False
@@ -297,7 +296,7 @@ class WorkerPool:
         if self._stop.by is not None:
             return
         if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
-            raise ClusterError(Message("runs.ray_workers_lost", deaths=self._deaths, why=why))
+            raise ClusterError.of("runs.ray_workers_lost", deaths=self._deaths, why=why)
         self._announce(Message("runs.ray_worker_lost", why=why))
 
     def _give_back(self, member: _Member) -> None:

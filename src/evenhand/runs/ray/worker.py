@@ -15,7 +15,6 @@ from evenhand.errors import EvenhandError, StoreError
 from evenhand.judge_kinds import takes_address
 from evenhand.judges.protocol import Judge, News, news_lines, news_of
 from evenhand.judging.config import JudgeConfig
-from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
@@ -184,7 +183,7 @@ class Worker:
         self._server_news.append(news_of(judge))
         plan = JudgePlan(judge, task.config)
         if plan.record(salt=assignment.salt).key != task.key:
-            raise EvenhandError(Message("runs.ray_asked_differently", name=task.name))
+            raise EvenhandError.of("runs.ray_asked_differently", name=task.name)
         count = StoredCount(judge.name, known=task.proven)
         supply = ShardSupply(store, assignment.run_id, task.judge_id, hungry=self._news.set)
         self._counts.append(count)

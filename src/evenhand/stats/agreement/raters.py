@@ -86,8 +86,8 @@ def _alpha(
 ) -> Krippendorff:
     confidence_level(level)
     if resamples < FEWEST_RESAMPLES:
-        raise InputError(
-            Message("stats.at_least", value=resamples, least=FEWEST_RESAMPLES, name="resamples")
+        raise InputError.of(
+            "stats.at_least", value=resamples, least=FEWEST_RESAMPLES, name="resamples"
         )
     sizes = counts.sum(axis=1)
     paired = sizes >= 2

@@ -14,7 +14,6 @@ from pydantic import ConfigDict, Field
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.distributions import expit
 from evenhand.stats.logistic_regression import fit_ridge, ridge_log_evidence
@@ -30,7 +29,7 @@ def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Fl
         column = float_column(given, name=f"signal {name!r}", missing=True)
         rows = column.size if rows is None else rows
         if column.size != rows:
-            raise InputError(Message("stats.signal_length", name=name, size=column.size, rows=rows))
+            raise InputError.of("stats.signal_length", name=name, size=column.size, rows=rows)
         columns[name] = column
     return columns
 
@@ -41,7 +40,7 @@ def right_or_wrong(correct: Sequence[Any] | NDArray[Any]) -> Floats:
     between = (right != 0) & (right != 1)
     if between.any():
         row = int(np.argmax(between))
-        raise InputError(Message("stats.correct_outside", row=row, value=right[row]))
+        raise InputError.of("stats.correct_outside", row=row, value=right[row])
     return right
 
 

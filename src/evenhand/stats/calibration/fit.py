@@ -121,11 +121,11 @@ def fit_calibration(
     it. A prompt's rows together count as one.
     """
     if method not in METHODS:
-        raise InputError(Message("stats.method_unknown", method=method, methods=list(METHODS)))
+        raise InputError.of("stats.method_unknown", method=method, methods=list(METHODS))
     right = right_or_wrong(correct)
     same_length(right.size, prompts=prompts)
     if right.size == 0:
-        raise InputError(Message("stats.no_labelled_verdicts"))
+        raise InputError.of("stats.no_labelled_verdicts")
     columns = signal_columns(signals, rows=right.size)
     groups = np.arange(right.size) if prompts is None else label_codes(prompts)[0]
     count = int(groups.max()) + 1
@@ -212,7 +212,7 @@ def cross_fitted(
     groups = np.arange(right.size) if prompts is None else label_codes(prompts)[0]
     count = int(groups.max(initial=-1)) + 1
     if count < 2:
-        raise InputError(Message("stats.prompts_inseparable", count=count))
+        raise InputError.of("stats.prompts_inseparable", count=count)
     fold = prompt_folds(groups, count, folds=min(count, FOLDS), seed=seed + 1)
     predicted = np.empty(right.size)
     for number in range(int(fold.max()) + 1):

@@ -262,6 +262,6 @@ def _fewest_agreeing(of: int, target: float, error_level: float) -> int:
 
 def _limits(target: float, error_level: float) -> None:
     if not 0 < target < 1:
-        raise InputError(Message("stats.share_outside", value=target, name="min-agreement"))
+        raise InputError.of("stats.share_outside", value=target, name="min-agreement")
     if not 0 < error_level < 1:
-        raise InputError(Message("stats.share_outside", value=error_level, name="error-level"))
+        raise InputError.of("stats.share_outside", value=error_level, name="error-level")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 from evenhand.stats.calibration.curves import right_or_wrong
 from evenhand.stats.clusters import Labels, row_clusters
 from evenhand.stats.columns import Floats, float_column
@@ -235,10 +235,10 @@ def calibration_error(
     """
     confidence_level(level)
     if bins < 1:
-        raise InputError(Message("stats.at_least", value=bins, name="bins", least=1))
+        raise InputError.of("stats.at_least", value=bins, name="bins", least=1)
     if resamples < FEWEST_RESAMPLES:
-        raise InputError(
-            Message("stats.at_least", value=resamples, least=FEWEST_RESAMPLES, name="resamples")
+        raise InputError.of(
+            "stats.at_least", value=resamples, least=FEWEST_RESAMPLES, name="resamples"
         )
     right = right_or_wrong(correct)
     stated = float_column(probabilities, name="probabilities", low=0, high=1)

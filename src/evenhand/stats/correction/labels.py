@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.columns import Floats, float_column, mask_column
 from evenhand.stats.outcomes import code_array
 from evenhand.stats.seeded_order import order_key
@@ -35,7 +34,7 @@ def gather_labels(
     rows = code_array(label_pairs, name="label_pairs", low=0, high=pairs - 1).astype(np.intp)
     scores = float_column(label_scores, name="label_scores", low=0, high=1)
     if scores.size != rows.size:
-        raise InputError(Message("stats.label_lengths", scores=scores.size, pairs=rows.size))
+        raise InputError.of("stats.label_lengths", scores=scores.size, pairs=rows.size)
     unsure = mask_column(escalated, rows.size, name="escalated", default=False)
     known = mask_column(decided, rows.size, name="label_decided", default=True)
     usable = known & ~unsure
@@ -60,11 +59,11 @@ def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
         return np.full(kept.size, kept.size / pairs if pairs else 1.0)
     column = float_column(chances, name="chances")
     if column.size != pairs:
-        raise InputError(Message("stats.chances_length", size=column.size, pairs=pairs))
+        raise InputError.of("stats.chances_length", size=column.size, pairs=pairs)
     own = column[kept]
     if own.size and not (own.min() > 0 and own.max() <= 1):
         place = int(np.argmax((own <= 0) | (own > 1)))
-        raise InputError(Message("stats.chance_outside", value=own[place], row=kept[place]))
+        raise InputError.of("stats.chance_outside", value=own[place], row=kept[place])
     return own
 
 
@@ -97,7 +96,7 @@ class LabelDraw:
     def chances_after(self, number: int) -> Floats:
         """The chances if only the first `number` pairs of the queue were labelled."""
         if not 0 <= number <= self.queue.size:
-            raise InputError(Message("stats.more_than_queue", number=number, size=self.queue.size))
+            raise InputError.of("stats.more_than_queue", number=number, size=self.queue.size)
         return _draw_chances(self._keys, self._sizes, self.queue, number)
 
 
@@ -124,9 +123,9 @@ def draw_labels(
     """
     doubt = float_column(doubts, name="doubts", low=0)
     if not 0 < even_share <= 1:
-        raise InputError(Message("stats.even_share_outside", even_share=even_share))
+        raise InputError.of("stats.even_share_outside", even_share=even_share)
     if number < 0 or drawn_before < 0:
-        raise InputError(Message("stats.draw_negative", number=number, drawn_before=drawn_before))
+        raise InputError.of("stats.draw_negative", number=number, drawn_before=drawn_before)
     sizes = _sizes(doubt, even_share)
     keys = _uniform(doubt.size, ids, seed) / sizes
     queue = np.argsort(keys, kind="stable")
@@ -161,7 +160,7 @@ def joint_chances(first: Any, second: Any) -> Floats:
     """A pair's chance of being in one of two draws with independent seeds (or sources)."""
     one, other = float_column(first, name="first"), float_column(second, name="second")
     if one.size != other.size:
-        raise InputError(Message("stats.draws_differ", size=one.size, size2=other.size))
+        raise InputError.of("stats.draws_differ", size=one.size, size2=other.size)
     chances: Floats = 1.0 - (1.0 - one) * (1.0 - other)
     return chances
 
@@ -190,9 +189,9 @@ def _uniform(pairs: int, ids: Sequence[str] | None, seed: int) -> Floats:
     if ids is None:
         return 1.0 - np.random.default_rng(seed).random(pairs)
     if len(ids) != pairs:
-        raise InputError(Message("stats.ids_length", n=len(ids), pairs=pairs))
+        raise InputError.of("stats.ids_length", n=len(ids), pairs=pairs)
     if len(set(ids)) != pairs:
-        raise InputError(Message("stats.id_twice"))
+        raise InputError.of("stats.id_twice")
     # Named differently from the order in which people label a run: with the same seed the two draws
     # are independent, as `joint_chances` needs.
     keys = np.array([order_key(f"drawn\0{own}", seed=seed) for own in ids], dtype=np.float64)

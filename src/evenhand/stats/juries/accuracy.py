@@ -265,7 +265,7 @@ class _Trial:
         labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
         same_length(codes.shape[0], label_winners=labels, prompts=prompts)
         if folds < 2:
-            raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
+            raise InputError.of("stats.at_least", value=folds, name="folds", least=2)
         known = labels >= 0
         cluster, count, independent = row_clusters(prompts, known)
         codes, labels = codes[known], labels[known]

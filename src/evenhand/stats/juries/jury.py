@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels, label_codes, not_enough
 from evenhand.stats.columns import Floats
 from evenhand.stats.juries.votes import (
@@ -101,11 +101,9 @@ def learn_jury(
     same_length(codes.shape[0], label_winners=labels, prompts=prompts)
     names = tuple(judges) if judges is not None else tuple(map(str, range(codes.shape[1])))
     if len(names) != codes.shape[1]:
-        raise InputError(
-            Message("stats.judges_and_votes_differ", n=len(names), columns=codes.shape[1])
-        )
+        raise InputError.of("stats.judges_and_votes_differ", n=len(names), columns=codes.shape[1])
     if folds < 2:
-        raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
+        raise InputError.of("stats.at_least", value=folds, name="folds", least=2)
     prompt = np.arange(labels.size) if prompts is None else label_codes(prompts)[0]
     usable = (labels >= 0) & (codes >= 0).any(axis=1)
     codes, labels = codes[usable], labels[usable]

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.columns import Floats
 from evenhand.stats.outcomes import code_array
 
@@ -242,12 +241,12 @@ def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
     try:
         table = np.asarray(votes)
     except ValueError:
-        raise InputError(Message("stats.votes_ragged")) from None
+        raise InputError.of("stats.votes_ragged") from None
     if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
-        raise InputError(Message("stats.votes_no_table"))
+        raise InputError.of("stats.votes_no_table")
     if judges is not None and table.shape[1] != judges:
-        raise InputError(Message("stats.votes_columns", judges=judges, columns=table.shape[1]))
+        raise InputError.of("stats.votes_columns", judges=judges, columns=table.shape[1])
     if table.shape[1] == 0:
-        raise InputError(Message("stats.votes_empty"))
+        raise InputError.of("stats.votes_empty")
     code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=SPLIT_B_TIE)
     return table.astype(np.int8, copy=False)

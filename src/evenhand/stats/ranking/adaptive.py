@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.posterior import (
     RankCertainty,
@@ -74,7 +74,7 @@ def count_pairs(
     ties: ArrayLike | None = None,
 ) -> PairCounts:
     if len(models) < 2:
-        raise InputError(Message("stats.too_few_models", n=len(models)))
+        raise InputError.of("stats.too_few_models", n=len(models))
     won = np.array(scores, dtype=np.float64)
     flying = np.zeros_like(won) if in_flight is None else in_flight
     return PairCounts(
@@ -343,11 +343,11 @@ def _check(
     counts: PairCounts, *, batch: int, budget: int | None, asked: int, certain_at: float | None
 ) -> None:
     if batch < 1:
-        raise InputError(Message("stats.at_least", value=batch, name="batch", least=1))
+        raise InputError.of("stats.at_least", value=batch, name="batch", least=1)
     if budget is not None and budget < 0:
-        raise InputError(Message("stats.at_least", value=budget, name="budget", least=0))
+        raise InputError.of("stats.at_least", value=budget, name="budget", least=0)
     known = counts.completed + counts.waiting
     if asked < known:
-        raise InputError(Message("stats.asked_too_few", asked=asked, known=known))
+        raise InputError.of("stats.asked_too_few", asked=asked, known=known)
     if certain_at is not None and not 0.0 < certain_at < 1.0:
-        raise InputError(Message("stats.share_outside", value=certain_at, name="certainty"))
+        raise InputError.of("stats.share_outside", value=certain_at, name="certainty")

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.columns import CellCodes, Encoded, encode, length, numbers, whole_numbers
 from evenhand.stats.ranking.tally import BattleTally, Entries, tally_of_outcomes, tally_of_rows
 
@@ -56,7 +55,7 @@ def read_winners(
         model = models.get(str(value))
         if word is None and model is None:
             row = int(np.argmax(encoded.codes == code))
-            raise InputError(Message("stats.winner_unknown", value=value, row=row + 1))
+            raise InputError.of("stats.winner_unknown", value=value, row=row + 1)
         kinds[code] = np.nan if word is None else word
         if model is not None:
             named.append((code, model))
@@ -83,11 +82,11 @@ def _read_name(
     wrong = np.isnan(by_name) & np.isnan(by_word)
     if wrong.any():
         row = int(rows[np.argmax(wrong)])
-        raise InputError(Message("stats.winner_no_model", value=value, row=row + 1))
+        raise InputError.of("stats.winner_no_model", value=value, row=row + 1)
     unlike = ~np.isnan(by_name) & ~np.isnan(by_word) & (by_name != by_word)
     if unlike.any():
         row = int(rows[np.argmax(unlike)])
-        raise InputError(Message("stats.winner_ambiguous", value=value, row=row + 1))
+        raise InputError.of("stats.winner_ambiguous", value=value, row=row + 1)
     each[rows] = np.where(np.isnan(by_name), by_word, by_name)
 
 
@@ -98,7 +97,7 @@ def _of_numbers(given: NDArray[np.float64]) -> Preferences:
         block = given[start : start + _WINNER_BLOCK]
         if not (block.min() >= 0 and block.max() <= 1):  # NaN is neither
             row = start + int(np.argmin((block >= 0) & (block <= 1)))
-            raise InputError(Message("stats.preference_outside", row=row + 1, value=given[row]))
+            raise InputError.of("stats.preference_outside", row=row + 1, value=given[row])
         if halved:
             halves = block * 2
             halved = bool((np.trunc(halves) == halves).all())
@@ -185,7 +184,7 @@ def _checked(
 ) -> Battles:
     weights = None if weight is None else _read_weights(weight)
     if weights is not None and not weights.any():
-        raise InputError(Message("stats.weights_all_zero"))
+        raise InputError.of("stats.weights_all_zero")
     first, second = a.astype(np.intp), b.astype(np.intp)
     refuse_self(first == second, names, a, b)
     score = preferences.each()
@@ -200,7 +199,7 @@ def encode_models(
         names = tuple(models)
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(Message("stats.model_listed_twice", name=twice))
+            raise InputError.of("stats.model_listed_twice", name=twice)
         coded = (whole_numbers(model_a), whole_numbers(model_b))
         if coded[0] is not None and coded[1] is not None:
             for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
@@ -226,14 +225,14 @@ def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> CellCodes:
         place = places.get(str(value))
         if place is None:
             row = int(np.argmax(column.codes == code))
-            raise InputError(Message("stats.model_unlisted", name=name, value=value, row=row + 1))
+            raise InputError.of("stats.model_unlisted", name=name, value=value, row=row + 1)
         table[code] = place
     return table.take(column.codes)
 
 
 def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) > MODELS_MAX:
-        raise InputError(Message("stats.too_many_models", n=len(names), most=MODELS_MAX))
+        raise InputError.of("stats.too_many_models", n=len(names), most=MODELS_MAX)
     return names
 
 
@@ -241,10 +240,8 @@ def _check_places(column: NDArray[Any], name: str, size: int) -> None:
     # As unsigned, a negative code is a very large one.
     if column.size and column.view(f"u{column.dtype.itemsize}").max() >= size:
         row = int(np.argmax((column < 0) | (column >= size)))
-        raise InputError(
-            Message(
-                "stats.model_code_outside", name=name, row=row + 1, size=size, value=column[row]
-            )
+        raise InputError.of(
+            "stats.model_code_outside", name=name, row=row + 1, size=size, value=column[row]
         )
 
 
@@ -257,29 +254,27 @@ def _check_lengths(**columns: Any) -> None:
     lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
-        raise InputError(Message("stats.columns_differ", lengths=listed))
+        raise InputError.of("stats.columns_differ", lengths=listed)
     if not next(iter(lengths.values())):
-        raise InputError(Message("stats.no_battles"))
+        raise InputError.of("stats.no_battles")
 
 
 def _read_weights(weight: Any) -> NDArray[np.float64]:
     weights = numbers(weight, "weight")
     if weights is None:
-        raise InputError(Message("stats.column_without_numbers", name="weight"))
+        raise InputError.of("stats.column_without_numbers", name="weight")
     fine = np.isfinite(weights) & (weights >= 0)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InputError(Message("stats.weight_negative", row=row + 1, weight=weights[row]))
+        raise InputError.of("stats.weight_negative", row=row + 1, weight=weights[row])
     least, most = weights.min(where=weights > 0, initial=np.inf), weights.max(initial=0.0)
     if most > _LARGEST_WEIGHT or least < most / _WIDEST_WEIGHTS:
-        raise InputError(
-            Message(
-                "stats.weights_too_wide",
-                least=least,
-                most=most,
-                largest=_LARGEST_WEIGHT,
-                widest=_WIDEST_WEIGHTS,
-            )
+        raise InputError.of(
+            "stats.weights_too_wide",
+            least=least,
+            most=most,
+            largest=_LARGEST_WEIGHT,
+            widest=_WIDEST_WEIGHTS,
         )
     return weights
 
@@ -314,9 +309,7 @@ def refuse_self(
     own = self_battles.diagonal() if self_battles.ndim == 2 else self_battles
     if own.any():
         row = int(np.argmax(np.asarray(a) == np.asarray(b)))
-        raise InputError(
-            Message("stats.model_against_itself", row=row + 1, name=names[int(a[row])])
-        )
+        raise InputError.of("stats.model_against_itself", row=row + 1, name=names[int(a[row])])
 
 
 def _entries(
@@ -370,7 +363,7 @@ def tally_counts(
         3, size, size
     )
     if not outcomes.any():
-        raise InputError(Message("stats.counts_all_zero"))
+        raise InputError.of("stats.counts_all_zero")
     refuse_self(outcomes.sum(axis=0), names, a, b)
     entries = None
     if prompt is not None:
@@ -382,15 +375,13 @@ def tally_counts(
 def _count_column(column: Any, name: str) -> NDArray[np.int64]:
     given = numbers(column, name)
     if given is None:
-        raise InputError(Message("stats.column_without_numbers", name=name))
+        raise InputError.of("stats.column_without_numbers", name=name)
     with np.errstate(invalid="ignore"):
         counts = given.astype(np.int64)
     fine = (counts == given) & (counts >= 0)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InputError(
-            Message("stats.count_no_integer", name=name, row=row + 1, value=given[row])
-        )
+        raise InputError.of("stats.count_no_integer", name=name, row=row + 1, value=given[row])
     return counts
 
 

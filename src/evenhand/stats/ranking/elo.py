@@ -9,7 +9,6 @@ from typing import Any
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message
 from evenhand.stats.ranking.battles import encode_battles
 
 
@@ -44,7 +43,7 @@ def rate_elo(
     """`k` is the most a rating moves in a battle of weight 1; columns as for rank_battles."""
     for name, value in (("k", k), ("scale", scale)):
         if not 0 < value < float("inf"):
-            raise InputError(Message("stats.not_positive", name=name, value=value))
+            raise InputError.of("stats.not_positive", name=name, value=value)
     read = encode_battles(model_a, model_b, winner, weight=weight, models=models)
     ratings = [start] * len(read.models)
     games = [0] * len(read.models)

@@ -308,7 +308,7 @@ def rank_tally(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) ->
     prior = asked.prior if asked.prior is not None else 0.0
     if (not links.strong or unsettled) and not prior:
         if asked.prior is not None:
-            raise InputError(Message("stats.prior_needed", gaps=describe_gaps(links, tally.models)))
+            raise InputError.of("stats.prior_needed", gaps=describe_gaps(links, tally.models))
         prior = PRIOR
     fit = _fit(tally, asked.ties, prior)
     anchored = fit.strength - fit.strength[links.main].mean()
@@ -366,11 +366,11 @@ def rank_tally(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) ->
 def _refuse_or_examine_ties(tally: BattleTally) -> bool:
     """Whether Davidson's model has no finite estimate although the battles are connected."""
     if tally.fractional:
-        raise InputError(Message("stats.davidson_preferences"))
+        raise InputError.of("stats.davidson_preferences")
     if not tally.tied.any():
         return False
     if not tally.wins.any():
-        raise InputError(Message("stats.davidson_all_ties"))
+        raise InputError.of("stats.davidson_all_ties")
     return not ties_settled(tally.wins, tally.tied)
 
 

@@ -12,7 +12,7 @@ from pydantic import computed_field, model_validator
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 
 Ties = Literal["half", "davidson"]
 Intervals = Literal["sandwich", "bootstrap"]
@@ -43,17 +43,15 @@ class RankingOptions:
         ):
             value = getattr(self, name)
             if value not in kinds:
-                raise InputError(
-                    Message("stats.choice_unknown", name=name, value=value, taken=kinds)
-                )
+                raise InputError.of("stats.choice_unknown", name=name, value=value, taken=kinds)
         if not 0 < self.level < 1:
-            raise InputError(Message("stats.level_outside", level=self.level))
+            raise InputError.of("stats.level_outside", level=self.level)
         # Less is negligible beside a battle, and leaves the equations without a solution.
         if self.prior and not _LEAST_PRIOR <= self.prior < math.inf:
-            raise InputError(Message("stats.prior_outside", prior=self.prior, least=_LEAST_PRIOR))
+            raise InputError.of("stats.prior_outside", prior=self.prior, least=_LEAST_PRIOR)
         if self.replicates < 100:
             given = {"name": "replicates", "value": self.replicates}
-            raise InputError(Message("stats.at_least", least=100, **given))
+            raise InputError.of("stats.at_least", least=100, **given)
 
 
 class RankedModel(Model):

@@ -23,7 +23,7 @@ from evenhand.contract.codes import (
 )
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Sentence
 from evenhand.stats.always_valid import always_valid_interval_of_counts
 from evenhand.stats.clusters import (
     FEWEST_PAIRS,
@@ -197,10 +197,8 @@ def win_rate(
     with ties and inconsistent pairs as half.
     """
     if ties not in ("half", "excluded", "wins"):
-        raise InputError(
-            Message(
-                "stats.choice_unknown", value=ties, name="ties", taken=["half", "excluded", "wins"]
-            )
+        raise InputError.of(
+            "stats.choice_unknown", value=ties, name="ties", taken=["half", "excluded", "wins"]
         )
     confidence_level(level)
     known = circumstances or Circumstances()

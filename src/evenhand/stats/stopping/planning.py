@@ -372,25 +372,21 @@ def plan_pairs(
     if min_win_rate == 0.5:
         true_rate = max(win_rate, 1 - win_rate)
         if not 0.5 < true_rate <= most:
-            raise InputError(
-                Message(
-                    "plan.win_rate_impossible",
-                    win_rate=win_rate,
-                    halves=halves,
-                    most=most,
-                    least=1 - most,
-                )
-            )
-    elif not shape.lowest_win_rate(min_win_rate) < win_rate <= most:
-        raise InputError(
-            Message(
-                "plan.win_rate_fails",
+            raise InputError.of(
+                "plan.win_rate_impossible",
                 win_rate=win_rate,
                 halves=halves,
-                min_win_rate=min_win_rate,
                 most=most,
-                least=shape.lowest_win_rate(min_win_rate),
+                least=1 - most,
             )
+    elif not shape.lowest_win_rate(min_win_rate) < win_rate <= most:
+        raise InputError.of(
+            "plan.win_rate_fails",
+            win_rate=win_rate,
+            halves=halves,
+            min_win_rate=min_win_rate,
+            most=most,
+            least=shape.lowest_win_rate(min_win_rate),
         )
 
     def power(prompts: int) -> float:
@@ -435,7 +431,7 @@ def detectable_difference(
     certainty, shape = certainty or Certainty(), shape or StudyDesign()
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     if prompts < 1:
-        raise InputError(Message("stats.at_least", value=prompts, name="prompts", least=1))
+        raise InputError.of("stats.at_least", value=prompts, name="prompts", least=1)
 
     def chances(win_rate: float) -> Chances:
         if early_stopping:
@@ -482,7 +478,7 @@ def _least(power: Callable[[int], float], certainty: Certainty, start: int) -> i
     while power(high) < certainty.power:
         low, high, step = high, high + step, 2 * step
         if high > _MOST:
-            raise InputError(Message("plan.too_many_prompts", most=_MOST))
+            raise InputError.of("plan.too_many_prompts", most=_MOST)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if power(middle) >= certainty.power else (middle, high)
@@ -529,45 +525,36 @@ def check_plan(
         ("min-win-rate", min_win_rate),
     ):
         if not 0 < value < 1:
-            raise InputError(Message("stats.share_outside", name=name, value=value))
+            raise InputError.of("stats.share_outside", name=name, value=value)
     ties, inconsistent = shape.tie_share, shape.inconsistent_share
     for name, value in (("tie-share", ties), ("inconsistent-share", inconsistent)):
         if not 0 <= value < 1:
-            raise InputError(Message("stats.share_not_below_one", name=name, value=value))
+            raise InputError.of("stats.share_not_below_one", name=name, value=value)
     if not 0 <= shape.correlation <= 1:
-        raise InputError(Message("plan.correlation_outside", value=shape.correlation))
+        raise InputError.of("plan.correlation_outside", value=shape.correlation)
     for name in ("rows_per_prompt", "orders", "samples", "judges"):
         if (number := getattr(shape, name)) < 1:
             option = name.replace("_", "-")
-            raise InputError(Message("stats.at_least", name=option, value=number, least=1))
+            raise InputError.of("stats.at_least", name=option, value=number, least=1)
     if ties + inconsistent >= 1:
-        raise InputError(Message("plan.no_winners_left", ties=ties, inconsistent=inconsistent))
+        raise InputError.of("plan.no_winners_left", ties=ties, inconsistent=inconsistent)
     if shape.both_orders is not None:
         if not 0 <= shape.both_orders <= 1:
-            raise InputError(
-                Message("stats.share_outside", name="both-orders", value=shape.both_orders)
-            )
+            raise InputError.of("stats.share_outside", name="both-orders", value=shape.both_orders)
         if min_win_rate < 0.5 and not shape.both_orders:
-            raise InputError(Message("plan.needs_both_orders", min_win_rate=min_win_rate))
+            raise InputError.of("plan.needs_both_orders", min_win_rate=min_win_rate)
     elif inconsistent and shape.orders == 1:
-        raise InputError(Message("plan.one_order_inconsistent", inconsistent=inconsistent))
+        raise InputError.of("plan.one_order_inconsistent", inconsistent=inconsistent)
     if early_stopping and min_win_rate != 0.5:
-        raise InputError(Message("plan.decided_tests_half", min_win_rate=min_win_rate))
+        raise InputError.of("plan.decided_tests_half", min_win_rate=min_win_rate)
     if min_win_rate < 0.5 and shape.shares(0.5).flip_share >= 0.5:
-        raise InputError(
-            Message(
-                "plan.always_undecided",
-                inconsistent=inconsistent,
-                ties=ties,
-                min_win_rate=min_win_rate,
-            )
+        raise InputError.of(
+            "plan.always_undecided", inconsistent=inconsistent, ties=ties, min_win_rate=min_win_rate
         )
     if shape.lowest_win_rate(min_win_rate) >= shape.highest_win_rate:
-        raise InputError(
-            Message(
-                "plan.gate_out_of_reach",
-                min_win_rate=min_win_rate,
-                ties=ties,
-                inconsistent=inconsistent,
-            )
+        raise InputError.of(
+            "plan.gate_out_of_reach",
+            min_win_rate=min_win_rate,
+            ties=ties,
+            inconsistent=inconsistent,
         )

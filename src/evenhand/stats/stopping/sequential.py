@@ -137,7 +137,7 @@ class SequentialTest:
         if self._decision is not None:
             return self._decision
         if self._prompts == self.plan.planned:
-            raise InputError(Message("stats.more_than_planned", planned=self.plan.planned))
+            raise InputError.of("stats.more_than_planned", planned=self.plan.planned)
         if score is not None:
             self._bet(float(score))
         self._prompts += 1
@@ -164,14 +164,14 @@ class SequentialTest:
         if self._decision is not None:
             return self._decision
         if self._prompts < self.plan.planned:
-            raise InputError(
-                Message("stats.final_too_early", prompts=self._prompts, planned=self.plan.planned)
+            raise InputError.of(
+                "stats.final_too_early", prompts=self._prompts, planned=self.plan.planned
             )
         return self._describe_end()
 
     def _bet(self, score: float) -> None:
         if not 0 <= score <= 1:
-            raise InputError(Message("stats.score_outside", score=score))
+            raise InputError.of("stats.score_outside", score=score)
         self._counts[score] += 1
         if score == 0.5:  # a tie returns every stake as it was
             return
