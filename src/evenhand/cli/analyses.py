@@ -323,8 +323,8 @@ class BattleChoices(Given):
 
     def read(self) -> BattleFile:
         from evenhand.cli.inputs import data_path, mapped_columns
-        from evenhand.data import open_source
         from evenhand.data.battles import read_battles
+        from evenhand.data.source import open_source
 
         with open_source(data_path(self.values["battles"])) as source:
             return read_battles(
