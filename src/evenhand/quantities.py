@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from evenhand.messages import Message
-from evenhand.messages.numbers import rate
+from evenhand.messages.numbers import rate, tenths, thousandths
 
 
 class AnyEstimate(Protocol):
@@ -28,16 +28,6 @@ class AnyShare(AnyEstimate, Protocol):
     def part(self) -> int: ...
     @property
     def of(self) -> int: ...
-
-
-def count(number: float) -> str:
-    return f"{number:,.0f}"
-
-
-def dollars(amount: float) -> str:
-    if amount == 0:
-        return "$0"
-    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
 
 
 def counted(number: int, noun: str) -> Message:
@@ -65,8 +55,7 @@ def share(estimate: AnyEstimate) -> str:
     """`58.1% (50.2 to 65.3)`, or why it is not known."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return _few(estimate)
-    shown = (100 * each for each in (estimate.value, estimate.low, estimate.high))
-    value, low, high = (f"{each:.1f}" for each in shown)
+    value, low, high = map(tenths, (estimate.value, estimate.low, estimate.high))
     return Message("figure.share", value=value, low=low, high=high)
 
 
@@ -91,12 +80,8 @@ def value(estimate: AnyEstimate) -> str:
     """`0.123 (0.045 to 0.201)`, of a figure that is no share."""
     if estimate.value is None:
         return _few(estimate)
-    shown = _thousandths(estimate.value)
+    shown = thousandths(estimate.value)
     if estimate.low is None or estimate.high is None:
         return Message("figure.value_alone", value=shown, reason=estimate.reason or "")
-    low, high = _thousandths(estimate.low), _thousandths(estimate.high)
+    low, high = thousandths(estimate.low), thousandths(estimate.high)
     return Message("figure.value", value=shown, low=low, high=high)
-
-
-def _thousandths(number: float) -> str:
-    return f"{round(number, 3) + 0.0:.3f}"  # adding 0.0 takes the sign off a rounded zero

@@ -26,11 +26,10 @@ from evenhand.blocks import (
 from evenhand.contract.model import Model
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Message, chained, joined
-from evenhand.messages.numbers import rate
+from evenhand.messages.numbers import dollars, rate
 from evenhand.quantities import (
     counted,
     counted_share,
-    dollars,
     interval,
     rate_with_interval,
 )

@@ -11,7 +11,8 @@ from evenhand.analysis_options import VotesOptions
 from evenhand.blocks import Block, Facts, Grid, Next, Remark, Sentence
 from evenhand.contract.model import Model
 from evenhand.messages import Message
-from evenhand.quantities import count, counted, counted_share, listed
+from evenhand.messages.numbers import number
+from evenhand.quantities import counted, counted_share, listed
 from evenhand.report.votes import (
     CLASSES,
     Codes,
@@ -202,8 +203,8 @@ def blocks(result: VotesSummary) -> Iterator[Block]:
         rows=tuple(
             (
                 person.who,
-                count(person.votes),
-                count(person.skipped),
+                number(person.votes),
+                number(person.skipped),
                 counted_share(person.agreement) if person.agreement.of else "",
             )
             for person in result.people[:_PEOPLE_AT_MOST]

@@ -14,7 +14,7 @@ from evenhand import formats
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.analyses import GateChoices, GateFlag, asked_gate
-from evenhand.cli.figures import counted, dollars, number, seconds
+from evenhand.cli.figures import counted
 from evenhand.cli.judging import show_preview
 from evenhand.cli.options import (
     Given,
@@ -30,6 +30,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.run import Alpha, Seed, StopChoices, UntilDecidedFlag
 from evenhand.errors import Status, StoreError
+from evenhand.messages.numbers import dollars, duration, number
 from evenhand.options import GeneratingOptions
 from evenhand.present.terminal import one_line, table_of
 
@@ -323,7 +324,7 @@ def show_generation(out: Console, summary: AbSummary) -> None:
     if reused:
         parts.append(f"{counted(reused, 'answer')} reused")
     parts.append("cost unknown" if made.cost_usd is None else dollars(made.cost_usd))
-    out.print(Text(f"answers: {', '.join([*parts, seconds(made.seconds)])}"))
+    out.print(Text(f"answers: {', '.join([*parts, duration(made.seconds)])}"))
 
 
 def show_why_unjudged(err: Console, summary: AbSummary) -> None:

@@ -14,9 +14,12 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
-from evenhand.cli.figures import counted, interval, number, percent
+from evenhand.cli.figures import counted
 from evenhand.cli.options import JudgeChoices, RunLimits, grouped_showing, open_judge
+from evenhand.messages.numbers import level as percent
+from evenhand.messages.numbers import number
 from evenhand.present.terminal import one_line, show_facts, show_notes
+from evenhand.quantities import interval
 
 if TYPE_CHECKING:
     from rich.console import Console

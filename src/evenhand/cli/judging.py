@@ -15,9 +15,10 @@ import typer
 
 from evenhand.analyses.registry import GATE, status_of
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, number, seconds, share, tokens
+from evenhand.cli.figures import counted
 from evenhand.errors import Status
 from evenhand.messages import Message
+from evenhand.messages.numbers import dollars, duration, number, short
 from evenhand.present.terminal import (
     one_line,
     print_table,
@@ -25,6 +26,7 @@ from evenhand.present.terminal import (
     show_notes,
     table_of,
 )
+from evenhand.quantities import share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -278,7 +280,7 @@ def show_preview(console: Console, preview: Preview) -> None:
     if preview.cost_usd is not None:
         low, high = preview.cost_usd
         cost = f"{dollars(low)} to {dollars(high)}" if high else "none"
-    took = " to ".join(seconds(each) for each in preview.seconds)
+    took = " to ".join(duration(each) for each in preview.seconds)
     facts = (
         ("pairs", f"{number(preview.pairs)}{skipped}"),
         ("calls", f"at most about {number(preview.calls)}"),
@@ -291,9 +293,7 @@ def show_preview(console: Console, preview: Preview) -> None:
 
 
 def _range(ends: tuple[float, float]) -> str:
-    from evenhand.runs import Range
-
-    return tokens(Range(*ends))
+    return " to ".join(map(short, ends))
 
 
 def abstentions_of(

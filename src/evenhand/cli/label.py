@@ -14,9 +14,10 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, number
+from evenhand.cli.figures import counted
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.messages.numbers import number
 from evenhand.present.terminal import one_line, plain
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, number, running_rate, seconds, tokens
+from evenhand.cli.figures import counted
 from evenhand.errors import InputError, Status
 from evenhand.judge_kinds import is_replayed
 from evenhand.judges.protocol import news_of
 from evenhand.messages import Message
+from evenhand.messages.numbers import dollars, duration, number, percent, points, short
 from evenhand.present.terminal import (
     one_line,
     table_of,
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from evenhand.judges.protocol import Judge
-    from evenhand.runs import Estimate, Progress, RunSummary, StoppedBy
+    from evenhand.runs import Estimate, Progress, Range, RunSummary, StoppedBy
+    from evenhand.stats.always_valid import AlwaysValidInterval
 
 
 # Ctrl-C in a run: the first lets what is in flight come home, the second leaves at once.
@@ -289,7 +291,7 @@ def _grouped(progress: Progress) -> list[str]:
     if progress.pairs_per_s is not None:
         pace.append(f"{progress.pairs_per_s:.1f} pairs/s")
     if progress.remaining_s is not None and progress.done < progress.total:
-        pace.append(f"{seconds(progress.remaining_s)} left")
+        pace.append(f"{duration(progress.remaining_s)} left")
     pace.append(counted(progress.calls, "call"))
     if progress.limit:
         pace.append(f"{progress.in_flight} of {progress.limit} in flight")
@@ -302,7 +304,7 @@ def _grouped(progress: Progress) -> list[str]:
     if progress.trouble is not None and not progress.stopping:
         pace.append(one_line(progress.trouble))
     elif progress.paused_s > 1:
-        pace.append(f"waiting {seconds(progress.paused_s)} as the judge asked")
+        pace.append(f"waiting {duration(progress.paused_s)} as the judge asked")
     if progress.stopping:
         pace.append("stopping")
     return [" · ".join(pace), " · ".join(_outcomes(progress))]
@@ -314,16 +316,25 @@ def _outcomes(progress: Progress) -> list[str]:
         f"A {number(progress.wins_a)}, B {number(progress.wins_b)}, ties {number(progress.ties)}"
     ]
     if won is not None:
-        parts.append(f"B's win rate {running_rate(won)}")
+        parts.append(f"B's win rate {_running_rate(won)}")
     flips = progress.flips
     inconsistent = f"inconsistent {number(progress.inconsistent)}"
-    parts.append(inconsistent if flips is None else f"{inconsistent} ({running_rate(flips)})")
+    parts.append(inconsistent if flips is None else f"{inconsistent} ({_running_rate(flips)})")
     parts.append(f"invalid {number(progress.invalid)}")
     unread = progress.unread_passes
     parts.append(
-        f"unread {number(progress.unread)}" + (f" ({running_rate(unread)})" if unread else "")
+        f"unread {number(progress.unread)}" + (f" ({_running_rate(unread)})" if unread else "")
     )
     return parts
+
+
+def _running_rate(watched: AlwaysValidInterval) -> str:
+    """Of a run that goes on."""
+    return f"{percent(watched.mean)} ({points(watched.low)}–{points(watched.high)})"
+
+
+def _tokens(amount: Range) -> str:
+    return f"{short(amount.low)} to {short(amount.high)}"
 
 
 def _estimated(estimate: Estimate) -> str:
@@ -331,8 +342,8 @@ def _estimated(estimate: Estimate) -> str:
         return f"{counted(estimate.pairs, 'pair')}, nothing left to submit"
     parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
     if estimate.input_tokens.high:
-        parts.append(f"{tokens(estimate.input_tokens)} tokens in")
-        parts.append(f"{tokens(estimate.output_tokens)} out")
+        parts.append(f"{_tokens(estimate.input_tokens)} tokens in")
+        parts.append(f"{_tokens(estimate.output_tokens)} out")
     if estimate.cost_usd is None:
         parts.append("cost unknown (set --price)")
     elif estimate.cost_usd.high:
@@ -383,7 +394,7 @@ def _spent(summary: RunSummary) -> str:
     else:
         parts.append("tokens not reported by the judge")
     parts.append("cost unknown" if summary.cost_usd is None else dollars(summary.cost_usd))
-    parts.append(seconds(summary.seconds))
+    parts.append(duration(summary.seconds))
     return ", ".join(parts)
 
 

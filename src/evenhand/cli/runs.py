@@ -16,11 +16,12 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.command_tree import CommandTree
-from evenhand.cli.figures import counted, dollars, number, seconds
+from evenhand.cli.figures import counted
 from evenhand.cli.manifest import show_manifest
 from evenhand.cli.session import named_store, opened_store
 from evenhand.errors import InputError, StoreError
 from evenhand.messages import Message
+from evenhand.messages.numbers import dollars, duration, number
 from evenhand.present.terminal import (
     one_line,
     print_table,
@@ -177,7 +178,8 @@ def delete(
 
     Passes that no other run uses are deleted too; votes are kept.
     """
-    from evenhand.cli.figures import counted, number
+    from evenhand.cli.figures import counted
+    from evenhand.messages.numbers import number
     from evenhand.report.lookup import find_run
 
     with opened_store(store or context.obj.store) as opened:
@@ -370,7 +372,7 @@ def show_run(console: Console, report: RunReport) -> None:
         console.print()
         _show_judge(console, judge)
     console.print()
-    show_facts(console, [("spent", _spent(report.spent)), ("time", seconds(report.seconds))])
+    show_facts(console, [("spent", _spent(report.spent)), ("time", duration(report.seconds))])
     invalid = sum(judge.invalid for judge in report.judges)
     _show_first(
         console,

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, share
+from evenhand.cli.figures import counted
 from evenhand.contract import ArtefactKind
 from evenhand.errors import InputError, Status
 from evenhand.messages import Message
+from evenhand.messages.numbers import dollars
 from evenhand.present.terminal import one_line, print_table, table_of
+from evenhand.quantities import share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,4 +1,5 @@
-"""Numbers as sentences show them: two digits are enough, as long as they say what is meant.
+"""Numbers as people read them, on terminals, pages, charts and in sentences: two digits are enough,
+as long as they say what is meant.
 
 A rounded number never lands on one half or on a threshold, unless it is that number: one more
 digit, and then "<50" or ">50", which no long tail of digits says better. Nor is a rate 0 or 100%
@@ -10,6 +11,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SMALLEST_P = 0.0001
+
+
+def number(amount: float) -> str:
+    """1,234."""
+    return f"{amount:,.0f}"
+
+
+def short(amount: float) -> str:
+    """1.23 M, where the exact number is a guess."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if amount >= size:
+            return f"{amount / size:.3g} {unit}"
+    return f"{amount:.0f}"
+
+
+def thousandths(value: float) -> str:
+    """0.123, of what is no share; adding 0.0 takes the sign off a rounded zero."""
+    return f"{round(value, 3) + 0.0:.3f}"
+
+
+def dollars(amount: float | None) -> str:
+    if amount is None:
+        return "—"
+    if amount == 0:
+        return "$0"
+    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
+
+
+def duration(seconds: float | None) -> str:
+    """9.5 s, 1 min 05 s, 2 h 00 min."""
+    if seconds is None:
+        return "—"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
 def percent(share: float) -> str:
@@ -48,6 +86,7 @@ def p_value(p: float) -> str:
 
 
 def _shown(value: float, marks: Iterable[float], *, digits: Iterable[int]) -> str:
+    value += 0.0  # takes the sign off a zero
     marks = [mark for mark in marks if mark != value]
     for each in digits:
         text = f"{value:.{each}f}"

@@ -26,6 +26,7 @@ from evenhand.blocks import (
 )
 from evenhand.errors import visible
 from evenhand.messages import Language, Message, render
+from evenhand.messages.numbers import number
 from evenhand.present.terminal import (
     one_line,
     print_line,
@@ -36,7 +37,7 @@ from evenhand.present.terminal import (
     show_notes,
     table_of,
 )
-from evenhand.quantities import count, rate_with_interval
+from evenhand.quantities import rate_with_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,7 +183,7 @@ def _rates(block: Rates, *, bars: bool) -> RichTable:
         cells.append(Text(numbers_of(row), "" if _known(row) else "dim"))
         if bars:
             cells.append(Text(_drawn(row), _TONES[row.tone]))
-        table.add_row(*cells, *map(count, row.counts))
+        table.add_row(*cells, *map(number, row.counts))
     return table
 
 
@@ -214,7 +215,7 @@ def _stack(console: Console, block: Rates, row: Rate) -> None:
         return
     console.print(Text(f"{named}  {numbers_of(row)}"))
     counts = zip(block.counted, row.counts, strict=False)
-    if counted := ", ".join(f"{name} {count(number)}" for name, number in counts):
+    if counted := ", ".join(f"{name} {number(count)}" for name, count in counts):
         console.print(Padding(Text(counted), (0, 0, 0, 2)))
 
 
@@ -270,7 +271,7 @@ def _lines(block: Block, language: Language) -> Iterator[str]:
                 [
                     *map(say, each.names),
                     *([] if each.is_heading else [_inert(numbers_of(each, language))]),
-                    *map(count, each.counts),
+                    *map(number, each.counts),
                 ]
                 for each in rates
             ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evenhand.messages import LabelCatalogue, render
+from evenhand.messages.numbers import tenths
 from evenhand.quantities import counted
 from evenhand.report.files import JOINERS, MARKS, plain
 
@@ -65,24 +66,15 @@ def distinct(names: Iterable[str], most: int) -> list[str]:
 
 
 def percent(share: float) -> str:
-    return f"{_tenths(share)}%"
+    return f"{tenths(share)}%"
 
 
 def percent_range(low: float, high: float, say: ChartWords = ENGLISH) -> str:
-    return say("range", low=_tenths(low), high=_tenths(high))
+    return say("range", low=tenths(low), high=tenths(high))
 
 
 def listed(parts: Sequence[str]) -> str:
     return " · ".join(part for part in parts if part)
-
-
-def _tenths(share: float) -> str:
-    """One digit, and more where one would read as certainty, or as even."""
-    shown = f"{100 * share + 0.0:.1f}"
-    for digits in (2, 3):
-        if float(shown) in (0, 50, 100) and share not in (0.0, 0.5, 1.0):
-            shown = f"{100 * share:.{digits}f}"
-    return shown
 
 
 def _columns(text: str) -> int:

@@ -13,6 +13,7 @@ from evenhand.contract import Outcome
 from evenhand.contract.codes import WINNERS
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
+from evenhand.messages.numbers import p_value
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
@@ -110,12 +111,8 @@ def contradiction(check: PromiseCheck | None, judge: str) -> Iterator[str]:
             n=check.n,
             share=check.agreeing / check.n,
             promised=check.promised,
-            p=_p_value(check.p_value),
+            p=p_value(check.p_value),
         )
-
-
-def _p_value(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def stands(row: VerdictRow, promise: Promise | None) -> bool:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from evenhand.errors import visible
 from evenhand.messages import Face, LabelCatalogue, Language, Message, render
-from evenhand.messages.numbers import p_value, rate, tenths
+from evenhand.messages.numbers import dollars, duration, number, p_value, rate, tenths
 from evenhand.serve.pages.texts import marked
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -180,28 +180,6 @@ class FigureFormat:
         if not of.reason:
             return Markup("")
         return Markup(' <small class="reason">{}</small>').format(self._told.shown(of.reason))
-
-
-def number(count: float) -> str:
-    return f"{count:,.0f}"
-
-
-def dollars(amount: float | None) -> str:
-    if amount is None:
-        return "—"
-    if amount == 0:
-        return "$0"
-    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
-
-
-def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "—"
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
 def moment(at: datetime) -> str:
