@@ -30,6 +30,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.run import Alpha, Seed, StopChoices, UntilDecidedFlag
 from evenhand.errors import Status, StoreError
+from evenhand.messages import Message
 from evenhand.messages.numbers import dollars, duration, number
 from evenhand.options import GeneratingOptions
 from evenhand.present.terminal import one_line, table_of
@@ -203,7 +204,7 @@ def ab(
     source = open_source(data_path(prompts))
     found, skipped = open_prompts(source, mapped, bad_rows=bad_rows)
     if skipped:
-        session.err().print(f"note  {len(skipped):,} rows have no prompt and are skipped")
+        session.note(Message("progress.no_prompt", n=len(skipped)))
     plans = [JudgePlan(open_judge(config), config) for config in configs]
     with _store(options.store, dry_run=dry_run) as store:
         generation = Generation(store, found, sides, repeats, options)
@@ -331,11 +332,12 @@ def show_why_unjudged(err: Console, summary: AbSummary) -> None:
     """A line each, also where the rest is JSON."""
     from rich.text import Text
 
-    from evenhand.cli.progress import WHY_STOPPED
+    from evenhand.cli.progress import why_stopped
 
     unjudged = summary.run is None and summary.stopped_by is not None
     if summary.error is not None and (unjudged or summary.stopped_by is None):
         session.print_line(err, Text(f"error  {one_line(summary.error.message)}"))
     if summary.run is None and summary.stopped_by is not None:
-        why = "a model failed" if summary.stopped_by == "judge" else WHY_STOPPED[summary.stopped_by]
-        session.print_line(err, Text(f"stopped: {why}; run the same command to continue"))
+        by = summary.stopped_by
+        why = Message("progress.why_model") if by == "judge" else why_stopped(by)
+        session.print_line(err, Text(Message("progress.ab_stopped", why=why)))

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from evenhand import quantities
 from evenhand.cli import session
 from evenhand.cli.figures import counted
 from evenhand.errors import InputError, Status
-from evenhand.judge_kinds import is_replayed
 from evenhand.judges.protocol import news_of
-from evenhand.messages import Message
+from evenhand.messages import Message, chained
 from evenhand.messages.numbers import dollars, duration, number, percent, points, short
 from evenhand.present.terminal import (
     one_line,
@@ -59,10 +59,7 @@ def _stop_on_interrupt(
             leave()
         interrupted = True
         stop.ask("interrupt")
-        what = "calls in flight are finished and saved"
-        if by_the_batch:
-            what = "submitted batches stay at the provider; the same command collects them"
-        say(f"stopping: {what}; press Ctrl-C again to quit now")
+        say(Message("progress.stopping_batches" if by_the_batch else "progress.stopping"))
 
     def tell_from_handler(*_: object) -> None:
         loop.call_soon_threadsafe(tell)
@@ -140,43 +137,39 @@ class ProgressLog(Observer):
         """At once: whatever still waits for a judge or for a disk is not waited for. A store does
         not mind, and what it has not got is asked again."""
         self.__exit__()
-        self.say("quit; run the same command to continue from what is stored")
+        self.say(Message("progress.quit"))
         os._exit(Status.INTERRUPTED)
 
     def reading(self, rows: int) -> None:
         if rows % _READ_SHOWN_EVERY == 0:
-            self.say(f"read {number(rows)} rows")
+            self.say(Message("progress.rows_read", n=rows))
 
     def generating(self, done: int, total: int, trouble: str | None = None) -> None:
         if trouble is not None:
-            self.tell_trouble(f"{number(done)} of {counted(total, 'answer')}", trouble)
+            self.tell_trouble(Message("progress.answers", done=done, total=total), trouble)
             return
         now = time.monotonic()
         if done < total and now - self._logged < _LOGGED_EVERY_S:
             return
         self._logged = now
-        self.say(f"{number(done)} of {counted(total, 'answer')}")
+        self.say(Message("progress.answers", done=done, total=total))
 
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
         self._tenths = 10 * done // max(1, total)
         for judge in self._judges:
             if judge.traits.caveat:
                 self.say(f"note  {judge.name}: {judge.traits.caveat}")
+        amount, judges = quantities.counted(total, "pair"), len(self._judges)
+        if judges > 1:
+            pairs = quantities.counted(total // judges, "pair")
+            amount = Message("progress.judgments", n=total, pairs=pairs, judges=judges)
+        own = {"run": run, "amount": amount}
         if done == total:
-            all_of_it = "its 1 pair is" if total == 1 else f"all {self._amount(total)} are"
-            self.say(f"run {run}: {all_of_it} already judged; nothing to do")
+            self.say(Message("progress.all_judged", n=total, **own))
         elif done:
-            are = "is" if done == 1 else "are"
-            self.say(f"run {run} continues: {number(done)} of {self._amount(total)} {are} judged")
+            self.say(Message("progress.continues", done=done, **own))
         else:
-            self.say(f"run {run}: {self._amount(total)}, stored in {store}")
-
-    def _amount(self, total: int) -> str:
-        judges = len(self._judges)
-        if judges == 1:
-            return counted(total, "pair")
-        judgments, pairs = counted(total, "judgment"), counted(total // judges, "pair")
-        return f"{judgments} ({pairs}, {judges} judges)"
+            self.say(Message("progress.begun", store=store, **own))
 
     def approve(self, estimate: Estimate) -> None:
         self.say(f"at most about {_estimated(estimate)}")
@@ -400,38 +393,24 @@ def _spent(summary: RunSummary) -> str:
 
 def _closing(summary: RunSummary, store: str | Path | None) -> list[str]:
     lines = []
+    by, pending = summary.stopped_by, summary.pending
     if summary.error is not None:
         lines.append(f"error  {one_line(summary.error.message)}")
-    if summary.stopped_by in _ENDED:
-        verb = "were" if summary.pending != 1 else "was"
-        how = "asked" if summary.stopped_by == "budget" else "needed"
-        left = f"; {counted(summary.pending, 'pair')} {verb} not {how}" if summary.pending else ""
-        lines.append(f"ended: {_ENDED[summary.stopped_by]}{left}")
-    elif summary.stopped_by is not None:
-        why = WHY_STOPPED[summary.stopped_by]
-        one = summary.pending == 1
-        left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
-        them = "it" if one else "them"
-        lines.append(f"stopped: {why}; {left}; run the same command to judge {them}")
+    if by in ("decided", "certain", "budget"):
+        ended = [Message("progress.ended", why=why_stopped(by))]
+        if pending:
+            unasked = "progress.not_asked" if by == "budget" else "progress.not_needed"
+            ended.append(Message(unasked, n=pending))
+        lines.append(chained(ended))
+    elif by is not None:
+        lines.append(Message("progress.stopped", why=why_stopped(by), n=pending))
     elif summary.invalid:
-        them = "it" if summary.invalid == 1 else "them"
-        silent = all(is_replayed(each.judge) for each in summary.judges if each.invalid)
-        again = "" if silent else f" ask {them} again with --retry failed or --retry unread;"
-        why = session.pasted("runs", "show", summary.run, store=store)
-        lines.append(f"{number(summary.invalid)} invalid;{again} {why} says why")
+        silent = all(each.judge.startswith("replay:") for each in summary.judges if each.invalid)
+        command = session.pasted("runs", "show", summary.run, store=store)
+        code = "progress.invalid" if silent else "progress.invalid_again"
+        lines.append(Message(code, n=summary.invalid, command=command))
     return lines
 
 
-_ENDED: dict[StoppedBy | None, str] = {
-    "decided": "the winner is decided",
-    "certain": "the order is as certain as requested",
-    "budget": "the budget is used up; raise --budget to continue",
-}
-WHY_STOPPED: dict[StoppedBy, str] = {
-    "max-calls": "reached --max-calls",
-    "max-cost": "reached --max-cost",
-    "interrupt": "interrupted",
-    "judge": "the judge failed",
-    "store": "the store failed",
-    "cluster": "the cluster failed",
-}
+def why_stopped(by: StoppedBy) -> Message:
+    return Message(f"progress.why_{by}")
