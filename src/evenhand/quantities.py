@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from evenhand.messages import Message
-from evenhand.messages.numbers import rate, tenths, thousandths
+from evenhand.messages.numbers import dollars as dollars
+from evenhand.messages.numbers import number, rate, tenths, thousandths
+
+# For analyses, which write numbers beside messages.
+count = number
 
 
 class AnyEstimate(Protocol):

@@ -20,7 +20,8 @@ from evenhand.errors import DataError, InputError
 from evenhand.judge_kinds import is_replayed
 from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence, joined
-from evenhand.quantities import count, counted, listed
+from evenhand.messages.numbers import number
+from evenhand.quantities import counted, listed
 from evenhand.report.families import judge_families
 from evenhand.report.leaders import lead_objection
 from evenhand.report.lookup import find_run, nearest
@@ -480,7 +481,7 @@ def blocks(result: RunRanking, shown: Collection[str] = ()) -> Iterator[Block]:
         yield Grid(
             _columns("rank", "model", "rating", "games"),
             tuple(
-                (str(row.rank), row.model, f"{row.rating:,.0f}", count(row.games))
+                (str(row.rank), row.model, f"{row.rating:,.0f}", number(row.games))
                 for row in elo.models
             ),
             left=frozenset({1}),
@@ -568,7 +569,7 @@ def _leaderboard(ranking: Ranking, *, at_most: int) -> Grid:
         yield _score(row.score, ranking)
         if sure:
             yield _interval(row, ranking)
-        yield count(row.games)
+        yield number(row.games)
         if sure:
             yield ", ".join(map(str, alike[row.rank]))
         if noted:
