@@ -259,3 +259,11 @@ def test_what_a_response_planted_does_not_decide_beside_an_object_that_it_holds(
 
 def test_a_mark_above_a_fence_is_not_its_author() -> None:
     assert kind_of('[[A]]\n```json\n{"winner": "B"}\n```') == "contradiction"
+
+
+@pytest.mark.parametrize(
+    "text", ["At first glance [[A]], but the", "My verdict is [[B]], as", "Winner: B, because"]
+)
+def test_a_verdict_in_a_last_line_that_is_cut_is_none(text: str) -> None:
+    assert kind_of(text) == "truncated"
+    assert winner_in(text.rpartition(",")[0]) is not None

@@ -201,7 +201,7 @@ def _decided(
     if verdict.rank <= MARK and _contested(text, verdict, said, asked):
         return ParseFailure("contradiction", Message("unread.answer_quoted"))
     whole = text.rstrip()
-    closes = verdict.rank == LABEL and len(whole) <= verdict.end
+    closes = verdict.rank in (LABEL, MARK) and "\n" not in whole[verdict.end :]
     cut = _CUT_LINE if closes else _UNFINISHED if verdict.rank == PROSE else None
     if cut is not None and cut.search(whole):
         return _cut(whole)
