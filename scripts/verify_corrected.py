@@ -135,10 +135,8 @@ def one_rate(rng: np.random.Generator, world: World) -> tuple[CorrectedRate, flo
     people, judge, sure = draw_world(rng, world)
     chances = None
     if world.drawn == "by doubt":
-        draw = draw_labels(
-            doubts_of_confidence(sure), world.labelled, seed=int(rng.integers(2**31))
-        )
-        rows, chances = draw.rows, draw.chances
+        draw = draw_labels(doubts_of_confidence(sure), seed=int(rng.integers(2**31)))
+        rows, chances = draw.queue[: world.labelled], draw.chances_after(world.labelled)
     else:
         rows = rng.choice(world.pairs, world.labelled, replace=False)
     found = corrected_win_rate(

@@ -83,7 +83,7 @@ class World:
         """The chances after so many draws, from the judge's confidences and the ids alone."""
         known = np.array(self.judge_read)
         doubts = doubts_of_confidence(self.confidences, read=known)
-        return draw_labels(doubts, number, ids=self.keys, seed=seed).chances
+        return draw_labels(doubts, ids=self.keys, seed=seed).chances_after(number)
 
 
 def alike(one: RateEstimate, other: RateEstimate) -> bool:

@@ -310,14 +310,13 @@ class DrawnRow:
 def read_drawn(
     path: Source | Path | str,
     *,
-    columns: Mapping[str, str] | None = None,
     unescape: Callable[[str], str] = str,
 ) -> Iterator[DrawnRow]:
     """Every row in order; one that names no pair is an error, since the order matters."""
     source = source_of(path)
-    fields = FieldValues(_FIELDS, columns or {}, required=())
+    fields = FieldValues(_FIELDS, {}, required=())
     number = 0
-    for file, table in open_tables(source, wanted=Columns(_FIELDS, columns or {}).wanted):
+    for file, table in open_tables(source, wanted=Columns(_FIELDS, {}).wanted):
         for number, row in table.rows:
             try:
                 if isinstance(row, str):

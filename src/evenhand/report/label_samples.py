@@ -109,7 +109,7 @@ def label_queue(store: Store, run_id: int, columns: OutcomeColumns, *, seed: int
     doubts = doubts_of_confidence(np.where(known, confidence, 0.5), read=known)
     by_doubt = bool(doubts.size) and bool((doubts != doubts[0]).any())
     drawn = draw_labels(
-        doubts if by_doubt else np.ones(doubts.size), 0, ids=[item.key for item in items], seed=seed
+        doubts if by_doubt else np.ones(doubts.size), ids=[item.key for item in items], seed=seed
     )
     return LabelQueue(tuple(items), rows, by_doubt, drawn)
 

@@ -387,9 +387,9 @@ class _Errors:
         return None, 0
 
 
-def in_blocks(prompts: Sequence[PromptRow], size: int = 500) -> Iterator[Sequence[PromptRow]]:
-    for start in range(0, len(prompts), size):
-        yield prompts[start : start + size]
+def in_blocks(prompts: Sequence[PromptRow]) -> Iterator[Sequence[PromptRow]]:
+    for start in range(0, len(prompts), 500):
+        yield prompts[start : start + 500]
 
 
 def estimate_answers(side: ModelSide, pending: Iterable[tuple[PromptRow, int, str]]) -> Estimate:

@@ -93,7 +93,7 @@ class AlwaysValidInterval(Model):
 
 
 def always_valid_interval(
-    wins: int, halves: int, losses: int, *, level: float = 0.95, bets: Bets = BROAD_BETS
+    wins: int, halves: int, losses: int, *, level: float = 0.95
 ) -> AlwaysValidInterval | None:
     """The interval from the counts of A's wins, ties and B's wins.
 
@@ -103,7 +103,7 @@ def always_valid_interval(
         if count < 0:
             raise InputError.of("stats.at_least", name=name, value=count, least=0)
     counts = {1.0: wins, 0.5: halves, 0.0: losses}
-    return always_valid_interval_of_counts(counts, level=level, bets=bets)
+    return always_valid_interval_of_counts(counts, level=level)
 
 
 def always_valid_interval_of_counts(

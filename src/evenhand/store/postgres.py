@@ -51,9 +51,9 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
     return reads, writes
 
 
-def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
+def is_without_store(url: URL) -> bool:
     """Whether the database is readable and has none of our tables; makes none."""
-    reads, writes = open_engines(url, busy_timeout_s=busy_timeout_s)
+    reads, writes = open_engines(url, busy_timeout_s=30)
     try:
         with reads.connect() as connection:
             there = inspect(connection).get_table_names()

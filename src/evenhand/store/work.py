@@ -344,12 +344,10 @@ class WorkStore(Subject):
         with self._reading() as connection:
             return set(connection.execute(_SHARE, {"run": run_id}).scalars())
 
-    def settled_prefix(
-        self, run_id: int, judge_id: int, *, contest: int = 0, after: int = 0
-    ) -> PrefixColumns:
+    def settled_prefix(self, run_id: int, judge_id: int, *, after: int = 0) -> PrefixColumns:
         """The verdicts on the prompts after place `after`, up to the first that lacks one."""
         with self._reading() as connection:
-            asked = {"run": run_id, "judge": judge_id, "contest": contest, "after": after}
+            asked = {"run": run_id, "judge": judge_id, "contest": 0, "after": after}
             pending = connection.execute(_FIRST_PENDING, asked).scalar()
             query = _PREFIX if pending is None else _PREFIX.where(queue.c.place < pending)
             columns = PrefixColumns(is_whole=pending is None)

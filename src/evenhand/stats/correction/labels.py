@@ -69,7 +69,7 @@ def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
 
 # Half of the draw is uniform: no pair weighs more than twice as much as in a uniform draw, so an
 # error where the judge was sure cannot dominate the estimate.
-EVEN_SHARE = 0.5
+_EVEN_SHARE = 0.5
 _KEYS = 2.0**63
 # Larger doubts are scaled before summing.
 _LARGE = 1e100
@@ -77,70 +77,40 @@ _LARGE = 1e100
 
 @dataclass(frozen=True, slots=True)
 class LabelDraw:
-    """The pairs to label now, in order, and every pair's chance of being drawn so far.
+    """Every pair, in the order to label; `chances_after` has each one's chance of being drawn."""
 
-    `chances` are those after `drawn` pairs in all; `chances_after` gives them for any other number,
-    such as when people stopped early.
-    """
-
-    rows: NDArray[np.intp]
-    chances: Floats
-    drawn: int
-    drawn_before: int
-    even_share: float
-    seed: int
     queue: NDArray[np.intp]
     _keys: Floats
     _sizes: Floats
 
     def chances_after(self, number: int) -> Floats:
         """The chances if only the first `number` pairs of the queue were labelled."""
-        if not 0 <= number <= self.queue.size:
-            raise InputError.of("stats.more_than_queue", number=number, size=self.queue.size)
-        return _draw_chances(self._keys, self._sizes, self.queue, number)
+        size = self.queue.size
+        if not 0 <= number <= size:
+            raise InputError.of("stats.more_than_queue", number=number, size=size)
+        if number == size:
+            return np.ones(number)
+        # The key of the first pair not drawn, on which no drawn pair's key depends.
+        chances: Floats = np.minimum(1.0, float(self._keys[self.queue[number]]) * self._sizes)
+        return chances
 
 
-def draw_labels(
-    doubts: Any,
-    number: int,
-    *,
-    drawn_before: int = 0,
-    even_share: float = EVEN_SHARE,
-    ids: Sequence[str] | None = None,
-    seed: int = 0,
-) -> LabelDraw:
-    """The next `number` pairs of a queue in which doubtful pairs tend to come early.
+def draw_labels(doubts: Any, *, ids: Sequence[str] | None = None, seed: int = 0) -> LabelDraw:
+    """A queue in which doubtful pairs tend to come early.
 
     Priority sampling (Duffield, Lund and Thorup 2007): pair i has the key u_i / size_i, with u_i
     uniform by the seed, and the lowest keys are drawn. Given the lowest key not drawn, pair i was
     in with a chance of min(1, key * size_i), and estimates weighted by these chances are unbiased
-    at any length of the queue. So a later draw with the same doubts and seed continues the queue,
-    and its chances hold for all labels so far.
+    at any length of the queue. So people may stop and go on at any point of it.
 
     Sizes are a uniform share plus a share proportional to the doubt, the expected size of the error
     (`doubts_of_confidence`). They may depend on anything but the labels of these pairs. With `ids`,
     u_i depends on the pair's id instead of its row.
     """
     doubt = float_column(doubts, name="doubts", low=0)
-    if not 0 < even_share <= 1:
-        raise InputError.of("stats.even_share_outside", even_share=even_share)
-    if number < 0 or drawn_before < 0:
-        raise InputError.of("stats.draw_negative", number=number, drawn_before=drawn_before)
-    sizes = _sizes(doubt, even_share)
+    sizes = _sizes(doubt)
     keys = _uniform(doubt.size, ids, seed) / sizes
-    queue = np.argsort(keys, kind="stable")
-    drawn = min(doubt.size, drawn_before + number)
-    return LabelDraw(
-        rows=queue[drawn_before:drawn],
-        chances=_draw_chances(keys, sizes, queue, drawn),
-        drawn=drawn,
-        drawn_before=min(drawn_before, drawn),
-        even_share=even_share,
-        seed=seed,
-        queue=queue,
-        _keys=keys,
-        _sizes=sizes,
-    )
+    return LabelDraw(np.argsort(keys, kind="stable"), keys, sizes)
 
 
 def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
@@ -165,22 +135,14 @@ def joint_chances(first: Any, second: Any) -> Floats:
     return chances
 
 
-def _draw_chances(keys: Floats, sizes: Floats, queue: NDArray[np.intp], number: int) -> Floats:
-    if number == queue.size:
-        return np.ones(number)
-    # The key of the first pair not drawn, on which no drawn pair's key depends.
-    chances: Floats = np.minimum(1.0, float(keys[queue[number]]) * sizes)
-    return chances
-
-
-def _sizes(doubt: Floats, even_share: float) -> Floats:
+def _sizes(doubt: Floats) -> Floats:
     if doubt.size and float(doubt.max()) > _LARGE:
         doubt = doubt / doubt.max()
     total = float(doubt.sum())
     if total <= 0:
         return np.ones(doubt.size)
     # A mean of 1 keeps keys near their uniform numbers.
-    sizes: Floats = even_share + (1.0 - even_share) * doubt * (doubt.size / total)
+    sizes: Floats = _EVEN_SHARE + (1.0 - _EVEN_SHARE) * doubt * (doubt.size / total)
     return sizes
 
 
