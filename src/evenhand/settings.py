@@ -11,10 +11,11 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.analysis_options import GateOptions
 from evenhand.contract import Criterion
 from evenhand.errors import InputError, SettingsError
 from evenhand.judge_kinds import file_of
@@ -25,22 +26,11 @@ LOCAL_FILE = "evenhand.toml"
 # Separates addresses; a comma inside an address is not followed by a scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
 _TRANSPORTS = ("aiohttp", "httptools")
-_MISSING = ("against", "half")
-
-
-@dataclass(frozen=True, slots=True)
-class GateSettings:
-    """Options of `evenhand gate`, each from 0 to 1; `missing` is "against" or "half". None: not
-    set."""
-
-    min_win_rate: float | None = None
-    alpha: float | None = None
-    max_inconsistent: float | None = None
-    max_invalid: float | None = None
-    max_skipped: float | None = None
-    missing: Literal["against", "half"] | None = None
-    assume_accuracy: float | None = None
-    require: tuple[str, ...] = ()
+# The options of `evenhand gate` that [gate] may set.
+GATE = (
+    *("min_win_rate", "alpha", "max_inconsistent", "max_invalid", "max_skipped", "missing"),
+    *("assume_accuracy", "require"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,7 +39,7 @@ class Settings(JudgingOptions, RunningOptions):
 
     api_key: str | None = field(default=None, repr=False)
     criteria: tuple[Criterion, ...] = ()  # of pairs that come without any, but over HTTP and MCP
-    gate: GateSettings = GateSettings()
+    gate: GateOptions = field(default_factory=GateOptions)
     # Models' names or parts of them, and their families; later files add theirs.
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     transport: Literal["aiohttp", "httptools"] | None = None
@@ -135,32 +125,25 @@ def _with_table(
     return replace(settings, **values, sources=(*settings.sources, str(path)))
 
 
-def _with_limits(gate: GateSettings, where: str, table: object) -> GateSettings:
-    known = [each.name for each in fields(GateSettings)]
+def _with_limits(gate: GateOptions, where: str, table: object) -> GateOptions:
     if not isinstance(table, dict):
-        raise SettingsError.of("settings.table_needed", where=where, known=known)
+        raise SettingsError.of("settings.table_needed", where=where, known=list(GATE))
     values: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in known:
+        name, at = key.replace("-", "_"), f"{where}.{key}"
+        if name not in GATE:
             raise SettingsError.of(
-                "settings.setting_unknown", path=where, key=key, known=", ".join(known)
+                "settings.setting_unknown", path=where, key=key, known=", ".join(GATE)
             )
-        if name == "missing":
-            if value not in _MISSING:
-                at = f"{where}.{key}"
-                raise SettingsError.of("option.choice", where=at, value=value, choices=_MISSING)
-            values[name] = value
-            continue
-        if name == "require":
+        row = GateOptions.row(name)
+        checked = row.check(at, value, SettingsError) if row.kind == "choice" else value
+        if row.kind == "texts":
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-                at = f"{where}.{key}"
                 raise SettingsError.of("settings.requirements_needed", where=at, value=value)
-            values[name] = tuple(value)
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise SettingsError.of("settings.share_needed", where=f"{where}.{key}", value=value)
-        values[name] = value
+            checked = tuple(value)
+        elif row.kind == "number" and (type(value) not in (int, float) or not 0 <= value <= 1):
+            raise SettingsError.of("settings.share_needed", where=at, value=value)
+        values[name] = checked
     return replace(gate, **values)
 
 

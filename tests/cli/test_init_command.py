@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from command_line import Command
-from evenhand.settings import GateSettings, Settings, load_settings
+from evenhand.analysis_options import GateOptions
+from evenhand.settings import GATE, Settings, load_settings
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
 
@@ -101,7 +101,7 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
     command("init")
     text = (command.directory / "evenhand.toml").read_text("utf-8")
     options = [row.name for row in Settings.rows() if row.option.files == "any"]
-    for name in (*options, *(each.name for each in fields(GateSettings)), "criteria", "families"):
+    for name in (*options, *GATE, "criteria", "families"):
         assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name
     assert text.endswith(
         "# base_url, template and store can only be set in your own config file, the environment "
@@ -114,7 +114,9 @@ def test_the_config_file_holds_every_setting(command: Command) -> None:
         ("clarity", None),
     ]
     assert (settings.max_cost, settings.max_calls) == (5.0, 5000)
-    assert settings.gate == GateSettings(0.5, 0.05, 0.3, 0.05, 0.05)
+    assert settings.gate == GateOptions(
+        min_win_rate=0.5, alpha=0.05, max_inconsistent=0.3, max_invalid=0.05, max_skipped=0.05
+    )
     # What is commented out is what holds without it.
     shown = re.findall(r"^# (\w+ = \S+)", text, re.MULTILINE)
     assert len(shown) == 18

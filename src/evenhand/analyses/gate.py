@@ -33,7 +33,6 @@ from evenhand.report.conclusions import (
 from evenhand.report.files import atomic_file, plain
 from evenhand.report.requirements import OVERALL, Requirement, known_parts, read_requirements
 from evenhand.report.win_rates import RateOptions, SideRate, side_rate
-from evenhand.settings import GateSettings
 from evenhand.stats.rates.break_even import BreakEven, break_even, rounded_up
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
@@ -130,7 +129,7 @@ def compute(subject: AnalysisSubject, options: GateOptions) -> GateReport:
     )
 
 
-def configured(options: GateOptions, settings: GateSettings) -> GateOptions:
+def configured(options: GateOptions, settings: GateOptions) -> GateOptions:
     """What is not given is as [gate] of the config file says; its requirements and its least win
     rate are one choice."""
     set_up = asdict(settings)
