@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evenhand.errors import ClusterError
+from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 _ANSWERS_WITHIN_S = 10.0

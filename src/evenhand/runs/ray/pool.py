@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 
 from evenhand.errors import ClusterError, EvenhandError, StoreError
+from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer
 from evenhand.runs.ray.messages import (

@@ -15,6 +15,7 @@ from evenhand.errors import EvenhandError, StoreError
 from evenhand.judge_kinds import takes_address
 from evenhand.judges.protocol import Judge, News, news_lines, news_of
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
