@@ -10,13 +10,13 @@ import pytest
 
 from evenhand.analyses.registry import REPORT, AnalysisSubject, redacted
 from evenhand.analyses.report import Report, blocks, compute, counting_of
-from evenhand.analysis_options import ReportOptions
+from evenhand.analysis_options import GateOptions, ReportOptions
 from evenhand.contract.codes import WIN_A, WIN_B
 from evenhand.messages import render
 from evenhand.present.blocks import markdown
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import RateOptions, side_rate
-from evenhand.settings import GateSettings, Settings
+from evenhand.settings import Settings
 from evenhand.store import Store
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
@@ -60,7 +60,7 @@ def test_names_from_data_are_no_markdown(store: Store) -> None:
 
 
 def test_limits_of_the_config_file_hold_for_a_report(store: Store) -> None:
-    settings = Settings(gate=GateSettings(max_invalid=0.01))
+    settings = Settings(gate=GateOptions(max_invalid=0.01))
     (claim,) = reported(store, rows("B" * 40 + "XX"), settings).conclusions.conclusions
     assert not claim.claims  # 2 of 42 are more than one in a hundred
 
