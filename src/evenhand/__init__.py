@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evenhand import tools as tools
     from evenhand.analysis_options import CalibrateOptions as CalibrateOptions
     from evenhand.analysis_options import CorrectOptions as CorrectOptions
+    from evenhand.analysis_options import DiffOptions as DiffOptions
     from evenhand.analysis_options import GateOptions as GateOptions
     from evenhand.analysis_options import RankOptions as RankOptions
     from evenhand.analysis_options import ReportOptions as ReportOptions
@@ -81,7 +82,6 @@ if TYPE_CHECKING:
     from evenhand.judges.retry import RetryPolicy as RetryPolicy
     from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
-    from evenhand.report.diff import DiffOptions as DiffOptions
     from evenhand.runs import Progress as Progress
     from evenhand.runs import RankAdaptive as RankAdaptive
     from evenhand.runs import RunOptions as RunOptions
@@ -111,7 +111,7 @@ _HOME = {
     "correct": "evenhand.api_runs",
     "Criterion": "evenhand.contract",
     "diff": "evenhand.api_runs",
-    "DiffOptions": "evenhand.report.diff",
+    "DiffOptions": "evenhand.analysis_options",
     "EvenhandError": "evenhand.errors",
     "Failure": "evenhand.contract",
     "flag": "evenhand.api_runs",

@@ -83,7 +83,19 @@ class LabelsOption(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimOptions(LabelsOption, TiesOption, SideOption):
+class OneOrderOption(Options):
+    allow_one_order: Annotated[
+        bool,
+        Option(
+            help="Also use pairs judged in one fixed order, although position may decide them.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(OneOrderOption, LabelsOption, TiesOption, SideOption):
     """Whose win rate it is, how it is counted, and what may be concluded from it."""
 
     max_invalid: Annotated[
@@ -116,14 +128,6 @@ class ClaimOptions(LabelsOption, TiesOption, SideOption):
             clients=True,
         ),
     ] = None
-    allow_one_order: Annotated[
-        bool,
-        Option(
-            help="Also use pairs judged in one fixed order, although position may decide them.",
-            common=True,
-            clients=True,
-        ),
-    ] = False
     allow_length: Annotated[
         bool,
         Option(
@@ -174,6 +178,60 @@ class ClaimOptions(LabelsOption, TiesOption, SideOption):
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ClaimOptions, LevelOption):
     """Whose win rate a report is about, how it is counted, and what may be concluded from it."""
+
+
+FlowEnd = Literal["A", "tie", "inconsistent", "B", "invalid"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(OneOrderOption, LevelOption):
+    """Which judges are compared, and which of the pairs to show; without a choice, all that
+    changed."""
+
+    judge: Annotated[
+        tuple[str, ...],
+        Option(
+            help="The judge, if a run has several; give a second one for the second run.",
+            short="-j",
+            common=True,
+            clients=True,
+            names="judge",
+        ),
+    ] = ()
+    from_outcome: Annotated[
+        FlowEnd | None,
+        Option(help="Show pairs with this outcome in the first run.", common=True, clients=True),
+    ] = None
+    to_outcome: Annotated[
+        FlowEnd | None,
+        Option(help="Show pairs with this outcome in the second run.", common=True, clients=True),
+    ] = None
+    towards: Annotated[
+        Side | None,
+        Option(help="Show pairs that moved towards this response.", common=True, clients=True),
+    ] = None
+    limit: Annotated[
+        int,
+        Option(
+            help="Show at most this many pairs.",
+            default="10",
+            least=0,
+            most=100,
+            common=True,
+            clients=True,
+        ),
+    ] = 10
+    after: Annotated[
+        int,
+        Option(
+            help="Start after this pair number.",
+            default="0",
+            least=0,
+            most=2**62,
+            common=True,
+            clients=True,
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

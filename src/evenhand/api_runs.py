@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from evenhand.analyses.registry import (
     CALIBRATE,
     CORRECT,
+    DIFF,
     GATE,
     RANK,
     REPORT,
@@ -48,18 +49,19 @@ from evenhand.store import Store, open_store
 if TYPE_CHECKING:
     from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.analyses.correct import Corrections
+    from evenhand.analyses.diff import RunDiff
     from evenhand.analyses.gate import GateReport
     from evenhand.analyses.rank import RunRanking
     from evenhand.analyses.report import Report
     from evenhand.analysis_options import (
         CalibrateOptions,
         CorrectOptions,
+        DiffOptions,
         GateOptions,
         RankOptions,
         ReportOptions,
     )
-    from evenhand.report.conclusions import ConclusionLimits, Conclusions
-    from evenhand.report.diff import DiffOptions, RunDiff
+    from evenhand.report.conclusions import Conclusions
     from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
     from evenhand.trust.audit import Audit
@@ -371,18 +373,13 @@ def rank(
 def diff(
     first: str,
     second: str,
+    options: DiffOptions | None = None,
     *,
     store: str | Path | Store | None = None,
-    judge: str | tuple[str, str] | None = None,
-    options: DiffOptions | None = None,
-    limits: ConclusionLimits | None = None,
 ) -> RunDiff:
     """What changed between two runs over the same pairs, or two judges of one run."""
-    from evenhand.report.diff import diff_runs
-
-    judges = judge if isinstance(judge, tuple) else (judge, judge)
-    with _opened(store) as opened:
-        return diff_runs(opened, first, second, options, judges=judges, limits=limits)
+    result: RunDiff = _analysed(DIFF, (second, first), options, store)
+    return result
 
 
 def flag(

@@ -60,7 +60,7 @@ def test_a_diff_begins_with_its_sentence_and_shows_flow_and_pairs(
         "second 20 of 20",
         "first → second A tie inconsistent B invalid",
         "A 12 · · 8 ·",
-        "q12 pair 13",
+        "q12 (pair 13)",
         "prompt Question q12?",
         "second B, 0.80: [bold]I take B.",
         "6 pairs not shown here; continue with --after 14",
@@ -87,9 +87,7 @@ def test_what_cannot_be_compared_is_said(command: Command, judged: Store) -> Non
 
 
 def test_python_gives_the_same(judged: Store) -> None:
-    found = evenhand.diff(
-        "before", "after", store=judged, options=evenhand.DiffOptions(towards="A")
-    )
+    found = evenhand.diff("before", "after", evenhand.DiffOptions(towards="A"), store=judged)
     assert (found.change.towards_b, found.flipped_in_all) == (8, 0)
 
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import RANK, REPORT
-from evenhand.analysis_options import RankOptions, ReportOptions
+from evenhand.analyses.registry import DIFF, RANK, REPORT
+from evenhand.analysis_options import DiffOptions, RankOptions, ReportOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.report.conclusions import conclude
 from evenhand.serve import figures, reports
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, DiffRuns
+from evenhand.serve.values import AuditRun
 from evenhand.serve.verdicts import TableQuery, word_index
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
@@ -216,7 +216,7 @@ async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
 async def test_conclusions_are_old_once_another_run_of_their_judge_has_labels(path: Path) -> None:
     with open_store(path) as store:
         first = finished(store, name="first")
-        asked: list[Any] = [report("1"), reports.diff("1", DiffRuns(against="1"))]
+        asked: list[Any] = [report("1"), reports.analysed(DIFF, ("1", "1"), DiffOptions())]
         kept = [figures._Subject(store, each).find()[0] for each in asked]
         other = begin(store, item("z"), name="other", judge="another judge")
         store.runs.update(other.run_id, intake_done=True, state="finished")

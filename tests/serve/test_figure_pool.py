@@ -19,13 +19,19 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import CALIBRATE, RANK, REPORT, VOTES
-from evenhand.analysis_options import CalibrateOptions, RankOptions, ReportOptions, VotesOptions
+from evenhand.analyses.registry import CALIBRATE, DIFF, RANK, REPORT, VOTES
+from evenhand.analysis_options import (
+    CalibrateOptions,
+    DiffOptions,
+    RankOptions,
+    ReportOptions,
+    VotesOptions,
+)
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
 from evenhand.serve.figures import CachedFigure, Figure, FigureCache
-from evenhand.serve.values import AuditRun, DiffRuns
+from evenhand.serve.values import AuditRun
 from evenhand.store import RunRecord, Store
 from stored_runs import Row, make_run, opened, says
 
@@ -97,7 +103,7 @@ def votes(run_id: str) -> Figure[Any]:
         reports.run_overview("1"),
         reports.analysed(RANK, ("1", "2"), RankOptions()),
         reports.audit(AuditRun(run="1", against="2")),
-        reports.diff("1", DiffRuns(against="2")),
+        reports.analysed(DIFF, ("1", "2"), DiffOptions()),
         reports.analysed(CALIBRATE, ("1",), CalibrateOptions()),
         reports.probes("1", ()),
         votes("1"),

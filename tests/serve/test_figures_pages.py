@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysed import analysis_of
 from evenhand.analyses.rank import rank_runs, sum_up_ranking
+from evenhand.analyses.registry import DIFF
 from evenhand.messages import Language, render
 from evenhand.report.conclusions import conclude
-from evenhand.report.diff import diff_runs
 from evenhand.report.overview import as_markdown
 from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.trust.audit import audit_run
@@ -114,7 +115,7 @@ def test_conclusions_stand_as_markdown_to_be_copied(
     assert pasted(f"/rank?run={number}") == as_markdown(leads, (name,), language)
     (chosen,) = conclude(store, plain).conclusions
     assert pasted(unlabelled) == as_markdown(chosen.messages, (plain, "good"), language)
-    found = diff_runs(store, name, name, judges=("openai:good", "openai:other"))
+    found = analysis_of(DIFF, store, name, name, judge=("openai:good", "openai:other"))
     expected = as_markdown(found.messages, (f"{name} → {name}",), language)
     assert pasted(f"/compare?run={number}") == expected
     audit = pasted(f"{run}/audit")

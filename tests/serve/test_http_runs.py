@@ -454,7 +454,7 @@ def test_two_runs_are_compared(start_service: StartService) -> None:
     # The judge knows sums by either criterion.
     assert (found["change"]["pairs"], found["change"]["changed"]) == (8, 0)
     assert found["matched"]["texts"] == 8
-    assert found["store"] is None
+    assert found["store"] == "this server"
     refused: list[tuple[dict[str, str], int]] = [
         ({"against": "nobody"}, 404),
         ({}, 422),

@@ -198,6 +198,17 @@ REPORT = AnalysisEntry(
     resource=True,
 )
 
+DIFF = AnalysisEntry(
+    name="diff",
+    summary="Compare two runs over the same pairs.",
+    about="Pairs are matched by their texts, otherwise by id and prompt.",
+    options_in="evenhand.analysis_options:DiffOptions",
+    module="evenhand.analyses.diff",
+    takes="two runs",
+    depends_on="labels",
+    has_own_page=True,
+)
+
 GATE = AnalysisEntry(
     name="gate",
     summary="Pass, fail or stay undecided on a run's win rate, for CI.",
@@ -267,7 +278,7 @@ RANK = AnalysisEntry(
 )
 
 OURS: Mapping[str, AnalysisEntry] = {
-    each.name: each for each in (REPORT, GATE, RANK, CALIBRATE, CORRECT, VOTES)
+    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, CORRECT, VOTES)
 }
 
 

@@ -42,7 +42,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("report", *_REGISTERED),
         ("gate", *_REGISTERED),
         ("rank", *_REGISTERED),
-        ("diff", "diff", "Compare two runs over the same pairs."),
+        ("diff", *_REGISTERED),
         ("show", "show", "Show one pair in full, with every pass."),
         ("flag", "show", "Flag a pair with a comment, or unflag it."),
         ("runs", "runs", "List, show, rename, export or delete runs."),

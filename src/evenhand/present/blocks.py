@@ -28,7 +28,9 @@ from evenhand.errors import visible
 from evenhand.messages import Language, Message, render
 from evenhand.messages.numbers import number
 from evenhand.present.terminal import (
+    Prose,
     one_line,
+    plain,
     print_line,
     print_table,
     print_where_it_fits,
@@ -51,6 +53,7 @@ _RULED: dict[Ruling, str] = {
 }
 _TONES: dict[Tone, str] = {"good": "green", "bad": "red", "unclear": "yellow", "plain": "dim"}
 _LEAST_NAME = 10
+_WRAPPED_AT_ONCE = 4_000  # Rich takes seconds for a reasoning of a megabyte
 
 
 def show_blocks(out: Console, err: Console, blocks: Blocks) -> None:
@@ -104,12 +107,13 @@ def _show(out: Console, err: Console, block: Block) -> None:
             assert_never(never)
 
 
-def _fact(fact: str | Rate) -> str | Text:
+def _fact(fact: str | Rate) -> str | Text | Prose:
     from rich.text import Text
 
     if isinstance(fact, Rate):
         return Text.assemble("0 ", (_drawn(fact), _TONES[fact.tone]), " 1")
-    return one_line(fact)
+    text = one_line(fact)
+    return text if len(text) <= _WRAPPED_AT_ONCE else plain(text)
 
 
 def _table(block: Grid) -> RichTable:

@@ -210,7 +210,11 @@ def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
 
 
 def show_facts(
-    console: Console, facts: Iterable[tuple[str, str | Text]], *, width: int = 9, indent: str = ""
+    console: Console,
+    facts: Iterable[tuple[str, str | Text | Prose]],
+    *,
+    width: int = 9,
+    indent: str = "",
 ) -> None:
     """A line each: what it is about, then what is known of it."""
     from rich.text import Text

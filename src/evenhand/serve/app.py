@@ -185,7 +185,7 @@ _REPORTS = re.compile(r"/v1/(?:runs/[^/]+/(\w[\w-]*)|rank|audits)")
 
 def _is_report(path: str) -> bool:
     found = _REPORTS.fullmatch(path)
-    return found is not None and (found[1] in (None, "diff") or found[1] in analyses())
+    return found is not None and (found[1] is None or found[1] in analyses())
 
 
 def _reports() -> Sequence[BaseRoute]:

@@ -24,11 +24,10 @@ from evenhand.contract.codes import OUTCOMES, OutcomeCounts
 from evenhand.contract.model import Model
 from evenhand.judges.families import OwnFamilies
 from evenhand.options import Options
-from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.report.overview import RunOverview, overview
 from evenhand.serve.figures import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, DiffRuns, RunStatus
+from evenhand.serve.values import AuditRun, RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
@@ -73,13 +72,23 @@ def _analysed(
     first = runs if analysis.takes.startswith("runs") else runs[:1]
     of_runs = {"judge": first, "other judge": runs[1:2]}
     judges = {
-        row.name: recorded_judge(store, of_runs[row.option.names], getattr(options, row.name))
+        row.name: _recorded(store, of_runs[row.option.names], getattr(options, row.name), runs)
         for row in analysis.options.rows()
         if row.option.names in of_runs
     }
     subject = AnalysisSubject(store, tuple(runs), settings, most=analysis.limit)
     result = analysis.implementation.compute(subject, replace(options, **judges))
     return redacted(analysis, result, _HERE)
+
+
+def _recorded(store: Store, of: Sequence[RunRecord], named: Any, runs: Sequence[RunRecord]) -> Any:
+    """As the runs call a judge; of several names, the first is of the earlier run."""
+    if not isinstance(named, tuple):
+        return recorded_judge(store, of, named)
+    return tuple(
+        recorded_judge(store, [run], name)
+        for run, name in zip(runs[::-1], (*named[:1], *named[-1:]), strict=False)
+    )
 
 
 @cache
@@ -125,33 +134,6 @@ def _audit(store: Store, runs: Sequence[RunRecord], *, request: AuditRun) -> Aud
         audit=audited.model_copy(update={"store": None}),
         findings=assess_audit(audited, thresholds),
     )
-
-
-def diff(run_id: str, request: DiffRuns) -> Figure[RunDiff]:
-    """The run against what was before it."""
-    return Figure(
-        name="diff",
-        runs=(run_id, request.against),
-        model=RunDiff,
-        compute=partial(_diff, request=request),
-        parameters=request.model_dump(mode="json", exclude={"against"}),
-        depends_on="labels",
-    )
-
-
-def _diff(store: Store, runs: Sequence[RunRecord], *, request: DiffRuns) -> RunDiff:
-    now, before = runs
-    options = request.model_dump(by_alias=False, exclude={"against", "judge", "against_judge"})
-    return diff_runs(
-        store,
-        before.name,
-        now.name,
-        DiffOptions(**options),
-        judges=(
-            recorded_judge(store, [before], request.against_judge or request.judge),
-            recorded_judge(store, [now], request.judge or request.against_judge),
-        ),
-    ).model_copy(update={"store": None})
 
 
 def run_overview(run_id: str) -> Figure[RunOverview]:

@@ -24,7 +24,6 @@ from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     SIDE_TEXTS,
     AuditRun,
-    DiffRuns,
     Readiness,
     RunPage,
     RunStatus,
@@ -39,7 +38,6 @@ from evenhand.store.jobs import NewJob
 if TYPE_CHECKING:
     from evenhand.analyses.registry import AnalysisEntry
     from evenhand.options import Options
-    from evenhand.report.diff import RunDiff
     from evenhand.serve.reports import AuditReport
     from evenhand.serve.voting import Voting
 
@@ -300,14 +298,6 @@ class Service:
             from evenhand.serve import reports
 
             return self.figures.now(reports.audit(request))
-
-        return await self._read(read)
-
-    async def diff(self, run_id: str, request: DiffRuns) -> RunDiff:
-        def read() -> RunDiff:
-            from evenhand.serve import reports
-
-            return self.figures.now(reports.diff(run_id, request))
 
         return await self._read(read)
 

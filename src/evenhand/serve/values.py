@@ -297,9 +297,6 @@ class VerdictPage(Model):
     next: str | None = None
 
 
-FlowEnd = Literal["A", "tie", "inconsistent", "B", "invalid"]
-
-
 class AuditRun(Model):
     """A judge against the labels, or people's votes, of a run's pairs."""
 
@@ -314,21 +311,6 @@ class AuditRun(Model):
     max_unread: Share | None = None
     max_place_lean: Share | None = None
     max_length_excess: Share | None = None
-
-
-class DiffRuns(Model):
-    """The run against another over the same pairs. Without `fromOutcome`, `toOutcome` and
-    `towards`, all pairs that changed are shown."""
-
-    against: Text = Field(description="The earlier run's id or name")
-    judge: Text | None = Field(default=None, description="If the run has several")
-    against_judge: Text | None = Field(default=None, description="If the other run has several")
-    level: Level = 0.95
-    from_outcome: FlowEnd | None = Field(default=None, description="The outcome in the other run")
-    to_outcome: FlowEnd | None = Field(default=None, description="The outcome in this run")
-    towards: Literal["A", "B"] | None = Field(default=None, description="Which response gained")
-    after: int = Field(default=0, ge=0, le=2**62, description="The `next` of the previous page")
-    limit: int = Field(default=20, ge=0, le=100, description="Maximum number of pairs")
 
 
 class FlagPair(Model):

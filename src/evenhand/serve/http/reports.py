@@ -10,13 +10,12 @@ from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
 from evenhand.analyses.registry import AnalysisEntry, analyses
-from evenhand.report.diff import RunDiff
 from evenhand.serve.fields import options_of, request_for, runs_of
 from evenhand.serve.http.document import has_example, refuses, shows
 from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, DiffRuns
+from evenhand.serve.values import AuditRun
 
 router = APIRouter(route_class=KeyedRoute, tags=["reports"])
 _AUDIT: dict[str, Any] = {
@@ -71,20 +70,6 @@ def _add_analysis(analysis: AnalysisEntry) -> None:
 
 for _each in analyses().values():
     _add_analysis(_each)
-
-
-@router.get(
-    "/v1/runs/{id}/diff",
-    operation_id="diffRuns",
-    summary="Compare two runs over the same pairs",
-    response_model=RunDiff,
-    response_description="What changed",
-    responses=shows(200, "diff"),
-)
-async def diff(service: ServiceOf, run: RunId, options: Annotated[DiffRuns, Query()]) -> Response:
-    """What changed since another run over the same pairs (with another judge, prompt or model): the
-    difference with its interval, how outcomes changed, and the pairs behind it, with reasons."""
-    return answer(await service.diff(run, options))
 
 
 @router.get("/v1/audits", operation_id="auditRun", **_AUDIT)

@@ -10,16 +10,18 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.analyses.diff import RunDiff
+from evenhand.analyses.registry import DIFF
+from evenhand.analysis_options import DiffOptions, FlowEnd
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.messages import Message
-from evenhand.report.diff import RunDiff
 from evenhand.serve import reports
 from evenhand.serve.fields import MOST_RUNS
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import short_judge
-from evenhand.serve.values import DiffRuns, FlowEnd, Names, RunStatus
+from evenhand.serve.values import Names, RunStatus
 from evenhand.serve.verdicts import first_sentence
 
 _PAIRS = 25
@@ -36,15 +38,18 @@ class ComparisonQuery(Model):
     to_outcome: FlowEnd | None = None
     after: int = Field(default=0, ge=0, le=2**62)
 
-    def request(self, before: RunStatus, now: RunStatus) -> DiffRuns:
-        judges = {"judge": self.judge, "against_judge": self.against_judge}
-        if before.id == now.id and None in judges.values():
+    def options(self, before: RunStatus, now: RunStatus) -> DiffOptions:
+        judges = self.against_judge or self.judge, self.judge or self.against_judge
+        if before.id == now.id and None in (self.judge, self.against_judge):
             first, second, *_ = [*now.judges, *(None, None)]
-            judges = {"judge": second, "against_judge": first}
-        chosen = self.model_dump(
-            by_alias=False, include={"from_outcome", "to_outcome", "after"}, exclude_none=True
+            judges = first, second
+        return DiffOptions(
+            judge=tuple(each for each in judges if each is not None),
+            from_outcome=self.from_outcome,
+            to_outcome=self.to_outcome,
+            after=self.after,
+            limit=_PAIRS,
         )
-        return DiffRuns(against=before.id, limit=_PAIRS, **judges, **chosen)
 
 
 async def show_comparison(visit: Visit) -> Filled | Response:
@@ -66,7 +71,9 @@ async def show_comparison(visit: Visit) -> Filled | Response:
     if not two:
         return Filled("compare.html", values)
     before, now = sorted((chosen[0], chosen[-1]), key=lambda status: int(status.id))
-    kept = await service.figures.get(reports.diff(now.id, query.request(before, now)))
+    kept = await service.figures.get(
+        reports.analysed(DIFF, (now.id, before.id), query.options(before, now))
+    )
     return Filled(
         "compare.html",
         values

@@ -1,24 +1,29 @@
 """Two runs over the same pairs, or two judges of one run: what changed, how sure that is, and which
-pairs went where.
-"""
+pairs went where."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analysis_options import DiffOptions, Side
+from evenhand.blocks import Block, Facts, Grid, NoteLines, Remark, Title
+from evenhand.blocks import Sentence as Line
 from evenhand.contract import Locale, Mode, Outcome, Verdict, Winner
 from evenhand.contract.codes import INVALID, NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.contract.verdict import flip_or_none, rename
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence, render
+from evenhand.messages import Message, Sentence, joined, render
+from evenhand.quantities import count, counted, counted_share
+from evenhand.quantities import value as figure
 from evenhand.report.evidence import RowFacts, in_random_order, until_decided
-from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.lookup import chosen_judge
 from evenhand.report.matching import MATCHED_BY, MatchedBy, Matches, match_items, models_of
 from evenhand.report.votes import fair_labels
 from evenhand.report.win_rates import ConclusionLimits, LabelRecord, exchange
@@ -27,7 +32,7 @@ from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.outcome_change import (
     FLOW_CODES,
-    FlowOutcome,
+    FlowRow,
     OutcomeChange,
     outcome_change,
 )
@@ -41,7 +46,6 @@ from evenhand.store.verdicts import VerdictPlace
 
 MOST_FLIPPED = 100
 _PROMPT_CHARACTERS = 300
-Towards = Literal["A", "B"]
 
 
 class DiffedRun(Model):
@@ -96,22 +100,10 @@ class FlippedPair(Model):
     have changed places, A and B of `second` are exchanged, so that they are those of `first`."""
 
     matched_by: MatchedBy
-    towards: Towards | None
+    towards: Side | None
     prompt: str
     first: PairOutcome
     second: PairOutcome
-
-
-class DiffOptions(Model):
-    """`from_outcome`, `to_outcome` and `towards` select the pairs to show; without them, all that
-    changed. `after` is the `next` of the previous page."""
-
-    level: float = 0.95
-    from_outcome: FlowOutcome | None = None
-    to_outcome: FlowOutcome | None = None
-    towards: Towards | None = None
-    after: int = 0
-    limit: int = 20
 
 
 class RunDiff(Model):
@@ -120,7 +112,7 @@ class RunDiff(Model):
 
     first: DiffedRun
     second: DiffedRun
-    store: str | None
+    store: str
     names: tuple[str, str]
     matched: MatchedPairs
     pending: int  # matched, and not judged in both
@@ -143,8 +135,7 @@ class _Side:
     columns: OutcomeColumns
 
     @classmethod
-    def of(cls, store: Store, name: str, judge: str | None) -> _Side:
-        run = find_run(store, name)
+    def of(cls, store: Store, run: RunRecord, judge: str | None) -> _Side:
         judges = store.runs.judges(run.id)
         # One judge is the run's, whatever the other run's is called.
         record = judges[0] if len(judges) == 1 else chosen_judge(judges, run.name, judge)
@@ -170,20 +161,31 @@ class _Side:
         return replace(known, discriminates=labels is not None and labels.tells_apart)
 
 
+Result = RunDiff
+
+
+def check(options: DiffOptions) -> None:
+    """Refuse what is out of range, and more judges than there are runs."""
+    for name, value in options.chosen().items():
+        options.row(name).check(name, value)
+    confidence_level(options.level)
+    if len(options.judge) > 2:
+        raise InputError(Message("command.judges_for_two_runs", n=len(options.judge)))
+    if options.limit > MOST_FLIPPED:
+        raise InputError(Message("diff.limit_outside", limit=options.limit, most=MOST_FLIPPED))
+
+
+def compute(subject: AnalysisSubject, asked: DiffOptions) -> RunDiff:
+    return _diff(subject.store, subject.run.name, subject.runs[1], subject.run, asked)
+
+
 @of_run
-def diff_runs(
-    store: Store,
-    first: str,
-    second: str,
-    options: DiffOptions | None = None,
-    *,
-    judges: tuple[str | None, str | None] = (None, None),
-    limits: ConclusionLimits | None = None,
+def _diff(
+    store: Store, second: str, before: RunRecord, now: RunRecord, asked: DiffOptions
 ) -> RunDiff:
-    """`judges` are named where a run has several; of one run, they are two of its own."""
-    asked = _checked(options or DiffOptions())
-    allowed = (limits or ConclusionLimits()).checked()
-    sides = _Side.of(store, first, judges[0]), _Side.of(store, second, judges[1])
+    judges = (asked.judge[0], asked.judge[-1]) if asked.judge else (None, None)
+    limits = ConclusionLimits(allow_one_order=asked.allow_one_order)
+    sides = _Side.of(store, before, judges[0]), _Side.of(store, now, judges[1])
     one, two = sides
     if (one.run.id, one.judge.id) == (two.run.id, two.judge.id):
         raise InputError(Message("diff.same_verdicts", run=one.run.name))
@@ -196,7 +198,7 @@ def diff_runs(
     pending = len(matched) - len(judged.matches)
     unread = _pending_in_order(matched, sides)
     known = tuple(
-        replace(each.circumstances(store, rows, allowed), pending=unread)
+        replace(each.circumstances(store, rows, limits), pending=unread)
         for each, rows in zip(sides, judged.rows, strict=True)
     )
     prompts = np.asarray(one.columns.prompt_key)[judged.rows[0]]
@@ -249,22 +251,6 @@ def _looked_before(store: Store, sides: tuple[_Side, _Side]) -> bool:
     earlier = {name for each in sides for name in store.runs.grown_from(each.run.id, each.judge.id)}
     stopped = any(until_decided(each.run) is not None for each in sides)
     return stopped or bool(earlier - {each.run.name for each in sides})
-
-
-def _checked(options: DiffOptions) -> DiffOptions:
-    confidence_level(options.level)
-    for name, value, taken in (
-        ("from_outcome", options.from_outcome, get_args(FlowOutcome)),
-        ("to_outcome", options.to_outcome, get_args(FlowOutcome)),
-        ("towards", options.towards, get_args(Towards)),
-    ):
-        if value is not None and value not in taken:
-            raise InputError(
-                Message("stats.choice_unknown", name=name, value=value, taken=list(taken))
-            )
-    if not 0 <= options.limit <= MOST_FLIPPED:
-        raise InputError(Message("diff.limit_outside", limit=options.limit, most=MOST_FLIPPED))
-    return options
 
 
 def _counted(matches: Matches, one: _Side, two: _Side) -> MatchedPairs:
@@ -567,7 +553,7 @@ def _flipped(
                 )
             )
         if len(told) == 2:
-            towards: dict[int, Towards | None] = {1: "B", -1: "A"}
+            towards: dict[int, Side | None] = {1: "B", -1: "A"}
             yield FlippedPair(
                 matched_by=MATCHED_BY[matches.how[place]],
                 towards=towards.get(int(moved[place])),
@@ -575,3 +561,80 @@ def _flipped(
                 first=told[0],
                 second=told[1],
             )
+
+
+# As a person reads it.
+
+
+def blocks(result: RunDiff) -> Iterator[Block]:
+    yield Line(joined(result.messages) if result.messages else result.sentence, strong=True)
+    yield Facts(tuple(_facts(result)))
+    yield _flow(result.change)
+    if result.notes:
+        yield NoteLines(result.notes)
+    for pair in result.flipped:
+        yield from _pair(pair)
+    left = result.flipped_in_all - len(result.flipped)
+    if left > 0:
+        more = Message("diff.not_shown", pairs=counted(left, "pair"))
+        if result.next is not None:
+            more = Message("diff.continue", more=more, next=result.next)
+        yield Remark(more)
+
+
+def _facts(found: RunDiff) -> Iterator[tuple[str, str]]:
+    change, test, agreement = found.change, found.change.sign_test, found.agreement
+    for place, each in (("first", found.first), ("second", found.second)):
+        side = Message("diff.side", run=each.run, judge=each.judge)
+        yield Message(f"diff.{place}"), side
+    matched = found.matched
+    pairs = counted(matched.content + matched.texts + matched.id + matched.prompt, "pair")
+    in_both = Message("diff.pairs_in_both", pairs=pairs, n=change.pairs)
+    yield Message("figure.pairs"), in_both
+    if test is not None and all(each.code != "diff.several_models" for each in found.messages):
+        values = {"b": test.wins_b, "a": test.wins_a, "p": test.p_value}
+        yield Message("diff.flips"), Message(f"diff.flips_by_{test.by}", **values)
+    if agreement is not None:
+        first, second = counted_share(agreement.first), counted_share(agreement.second)
+        yield Message("diff.labels"), Message("diff.of_first", share=first)
+        yield "", Message("diff.of_second", share=second)
+        yield "", Message("diff.of_change", change=figure(agreement.change))
+
+
+def _flow(change: OutcomeChange) -> Grid:
+    rows = (
+        (_named(row.outcome), *(count(n) if n else "·" for n in _counts(row)))
+        for row in change.flow
+    )
+    columns = (Message("diff.from_to"), *(_named(row.outcome) for row in change.flow))
+    return Grid(columns, tuple(rows))
+
+
+def _counts(row: FlowRow) -> tuple[int, ...]:
+    return row.a, row.tie, row.inconsistent, row.b, row.invalid
+
+
+def _named(outcome: str) -> str:
+    return outcome if outcome in ("A", "B") else Message(f"diff.{outcome}")
+
+
+def _pair(pair: FlippedPair) -> Iterator[Block]:
+    one, two = pair.first, pair.second
+    code = "pair" if one.number == two.number else "pair_elsewhere"
+    yield Title(Message(f"diff.{code}", id=one.id, first=one.number, second=two.number))
+    yield Facts(
+        (
+            (Message("diff.prompt"), pair.prompt),
+            (Message("diff.first"), _came(one)),
+            (Message("diff.second"), _came(two)),
+        )
+    )
+
+
+def _came(judged: PairOutcome) -> str:
+    text = _named(judged.winner or "" if judged.outcome == "win" else str(judged.outcome))
+    if judged.confidence is not None:
+        text = Message("diff.sure", outcome=text, confidence=f"{judged.confidence:.2f}")
+    if judged.reasoning:
+        text = Message("diff.reason", outcome=text, reasoning=judged.reasoning)
+    return text

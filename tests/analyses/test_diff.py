@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from analysed import analysis_of
+from evenhand.analyses.diff import RunDiff
+from evenhand.analyses.registry import DIFF
 from evenhand.errors import InputError
 from evenhand.messages import Message, render
 from evenhand.report.conclusions import conclude
-from evenhand.report.diff import DiffOptions, RunDiff, diff_runs
 from evenhand.store import NewVote, Store
 from evenhand.store.intake import IntakeStore
 from judged_runs import judged_run
@@ -21,6 +24,11 @@ from stored_runs import Row, make_run, opened, says
 def store(tmp_path: Path) -> Iterator[Store]:
     with opened(tmp_path) as store:
         yield store
+
+
+def diff_runs(store: Store, first: str, second: str, **options: Any) -> RunDiff:
+    diff: RunDiff = analysis_of(DIFF, store, second, first, **options)
+    return diff
 
 
 # 110 pairs: 55 stay A's and 43 B's; 9 move from A to B, and 3 from B to A.
@@ -80,12 +88,12 @@ def test_the_same_judge_is_named_by_its_runs(store: Store) -> None:
 
 def test_two_judges_of_one_run_are_named(store: Store) -> None:
     judged_run(store, "both", {"one": BEFORE, "two": AFTER})
-    found = diff_runs(store, "both", "both", judges=("one", "two"))
+    found = diff_runs(store, "both", "both", judge=("one", "two"))
     assert found.change.towards_b == 9
     with pytest.raises(InputError, match="several judges"):
         diff_runs(store, "both", "both")
     with pytest.raises(InputError, match="both are the same judge of run 'both'"):
-        diff_runs(store, "both", "both", judges=("one", "one"))
+        diff_runs(store, "both", "both", judge=("one", "one"))
 
 
 def test_pairs_are_matched_by_texts_then_id_then_prompt(store: Store) -> None:
@@ -118,7 +126,7 @@ def test_pairs_are_matched_by_texts_then_id_then_prompt(store: Store) -> None:
         ),
         judges=("other",),
     )
-    found = diff_runs(store, "first", "second", DiffOptions(from_outcome="A"))
+    found = diff_runs(store, "first", "second", from_outcome="A")
     matched = {pair.first.id: (pair.second.id, pair.matched_by) for pair in found.flipped}
     assert matched == {
         "same": ("same", "content"),
@@ -195,7 +203,7 @@ def between(winner: str, models: tuple[str, str], text: str) -> list[Row]:
 def test_where_models_changed_places_the_second_run_is_turned(store: Store) -> None:
     make_run(store, "before", between("A", ("old", "new"), "monday"))
     make_run(store, "after", between("B", ("new", "old"), "tuesday"))
-    found = diff_runs(store, "before", "after", DiffOptions(from_outcome="A", limit=1))
+    found = diff_runs(store, "before", "after", from_outcome="A", limit=1)
     # The old one won every time, as A and then as B.
     assert (found.matched.id, found.change.changed, found.names) == (30, 0, ("old", "new"))
     assert (found.flipped[0].second.winner, found.flipped_in_all) == ("A", 30)
@@ -276,7 +284,7 @@ def test_exchanged_responses_are_recognised_and_turned(store: Store) -> None:
 
     make_run(store, "before", rows("A", "yes", "certainly", "#"))
     make_run(store, "after", rows("B", "certainly", "yes", "#1"))
-    found = diff_runs(store, "before", "after", DiffOptions(to_outcome="A", limit=1))
+    found = diff_runs(store, "before", "after", to_outcome="A", limit=1)
     assert (found.matched.texts, found.change.changed) == (10, 0)
     assert found.flipped[0].second.winner == "A"
     assert [note.code for note in found.notes if isinstance(note, Message)] == ["diff.exchanged"]
@@ -299,12 +307,11 @@ def test_a_prompt_of_several_pairs_matches_nothing_where_others_of_it_matched(
 def test_pairs_behind_each_count_are_paged(store: Store) -> None:
     two_runs(store, BEFORE, AFTER)
 
-    def numbers(**asked: object) -> list[int]:
+    def numbers(**asked: Any) -> list[int]:
         found: list[int] = []
         after: int | None = 0
         while after is not None:
-            options = DiffOptions(limit=4, after=after, **asked)
-            page = diff_runs(store, "before", "after", options)
+            page = diff_runs(store, "before", "after", limit=4, after=after, **asked)
             found += [pair.first.number for pair in page.flipped]
             after = page.next
         assert page.flipped_in_all == len(found)
@@ -322,7 +329,7 @@ def test_both_reasons_stand_beside_a_pair_that_flipped(store: Store) -> None:
     for name, winner in (("first", "A"), ("second", "B")):
         rows = [Row(f"q{n}", says(winner, reasoning=f"I take {winner}.")) for n in range(8)]
         make_run(store, name, rows, judges=(name,))
-    found = diff_runs(store, "first", "second", DiffOptions(limit=1))
+    found = diff_runs(store, "first", "second", limit=1)
     (pair,) = found.flipped
     assert "I take A." in pair.first.reasoning
     assert "I take B." in pair.second.reasoning
@@ -330,9 +337,7 @@ def test_both_reasons_stand_beside_a_pair_that_flipped(store: Store) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"limit": 101}, {"towards": "C"}, {"level": 2.0}])
-def test_options_out_of_range_are_refused(store: Store, bad: dict[str, object]) -> None:
+def test_options_out_of_range_are_refused(store: Store, bad: dict[str, Any]) -> None:
     two_runs(store, BEFORE, AFTER)
     with pytest.raises(InputError):
-        diff_runs(
-            store, "before", "after", DiffOptions.model_construct(**(dict(DiffOptions()) | bad))
-        )
+        diff_runs(store, "before", "after", **bad)
