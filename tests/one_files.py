@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import QueryParams
 
 from evenhand.contract import Winner
+from evenhand.present.html.one_file import write_html_report
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
 from evenhand.serve.figures import FigureCache
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.verdicts import TableQuery, VerdictBrowser
 from evenhand.store import Store, open_store
 from html_reading import ATTACKS

@@ -49,6 +49,11 @@ def extras() -> Iterator[Extra]:
             yield Extra(name, {each: _version(each) for each in _packages(there, name)})
 
 
+def version() -> str:
+    there = _distribution()
+    return there.version if there else ""
+
+
 def environment() -> dict[str, Any]:
     """The versions of evenhand, of Python and of every package that evenhand stands on."""
     there = _distribution()
@@ -59,7 +64,7 @@ def environment() -> dict[str, Any]:
     }
     versions = {package: _version(package) for package in sorted(named)}
     return {
-        "evenhand": there.version if there else None,
+        "evenhand": version() or None,
         "python": platform.python_version(),
         "platform": f"{sys.platform}-{platform.machine()}",
         "packages": {package: each for package, each in versions.items() if each is not None},

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page
 
 from browser_site import Site
-from evenhand.serve.pages.rendering import LANGUAGES
+from evenhand.present.html.rendering import LANGUAGES
 from real_browser import (
     Look,
     Surroundings,

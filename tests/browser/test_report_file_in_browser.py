@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from evenhand.present.html.one_file import write_html_report
 from evenhand.report.conclusions import conclude
-from evenhand.serve.pages.html_report import write_html_report
 from evenhand.store import open_store
 from one_files import assert_links_show_what_they_count, finished_run, rows_of
 from real_browser import (

@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cases import each_case
+from evenhand.present.html.one_file import write_html_report
+from evenhand.present.html.texts import show_text
 from evenhand.report.conclusions import conclude
-from evenhand.serve.pages.html_report import write_html_report
-from evenhand.serve.pages.texts import show_text
 from evenhand.store import open_store
 from html_reading import ATTACKS, HARM, Html
 from one_files import finished_run, hostile_rows, rows_of

@@ -13,9 +13,9 @@ from evenhand.errors import JudgeUnreadable
 from evenhand.judges.protocol import Judge, Traits
 from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.messages import render
+from evenhand.present.html.rendering import PageTranslator
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
-from evenhand.serve.pages.rendering import PageTranslator
 from run_data import CRITERIA, adds_up, sums, wins_b, write_lines
 from scripted import ScriptedJudge
 from servers import Reply, SeenRequest, StartServer, chat_reply

@@ -10,9 +10,9 @@ import pytest
 from evenhand.data.options import ReadOptions
 from evenhand.data.source import open_source
 from evenhand.errors import DataError
+from evenhand.present.html.rendering import PageTranslator
 from evenhand.runs import ModelOutputs, Stop
 from evenhand.runs.sources import Prompts, note_on_partners, take_in
-from evenhand.serve.pages.rendering import PageTranslator
 from evenhand.store import NewRun, RunRecord, Store, Tally, WithoutPartner, open_store
 from run_data import write_lines
 

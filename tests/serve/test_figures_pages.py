@@ -16,9 +16,9 @@ from analysed import analysis_of
 from evenhand.analyses.rank import rank_runs, sum_up_ranking
 from evenhand.analyses.registry import DIFF
 from evenhand.messages import Language, render
+from evenhand.present.html.rendering import LANGUAGES
 from evenhand.report.conclusions import conclude
 from evenhand.report.overview import as_markdown
-from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.trust.audit import audit_run
 from evenhand.trust.findings import assess_audit
 from evenhand.trust.probes.cases import probe_cases

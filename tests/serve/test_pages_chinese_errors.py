@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from evenhand.messages import Message
-from evenhand.serve.pages.rendering import PageTranslator
+from evenhand.present.html.rendering import PageTranslator
 from evenhand.serve.security.policy import too_large
 from html_reading import Element, Html
 from page_visits import Visitor, seen, serving

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand.serve.pages.texts import LONGEST, MOST_MARKS, MOST_SHOWN, is_renderable
+from evenhand.present.html.texts import LONGEST, MOST_MARKS, MOST_SHOWN, is_renderable
 from html_reading import Element, Html
 from page_visits import Visitor, serving
 from scripted import answer_json

@@ -153,8 +153,8 @@ class AnalysisChoices(Given):
 def _write_html(
     conclusions: Conclusions, store: Store, path: Path, *, locale: Language = "en", **given: Any
 ) -> list[str]:
-    from evenhand.serve.pages.html_report import write_html_report
-    from evenhand.serve.pages.html_report_pairs import usable_processes
+    from evenhand.present.html.one_file import write_html_report
+    from evenhand.present.html.one_file_pairs import usable_processes
 
     written = write_html_report(
         store, conclusions, path, language=locale, processes=usable_processes(), **given

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import model_validator
 
-from evenhand.contract import Failure, Order, Outcome, Winner
+from evenhand.contract import Failure
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy, StoreError
 from evenhand.judges.addresses import AddressRedactor
-from evenhand.judging.decision import PassBallot
-from evenhand.judging.explanation import ballot_in_contract
-from evenhand.messages import Language, Message, render
-from evenhand.messages.phrases import list_choices
+from evenhand.messages import Language, Message
+from evenhand.present.reasons import reason_of
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.figures import Figure, FigureCache
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import VerdictLine, VerdictPage
-from evenhand.store import FailedPass, JudgeRecord, RunRecord, Store, VerdictRow, WholeVerdict
+from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 from evenhand.store.full_text import WORDS_FIGURE
 from evenhand.store.verdict_filter import VerdictFilter
 from evenhand.store.verdict_table import Neighbours, Sort, TablePlace, TableRow
@@ -53,8 +51,6 @@ class VerdictQuery(VerdictFilter):
 
 _MOST_LINES = 1000
 _READ_FOR_A_REASON = 100_000
-_REASON_CHARACTERS = 240
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 _MOST_IN_CURSOR = 2**31 - 1  # of a column of a table
 _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
@@ -248,30 +244,6 @@ class VerdictBrowser:
         run = needed_run(self._store, run_id)
         judges = self._store.runs.judges(run.id)
         return run, judges, client_names(self._store, run, judges)
-
-
-def reason_of(whole: WholeVerdict, language: Language, hide: AddressRedactor) -> str:
-    row = whole.row
-    if row.outcome is Outcome.INCONSISTENT:
-        chosen: list[tuple[Order, Winner | None]] = [
-            ("original", row.first_pass_winner),
-            ("swapped", row.second_pass_winner),
-        ]
-        return render(list_choices(language, chosen), language)
-    if row.outcome is Outcome.INVALID:
-        return "" if row.error_message is None else render(hide(row.error_message), language)
-    for stored in whole.passes:
-        reading = None if isinstance(stored.made, FailedPass) else stored.made.reading
-        if isinstance(reading, PassBallot) and reading.winner == row.winner:
-            return first_sentence(ballot_in_contract(whole.pair, reading).reasoning)
-    return ""
-
-
-def first_sentence(text: str) -> str:
-    begun = " ".join(text[: 2 * _REASON_CHARACTERS].split())
-    end = _SENTENCE_END.search(begun)
-    sentence = begun[: end.end()] if end else begun
-    return sentence.strip()[:_REASON_CHARACTERS]
 
 
 def client_names(store: Store, run: RunRecord, judges: Sequence[JudgeRecord]) -> dict[int, str]:

@@ -21,10 +21,10 @@ from evenhand.contract import Winner
 from evenhand.data.records import BadRow
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.messages import Message
+from evenhand.present.html.one_file import write_html_report
 from evenhand.present.notebook import html_of
 from evenhand.report.conclusions import conclude
 from evenhand.report.records import read_run
-from evenhand.serve.pages.html_report import write_html_report
 from evenhand.serve.pages.vote import NAME_COOKIE
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run

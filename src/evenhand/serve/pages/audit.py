@@ -18,15 +18,15 @@ from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
 from evenhand.messages import Message
 from evenhand.present.chart_rows import reliability_rows
+from evenhand.present.html.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
+from evenhand.present.html.rendering import Wording
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     judges_of,
     page_audit,
     page_probes,
 )
-from evenhand.serve.pages.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport, analysed
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.analyses.registry import CALIBRATE, REPORT
-from evenhand.analysis_options import CalibrateOptions, ReportOptions
+from evenhand.analyses.rank import RunRanking
+from evenhand.analyses.registry import CALIBRATE, RANK, REPORT
+from evenhand.analysis_options import CalibrateOptions, RankOptions, ReportOptions
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
@@ -28,18 +30,18 @@ from evenhand.present.chart_rows import (
     reliability_rows,
     share_rows,
 )
+from evenhand.present.html.figures import audit_shares
+from evenhand.present.html.rendering import Wording
 from evenhand.present.svg import Chart
 from evenhand.report.conclusions import Conclusions
 from evenhand.serve import reports
-from evenhand.serve.fields import options_of, taking
+from evenhand.serve.fields import MOST_RUNS, options_of, taking
 from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import RankQuery, audit_shares, rank_options, ranking_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun
+from evenhand.serve.values import AuditRun, Names
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
@@ -47,6 +49,21 @@ from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
 MOST_DISAGREEMENTS = 50
 
 Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
+
+
+@taking(RankOptions)
+class RankQuery(Model):
+    """A ranking as a page's address has it."""
+
+    run: Names = Field(default=(), max_length=MOST_RUNS)
+
+
+def rank_options(query: RankQuery) -> RankOptions:
+    return RankOptions(**options_of(query, RankOptions))
+
+
+def ranking_of(ids: Sequence[str], options: RankOptions) -> Figure[RunRanking]:
+    return reports.analysed(RANK, ids, options)
 
 
 async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from evenhand.analysis_options import DiffOptions, FlowEnd
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.messages import Message
+from evenhand.present.html.rendering import short_judge
+from evenhand.present.reasons import first_sentence
 from evenhand.serve import reports
 from evenhand.serve.fields import MOST_RUNS
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import short_judge
 from evenhand.serve.values import Names, RunStatus
-from evenhand.serve.verdicts import first_sentence
 
 _PAIRS = 25
 _ENDS: tuple[FlowEnd, ...] = ("A", "tie", "inconsistent", "B", "invalid")

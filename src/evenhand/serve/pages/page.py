@@ -23,15 +23,16 @@ from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, Forbidden, InputError, NotFound, WrongMediaType
 from evenhand.messages import Language, Message
+from evenhand.present.html.rendering import LANGUAGES, preferred, render_template
 from evenhand.present.svg import colours
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import ServiceRequest, media_type_of, refuse_encoded, whole_body
-from evenhand.serve.pages.rendering import LANGUAGES, preferred, render_template
 from evenhand.serve.security.access import Session, sent_by_own_page
 
 if TYPE_CHECKING:
     from evenhand.serve.service import Service
 
+TEMPLATES = "evenhand.serve.pages"  # whose folder has those that only the server shows
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
 _ASKED_AGAIN_S = 5.0
@@ -263,7 +264,7 @@ def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
         votes_only=session is not None and session.token.votes_only,
     )
     language = visit.language
-    html = render_template(filled.template, language, frame=frame, **filled.values)
+    html = render_template(filled.template, language, TEMPLATES, frame=frame, **filled.values)
     response = Response(
         html.encode("utf-8", "replace"),  # a judge's answer may hold half a sign
         status_code=filled.status,
@@ -309,7 +310,7 @@ async def static_file(visit: Visit) -> Filled | Response:
 
 @cache
 def _static(name: str, *, packed: bool) -> bytes:
-    body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
+    body = files("evenhand.present.html").joinpath("static", name).read_bytes()
     if name == "evenhand.css":
         body = colours().encode() + body
     return gzip.compress(body, mtime=0) if packed else body

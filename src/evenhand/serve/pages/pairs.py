@@ -16,15 +16,15 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from evenhand.contract import Verdict
 from evenhand.errors import EvenhandError, InputError, NotFound
 from evenhand.messages import Message
+from evenhand.present.html.figures import FILTER_WORDS, LEANING
+from evenhand.present.html.rendering import Wording, address
+from evenhand.present.html.texts import ShownPair, show_pair_texts
 from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
 from evenhand.report.files import csv_lines
 from evenhand.report.records import RunRow, row_of, whole_pair
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import FILTER_WORDS, LEANING
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import Wording, address
-from evenhand.serve.pages.texts import ShownPair, show_pair_texts
 from evenhand.serve.prompt_texts import SentMessage, sent_prompt
 from evenhand.serve.reports import RunTotals, own_families, totals
 from evenhand.serve.run_status import is_number, needed_run

@@ -15,10 +15,10 @@ from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
 from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions
+from evenhand.present.html.rendering import render_template
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
-from evenhand.serve.pages.page import Fields, Filled, Page, Visit, read_form
-from evenhand.serve.pages.rendering import render_template
+from evenhand.serve.pages.page import TEMPLATES, Fields, Filled, Page, Visit, read_form
 from evenhand.serve.security.limits import too_long
 from evenhand.serve.service import Service
 
@@ -164,17 +164,19 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
     working.add_done_callback(lambda _: made.put_nowait(None))
     try:
         yield _line(
-            render_template("_try_waiting.html", language, waited=_waited(service, attempt))
+            render_template(
+                "_try_waiting.html", language, TEMPLATES, waited=_waited(service, attempt)
+            )
         )
         while (one := await made.get()) is not None:
             if isinstance(one, Pass):
-                yield _line(render_template("_try_pass.html", language, made=one))
+                yield _line(render_template("_try_pass.html", language, TEMPLATES, made=one))
         try:
             verdict = await working
             result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
         except EvenhandError as error:
             result = PlaygroundResult.of(error)
-        yield _line(render_template("_try_result.html", language, result=result))
+        yield _line(render_template("_try_result.html", language, TEMPLATES, result=result))
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

@@ -13,13 +13,14 @@ from starlette.responses import Response
 
 from evenhand.analyses.rank import RunRanking
 from evenhand.analysis_options import RankOptions
+from evenhand.present.html.figures import ranking_values
+from evenhand.present.html.rendering import address
 from evenhand.serve import reports
 from evenhand.serve.fields import MOST_RUNS
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import RankQuery, rank_options, ranking_of, ranking_values
+from evenhand.serve.pages.charts import RankQuery, rank_options, ranking_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.rendering import address
 from evenhand.serve.values import Names, RunStatus
 from evenhand.serve.verdicts import PairTable, TableQuery
 from evenhand.stats.ranking.result import RankedModel

@@ -15,19 +15,19 @@ from evenhand.analyses.registry import REPORT
 from evenhand.analyses.report import Report
 from evenhand.analysis_options import RankOptions, ReportOptions
 from evenhand.contract.model import Model
+from evenhand.present.html.figures import (
+    SHOWN_AT_MOST,
+    RunLinks,
+    several_models,
+    show_conclusion,
+)
 from evenhand.present.leaderboard import board_of
 from evenhand.report.conclusions import Conclusions
 from evenhand.serve import reports
 from evenhand.serve.fields import options_of, taking
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.figures import (
-    SHOWN_AT_MOST,
-    RunLinks,
-    ranking_of,
-    several_models,
-    show_conclusion,
-)
+from evenhand.serve.pages.charts import ranking_of
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.reports import RunTotals
 from evenhand.serve.values import RunStatus

@@ -22,14 +22,15 @@ from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import Conflict, DataError, InputError, StoreBusy, StoreError, TooLarge
 from evenhand.messages import Message
 from evenhand.messages.numbers import points
+from evenhand.present.html.figures import by_others, claim_of, several_models
+from evenhand.present.html.rendering import Wording
 from evenhand.report.conclusions import Conclusion
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.pages.figures import by_others, claim_of, ranking_of, several_models
+from evenhand.serve.pages.charts import ranking_of
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
-from evenhand.serve.pages.rendering import Wording
 from evenhand.serve.reports import analysed
 from evenhand.serve.runs import UploadPreview
 from evenhand.serve.service import Service

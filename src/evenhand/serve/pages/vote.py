@@ -14,8 +14,8 @@ from evenhand.analysis_options import VotesOptions
 from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
+from evenhand.present.html.texts import show_responses, show_text
 from evenhand.serve.pages.page import Fields, Filled, Page, Visit
-from evenhand.serve.pages.texts import show_responses, show_text
 from evenhand.serve.reports import analysed
 from evenhand.serve.run_status import is_number
 from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion

@@ -9,8 +9,8 @@ import pytest
 
 from evenhand.messages import Message, chained
 from evenhand.messages.phrases import name_pass
+from evenhand.present.html.rendering import FigureFormat, PageTranslator, Wording
 from evenhand.report.abstentions import LearnedFrom, contradiction
-from evenhand.serve.pages.rendering import FigureFormat, PageTranslator, Wording
 from evenhand.stats.calibration.guarantee import PromiseCheck
 from evenhand.stats.clusters import not_enough
 from evenhand.stats.estimates import EstimatedShare

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.serve.pages.texts import Document
+from evenhand.present.html.texts import Document
 from html_reading import Html, harm_in
 
 _PIECES = st.sampled_from(

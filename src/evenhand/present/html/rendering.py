@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from evenhand.errors import visible
 from evenhand.messages import Face, LabelCatalogue, Language, Message, render
 from evenhand.messages.numbers import dollars, duration, number, p_value, rate, tenths
-from evenhand.serve.pages.texts import marked
+from evenhand.present.html.texts import marked
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
@@ -197,9 +197,11 @@ class _Templates(PackageLoader):
 
 
 @cache
-def environment() -> Environment:
+def environment(*packages: str) -> Environment:
+    """With the templates of these packages, and those that files show too."""
+    folders = (*packages, "evenhand.present.html", "evenhand.present")
     made = Environment(
-        loader=ChoiceLoader([_Templates("evenhand.serve.pages"), _Templates("evenhand.present")]),
+        loader=ChoiceLoader([_Templates(each) for each in folders]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -242,11 +244,11 @@ def short_judge(name: str) -> str:
     return name.rpartition(":")[2].rpartition("/")[2] or name
 
 
-def render_template(template: str, language: Language, **values: Any) -> str:
+def render_template(template: str, language: Language, *packages: str, **values: Any) -> str:
     """In every template `say` is the wording, `told` turns sentences of the rooms below into the
     language, and `figure` writes a figure with its uncertainty."""
     say = Wording(language)
     # What a server shows has a frame around it; who has none has a command line instead.
     told = PageTranslator(language, on_pages="frame" in values)
     own = {"say": say, "told": told, "figure": FigureFormat(say)}
-    return environment().get_template(template).render(language=language, **own, **values)
+    return environment(*packages).get_template(template).render(language=language, **own, **values)

@@ -8,22 +8,29 @@ from importlib.resources import files
 import pytest
 
 from evenhand.messages import catalogue
-from evenhand.serve.pages.rendering import LANGUAGES, Wording, preferred
+from evenhand.present.html.rendering import LANGUAGES, Wording, preferred
 
 # A template's own words would be in one language; signs are in both.
 _BARE_WORD = re.compile(r"[^\W\d_]{2,}")
 _NOT_TEXT = re.compile(r"\{[{%#].*?[}%#]\}|<!--.*?-->|<[^>]*>", re.DOTALL)
 
 
+TEMPLATES = [
+    template
+    for package in ("evenhand.serve.pages", "evenhand.present.html")
+    for template in files(package).joinpath("templates").iterdir()
+]
+
+
 def test_templates_hold_no_words_of_their_own() -> None:
-    for template in files("evenhand.serve.pages").joinpath("templates").iterdir():
+    for template in TEMPLATES:
         text = _NOT_TEXT.sub(" ", template.read_text("utf-8"))
         assert _BARE_WORD.findall(text) == [], template.name
 
 
 def test_every_text_that_a_template_says_is_known() -> None:
     said = re.compile(r"""say\(["']([\w.]+)["'](?! *~)""")
-    for template in files("evenhand.serve.pages").joinpath("templates").iterdir():
+    for template in TEMPLATES:
         for key in said.findall(template.read_text("utf-8")):
             assert key in catalogue("en", "label"), f"{template.name}: {key}"
 

@@ -4,26 +4,17 @@ where the pairs behind each figure are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from evenhand.analyses.rank import RunRanking, sum_up_ranking
-from evenhand.analyses.registry import RANK
-from evenhand.analysis_options import RankOptions
-from evenhand.contract.model import Model
 from evenhand.messages import Language
+from evenhand.present.html.rendering import Wording, address
 from evenhand.present.leaderboard import board_of, matrix_of
 from evenhand.report.baselines import COIN, CONSTANT, LONGER
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.overview import JudgeOverview, RunOverview, TrustCheck, trust_checks
-from evenhand.serve import reports
-from evenhand.serve.fields import MOST_RUNS, options_of, taking
-from evenhand.serve.figures import Figure
-from evenhand.serve.pages.rendering import Wording, address
-from evenhand.serve.values import Names
 
 if TYPE_CHECKING:
     from evenhand.contract.codes import OutcomeCounts
@@ -240,21 +231,6 @@ def several_models(conclusions: Conclusions | None) -> bool:
     """Of three models or more the leaderboard comes first."""
     found = conclusions.conclusions if conclusions else ()
     return len({name for each in found for name in (each.model, each.against)} - {None}) > 2
-
-
-@taking(RankOptions)
-class RankQuery(Model):
-    """A ranking as a page's address has it."""
-
-    run: Names = Field(default=(), max_length=MOST_RUNS)
-
-
-def rank_options(query: RankQuery) -> RankOptions:
-    return RankOptions(**options_of(query, RankOptions))
-
-
-def ranking_of(ids: Sequence[str], options: RankOptions) -> Figure[RunRanking]:
-    return reports.analysed(RANK, ids, options)
 
 
 def ranking_values(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:

@@ -25,16 +25,16 @@ from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language
-from evenhand.report.lookup import find_run
-from evenhand.report.records import PairReport, StoredAnswer, whole_pair
-from evenhand.serve.pages.rendering import (
+from evenhand.present.html.rendering import (
     FigureFormat,
     PageTranslator,
     Wording,
     environment,
 )
-from evenhand.serve.pages.texts import ShownPair, ShownText, show_pair_texts
-from evenhand.serve.verdicts import reason_of
+from evenhand.present.html.texts import ShownPair, ShownText, show_pair_texts
+from evenhand.present.reasons import reason_of
+from evenhand.report.lookup import find_run
+from evenhand.report.records import PairReport, StoredAnswer, whole_pair
 from evenhand.store import (
     ItemVote,
     ItemWhole,

@@ -8,7 +8,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.serve.pages.texts import (
+from evenhand.present.html.texts import (
     MOST_CHARACTERS,
     Differences,
     DiffSpan,

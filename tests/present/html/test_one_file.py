@@ -18,14 +18,14 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.messages import Language
+from evenhand.present.html import one_file_pairs as one_file_choice
+from evenhand.present.html import one_file_pairs as one_file_parts
+from evenhand.present.html.one_file import write_html_report
+from evenhand.present.html.one_file_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
+from evenhand.present.html.rendering import LANGUAGES
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.pages import html_report_pairs as one_file_choice
-from evenhand.serve.pages import html_report_pairs as one_file_parts
-from evenhand.serve.pages.html_report import write_html_report
-from evenhand.serve.pages.html_report_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
-from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.store import NewVote, Store, open_store
 from html_reading import ATTACKS, Attack, Html
 from http_service import HttpService, judge_offer
@@ -131,7 +131,7 @@ def test_nothing_in_it_leads_outside(drawn: Read, hostile: Read) -> None:
 
 
 def test_script_makes_text_nodes_alone() -> None:
-    source = files("evenhand.serve.pages").joinpath("static", "report.js").read_text("utf-8")
+    source = files("evenhand.present.html").joinpath("static", "report.js").read_text("utf-8")
     for way in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("):
         assert way not in source
     for way in (

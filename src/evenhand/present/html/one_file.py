@@ -17,23 +17,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-import evenhand
 from evenhand.analyses.rank import rank_runs
 from evenhand.analyses.registry import AnalysisSubject, analyses, redacted
 from evenhand.analyses.report import without_addresses
 from evenhand.analysis_options import RankOptions
 from evenhand.errors import EvenhandError, InputError
+from evenhand.installation import version
 from evenhand.judges.addresses import AddressRedactor
 from evenhand.messages import Language, Message, catalogue
 from evenhand.present.blocks import numbers_of
-from evenhand.present.svg import colours
-from evenhand.report.conclusions import Conclusions
-from evenhand.report.files import atomic_file
-from evenhand.report.lookup import find_run
-from evenhand.report.manifest import manifest_of
-from evenhand.report.overview import overview
-from evenhand.report.run import RunReport, report_run
-from evenhand.serve.pages.figures import (
+from evenhand.present.html.figures import (
     DISAGREEMENTS,
     FILTER_WORDS,
     LEANING,
@@ -45,23 +38,31 @@ from evenhand.serve.pages.figures import (
     several_models,
     show_conclusion,
 )
-from evenhand.serve.pages.html_report_pairs import (
+from evenhand.present.html.one_file_pairs import (
     MOST_PAIRS,
     PairData,
     PairSelection,
     inert_json,
     select_pairs,
 )
-from evenhand.serve.pages.rendering import (
+from evenhand.present.html.rendering import (
     LANGUAGES,
     FigureFormat,
     PageTranslator,
     Wording,
     environment,
 )
-from evenhand.serve.verdicts import TableQuery, reason_of
+from evenhand.present.reasons import reason_of
+from evenhand.present.svg import colours
+from evenhand.report.conclusions import Conclusions
+from evenhand.report.files import atomic_file
+from evenhand.report.lookup import find_run
+from evenhand.report.manifest import manifest_of
+from evenhand.report.overview import overview
+from evenhand.report.run import RunReport, report_run
 from evenhand.settings import load_settings
 from evenhand.store import RunRecord, Store
+from evenhand.store.verdict_filter import VerdictFilter
 from evenhand.store.verdict_table import MOST_TAGS, PROMPT_CHARACTERS
 from evenhand.store.verdicts import VerdictPlace
 from evenhand.trust.audit import Audit, audit_run
@@ -247,7 +248,7 @@ def _rendered(
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
             policy=policy(style, script),
-            version=evenhand.__version__,
+            version=version(),
             made_at=datetime.now(UTC),
         )
     )
@@ -259,7 +260,12 @@ def _form(found: Conclusions, choice: PairSelection, judges: list[str]) -> dict[
     criteria = [own.name for each in found.conclusions for own in each.by_criterion]
     return {
         "pairs_at": "#pairs",
-        "query": TableQuery(),
+        "query": {
+            **VerdictFilter().model_dump(by_alias=False),
+            "judge": None,
+            "sort": "number",
+            "descending": False,
+        },
         "given": {},
         "active": (),
         "wrong": {},
@@ -287,7 +293,7 @@ def _digest(text: str) -> str:
 
 
 def _inline(*names: str) -> str:
-    static = files("evenhand.serve.pages").joinpath("static")
+    static = files("evenhand.present.html").joinpath("static")
     return "".join(static.joinpath(name).read_text("utf-8") for name in names)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.serve.pages.rendering import environment
+from evenhand.present.html.rendering import environment
 from html_reading import Html, harm_in
 
 SHARES = st.floats(0, 1)
