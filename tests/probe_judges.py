@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from evenhand.analyses.judging import Stage, judge_stages
+from evenhand.analyses.probe import ProbeReport, by_language, check, compute
+from evenhand.analyses.registry import AnalysisSubject
+from evenhand.analysis_options import ProbeOptions
 from evenhand.contract import Locale, Winner, flip
 from evenhand.judges.protocol import Judge, JudgeCall
 from evenhand.judging.config import JudgeConfig
-from evenhand.runs import JudgePlan, RunOptions
+from evenhand.report.lookup import find_run
+from evenhand.runs import JudgePlan, RunOptions, RunSummary, judge_pairs
+from evenhand.settings import Settings
 from evenhand.store import open_store
-from evenhand.trust.probes.cases import LANGUAGES, ProbeCase
-from evenhand.trust.probes.runs import probe_judge
-from evenhand.trust.probes.scores import ProbeReport
+from evenhand.trust.probes.cases import LANGUAGES, ProbeCase, ProbePairs
 from evenhand.trust.probes.texts import probe_texts
 from scripted import ScriptedJudge, answer_json
 
@@ -131,15 +136,32 @@ async def probed(
     config: Callable[[Locale], JudgeConfig] | None = None,
     file: str = "store.db",
 ) -> ProbeReport:
-    plans = {each: JudgePlan(judge, (config or _config)(each)) for each in LANGUAGES}
+    """As `evenhand probe` does it, with a judge of the test."""
+    languages = by_language(cases)
+    asked = ProbeOptions(
+        probes=tuple(dict.fromkeys(case.probe for case in cases)),
+        locale="both" if len(languages) > 1 else next(iter(languages)),
+        min_score=min_score,
+    )
+    check(asked)
     with open_store(directory / file) as store:
-        return await probe_judge(
-            plans,
-            cases,
-            options or RunOptions(),
-            store=store,
-            min_score=min_score,
-        )
+
+        async def judged(stage: Stage, left: RunOptions) -> RunSummary:
+            return await judge_pairs(stage.sources, [stage.plan], left, store=store)
+
+        stages = [
+            Stage(
+                ProbePairs(language, its),
+                JudgePlan(judge, replace((config or _config)(language), ask_identical=True)),
+                language,
+            )
+            for language, its in languages.items()
+        ]
+        ran = await judge_stages(stages, options or RunOptions(), judged)
+        runs = tuple(find_run(store, each.summary.run) for each in ran)
+        report = compute(AnalysisSubject(store, runs, Settings(), judged=ran), asked)
+    assert isinstance(report, ProbeReport)
+    return report
 
 
 def _config(language: Locale) -> JudgeConfig:

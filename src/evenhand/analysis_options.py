@@ -526,3 +526,51 @@ class RankOptions(Options):
             clients=True,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(Options):
+    """Which probes are asked, and what score is enough."""
+
+    probes: Annotated[
+        tuple[str, ...],
+        Option(
+            help="Run only this probe, by its name in the list. Repeatable.",
+            flag="probe",
+            metavar="NAME",
+            common=True,
+        ),
+    ] = ()
+    locale: Annotated[
+        Literal["en", "zh", "both"],
+        Option(help="The language of the texts and the prompt.", default="both", common=True),
+    ] = "both"
+    criteria: Annotated[
+        tuple[str, ...],
+        Option(
+            help='What to judge by, most important first: "name", "name: description", or '
+            '"name*2: description" with a weight. Repeatable.',
+            flag="criterion",
+            short="-c",
+            common=True,
+        ),
+    ] = ()
+    min_score: Annotated[
+        float | None,
+        Option(
+            help="Exit with 1 if the score of all probes, or of any one, is clearly below this, "
+            "and with 6 if that is undecided. From 0 to 1.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    list_only: Annotated[
+        bool,
+        Option(
+            help="List the probes and what they expect, without asking the judge.",
+            flag="list",
+            common=True,
+        ),
+    ] = False

@@ -102,7 +102,7 @@ def test_a_judge_that_follows_the_place_fails_and_its_cases_are_shown(
     assert "\x1b" not in ran.out
     case = next(line for line in ran.out.splitlines() if "en-empty-" in line)
     name = next(line.split()[1].rstrip(":") for line in ran.out.splitlines() if line[:3] == "run")
-    shown = command("show", name, case.split()[1].rstrip(":"), *STORE)
+    shown = command("show", name, case.split()[0].rstrip(":"), *STORE)
     assert shown.code == 0
     assert "probes-en" in shown.out
 
@@ -171,8 +171,8 @@ def test_criteria_of_ones_own_reach_the_judge(command: Command, start_server: St
     [
         (("--probe", "flatery"), "did you mean flattery?"),
         (("--probe", "languages", "--locale", "en"), "ask in both"),
-        (("--min-score", "90"), "from 0 to 1"),
-        (("--min-score", "nan"), "from 0 to 1"),
+        (("--min-score", "90"), "less than or equal to 1"),
+        (("--min-score", "nan"), "less than or equal to 1"),
         (("--locale", "de"), "'en', 'zh', 'both'"),
         (("--retry", "all"), "give failed or unread"),
     ],
@@ -226,10 +226,10 @@ def test_a_key_is_not_shown(
 def test_help_tells_the_exit_codes(command: Command) -> None:
     told = " ".join(command("probe", "--help").out.split())
     for code in (
-        "1 below --min-score",
+        "1 below the minimum",
         "3 the judge failed",
         "5 a cap was reached",
-        "6 undecided whether it is above --min-score",
+        "6 undecided whether it is above the minimum",
     ):
         assert code in told
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import CALIBRATE, DIFF, RANK, REPORT, VOTES
+from evenhand.analyses.registry import CALIBRATE, DIFF, PROBE, RANK, REPORT, VOTES
 from evenhand.analysis_options import (
     CalibrateOptions,
     DiffOptions,
@@ -105,7 +105,7 @@ def votes(run_id: str) -> Figure[Any]:
         reports.audit(AuditRun(run="1", against="2")),
         reports.analysed(DIFF, ("1", "2"), DiffOptions()),
         reports.analysed(CALIBRATE, ("1",), CalibrateOptions()),
-        reports.probes("1", ()),
+        reports.analysed(PROBE, ("1",), PROBE.options()),
         votes("1"),
     ],
     ids=lambda figure: figure.name,

@@ -3,7 +3,7 @@ so that `evenhand --help` loads no statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 if TYPE_CHECKING:
+    from evenhand.analyses.judging import JudgedStage, JudgingRequest, Stage
     from evenhand.blocks import Blocks
     from evenhand.contract.model import Model
     from evenhand.data.battles import BattleFile
@@ -39,6 +40,9 @@ class AnalysisEntry:
     module: str
     panel: str = "Conclude"
     takes: Takes = "run"
+    # What its command judges before it looks: a file in the place of a run, or pairs of its own.
+    judges_first: Literal["nothing", "file", "own pairs"] = "nothing"
+    unfinished: bool = False  # looks at runs that judging did not finish too
     named: bool = False  # takes no run that is not named, or asked for by --latest
     files: tuple[tuple[str, str], ...] = ()  # that it can write: a flag, and its help
     html_options_in: str = ""  # module:class, of the options that go with --html
@@ -96,6 +100,7 @@ class AnalysisSubject:
     settings: Settings
     most: int | None = None  # how many verdicts it may take
     battles: BattleFile | None = None
+    judged: Sequence[JudgedStage] = ()  # first, by this command; its runs are these
 
     @property
     def store(self) -> Store:
@@ -113,8 +118,10 @@ class Implementation(Protocol):
     its files and may return a line that says so; `concluded(result, subject)` is what its HTML file
     shows; `finish(result, options)` does what only whoever runs the process may (saving a
     calibration) and returns the result as it is then; `redact(result, hide)` takes out what clients
-    of a server must not see. With `shows` in its entry, `blocks` takes those of them that are
-    asked for as its second argument."""
+    of a server must not see. With `shows` in its entry, `blocks` takes those of them that
+    are asked for as its second argument. One that judges first has `stages(options, request)`, the
+    runs that it judges; `status` sees what stopped them where the result has it, else a run that
+    was stopped is all that is shown."""
 
     Result: type[Model]
 
@@ -143,6 +150,11 @@ def analyse(
     check(analysis, options)
     runs = tuple(find_run(store, name) for name in (*names, *run_names(options)))
     return analysis.implementation.compute(AnalysisSubject(store, runs, settings), options)
+
+
+def stages_of(analysis: AnalysisEntry, options: Any, request: JudgingRequest) -> Iterable[Stage]:
+    stages: Callable[..., Iterable[Stage]] = vars(analysis.implementation)["stages"]
+    return stages(options, request)
 
 
 def status_of(analysis: AnalysisEntry, result: Any) -> int:
@@ -277,8 +289,30 @@ RANK = AnalysisEntry(
     has_own_page=True,
 )
 
+PROBE = AnalysisEntry(
+    name="probe",
+    summary="Test a judge on pairs with a known verdict.",
+    about="Flattery, injections, padding, nonsense: which biases it has, and how certain that "
+    "is.\n\nExit codes: 0 every pair was asked (and the score is above the minimum), 1 below "
+    "the minimum, 2 bad input or a store error, 3 the judge failed, 5 a cap was reached, 6 "
+    "undecided whether it is above the minimum, 130 interrupted.",
+    options_in="evenhand.analysis_options:ProbeOptions",
+    module="evenhand.analyses.probe",
+    panel="Trust the judge",
+    judges_first="own pairs",
+    unfinished=True,
+    shows=(
+        (
+            "details",
+            "Also show every probe's counts, by language, and failing cases with the judge's "
+            "answers.",
+        ),
+    ),
+    has_own_page=True,
+)
+
 OURS: Mapping[str, AnalysisEntry] = {
-    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, CORRECT, VOTES)
+    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, CORRECT, PROBE, VOTES)
 }
 
 

@@ -276,7 +276,7 @@ def _end(
     prompts that may lack an answer."""
     import json
 
-    from evenhand.cli.judging import Gated, conclusions_of, leave, show_conclusions
+    from evenhand.cli.judging import Gated, conclusions_of, show_conclusions
     from evenhand.cli.progress import show_errors, show_summary
     from evenhand.runs import STOPPED_STATUS
     from evenhand.runs.ab import too_few_answered
@@ -302,7 +302,7 @@ def _end(
     show_why_unjudged(session.err(), summary)
     if not as_json:
         gated.show(options.store)
-    leave(gated.code, summary.stopped_by)
+    session.leave(gated.code)
 
 
 def show_generation(out: Console, summary: AbSummary) -> None:

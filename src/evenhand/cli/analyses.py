@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +27,7 @@ from evenhand.analyses.registry import (
 )
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.judging_first import FILE_OR_RUN, judged_first, judging_flags, show_stop
 from evenhand.cli.options import Given, flags_of, parameter, with_parameters
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.errors import InputError
@@ -228,14 +229,10 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
             _named_once(named[0], latest=latest)
         file = BattleChoices(**{each.name: given.pop(each.name) for each in files})
         chosen = Choices(**given)
-        file.check(chosen, runs=named[0], store=store)
+        file.check(chosen, runs=named[0] if named else (), store=store)
         chosen.begin()
-        with ExitStack() as stack:
-            if file.named:
-                subject = replace(chosen.subject(None), battles=file.read())
-            else:
-                opened = stack.enter_context(opened_store(store))
-                subject = chosen.subject(opened, *_runs(analysis, named, opened))
+        given |= {"named": named[0] if named else None, "store": store}
+        with _subject(chosen, named, file, given, as_json=as_json) as subject:
             result = chosen.compute(subject)
             written = chosen.write(result, subject)
         if as_json:
@@ -244,27 +241,51 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
             show(analysis, result, *([chosen.shown] if analysis.shows else []))
             for line in written:
                 session.write_text(one_line(line))
-        raise typer.Exit(status_of(analysis, result))
+        for each in subject.judged[-1:]:
+            show_stop(each.summary, store)
+        session.leave(status_of(analysis, result))
 
     arguments = _arguments(analysis)
     files = BattleChoices.flags if analysis.takes == "runs or battles" else ()
     latest = [parameter("latest", _LATEST, False)] if analysis.named else []
+    flags = (*latest, *files, *Choices.flags, parameter("store", opt.StoreAddress, None))
+    if analysis.judges_first != "nothing":
+        flags = judging_flags(analysis, Choices.flags)
     return with_parameters(
         command,
         f"{analysis.summary}\n\n{analysis.about}",
-        (
-            *arguments,
-            *latest,
-            *files,
-            *Choices.flags,
-            parameter("store", opt.StoreAddress, None),
-            parameter("as_json", opt.AsJson, False),
-        ),
+        (*arguments, *flags, parameter("as_json", opt.AsJson, False)),
     )
+
+
+@contextmanager
+def _subject(
+    chosen: AnalysisChoices,
+    named: Sequence[Any],
+    file: BattleChoices,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> Iterator[AnalysisSubject]:
+    """A file of battles, what is judged first, or stored runs."""
+    analysis = chosen.analysis
+    if file.named:
+        yield replace(chosen.subject(None), battles=file.read())
+    elif analysis.judges_first == "nothing":
+        with opened_store(given["store"]) as opened:
+            yield chosen.subject(opened, *_runs(analysis, named, opened))
+    else:
+        judging = judged_first(analysis, chosen.options, given, as_json=as_json)
+        with judging as (store, judged):
+            runs = [each.summary.run for each in judged] or named
+            yield replace(chosen.subject(store, *runs), judged=judged)
 
 
 def _arguments(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
     """What names its runs."""
+    if analysis.judges_first != "nothing":
+        file = parameter("labelled", FILE_OR_RUN, None)
+        return (file,) if analysis.judges_first == "file" else ()
     if analysis.takes == "two runs":
         required = inspect.Parameter.empty
         return parameter("first", _FIRST, required), parameter("second", _SECOND, required)

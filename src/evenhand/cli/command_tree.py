@@ -49,7 +49,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Trust the judge": (
         ("audit", "audit", "Measure a judge's accuracy and biases against labels."),
-        ("probe", "probe", "Test a judge on pairs with a known verdict."),
+        ("probe", *_REGISTERED),
         ("calibrate", *_REGISTERED),
         ("jury", "jury", "Combine several judges' votes and compare their accuracy."),
         ("correct", "correct", "Correct a win rate for judge errors, using human labels."),

@@ -11,8 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import typer
-
 from evenhand.analyses.registry import GATE, status_of
 from evenhand.cli import session
 from evenhand.cli.figures import counted
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from evenhand.cli.analyses import GateChoices
     from evenhand.contract import AnswerProtocol, Pair
     from evenhand.report.abstentions import Abstentions
-    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources, StoppedBy
+    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
     from evenhand.runs.preview import Preview
     from evenhand.store import Store
     from evenhand.trust.cascades import CascadeReport
@@ -137,10 +135,6 @@ def run_to_the_end(
     work: Callable[[], Coroutine[Any, Any, T]], sources: Sources, plans: Sequence[JudgePlan]
 ) -> T:
     """The work in an event loop; then whatever was opened for it is closed there."""
-    import gc
-
-    # What is loaded by now stays: looking through it again and again takes an eighth of a run.
-    gc.freeze()
 
     async def closed_after() -> T:
         try:
@@ -150,7 +144,15 @@ def run_to_the_end(
             for plan in plans:
                 await plan.judge.close()
 
-    return session.run_async(closed_after())
+    return run_loaded(closed_after())
+
+
+def run_loaded(work: Coroutine[Any, Any, T]) -> T:
+    """What is loaded by now stays: looking through it again and again takes an eighth of a run."""
+    import gc
+
+    gc.freeze()
+    return session.run_async(work)
 
 
 def end(
@@ -186,7 +188,7 @@ def end(
         if gated.report is None:
             show_conclusions(summary, conclusions_of(summary, store), options.store)
         gated.show(options.store)
-    leave(gated.code, summary.stopped_by)
+    session.leave(gated.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +218,6 @@ class Gated:
         if self.report is not None:
             show(GATE, self.report)
             show_next("report", self.report.run, store)
-
-
-def leave(code: int, stopped_by: StoppedBy | None) -> NoReturn:
-    if stopped_by == "interrupt":
-        raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
-    raise typer.Exit(code)
 
 
 def conclusions_of(summary: RunSummary, store: Store) -> list[str]:
@@ -346,7 +342,7 @@ def judge_in_stages(
     else:
         show_cascade(session.out(), report, people)
     code = exit_code_of(summaries[-1])
-    leave(code if code or report.finished else Status.CAP_REACHED, summaries[-1].stopped_by)
+    session.leave(code if code or report.finished else Status.CAP_REACHED)
 
 
 def _write(store: Store, run: str, path: Path) -> None:

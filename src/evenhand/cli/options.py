@@ -17,6 +17,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     TypeVar,
     get_args,
     get_type_hints,
@@ -294,11 +295,7 @@ def _spread(command: Callable[..., None], common: frozenset[str] | None) -> Call
         group = groups.get(own.name)
         for each in [own] if group is None else _options_of(group):
             spread.setdefault(each.name, each)
-    if common is not None:
-        spread = {name: _hidden(each, name not in common) for name, each in spread.items()}
-    rare = sum(bool(_declared(each, "hidden")) for each in spread.values())
-    if rare:
-        spread["help_all"] = parameter("help_all", _help_all(rare), False)
+    taken_by_typer = with_help_all(spread.values(), common)
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -306,7 +303,19 @@ def _spread(command: Callable[..., None], common: frozenset[str] | None) -> Call
         made = {name: _group_of(group, given) for name, group in groups.items()}
         command(**{name: given.get(name) for name in taken.parameters} | made)
 
-    return with_parameters(called, command.__doc__ or "", tuple(spread.values()))
+    return with_parameters(called, command.__doc__ or "", taken_by_typer)
+
+
+def with_help_all(
+    parameters: Iterable[inspect.Parameter], common: frozenset[str] | None = None
+) -> tuple[inspect.Parameter, ...]:
+    """--help shows what is common, by these names or by their rows; --help-all all of them."""
+    shown = [
+        each if common is None else _hidden(each, each.name not in common) for each in parameters
+    ]
+    rare = sum(bool(_declared(each, "hidden")) for each in shown)
+    more = [parameter("help_all", _help_all(rare), False)] if rare else []
+    return (*shown, *more)
 
 
 def with_parameters(
@@ -447,6 +456,11 @@ class Given:
 
     def __init__(self, **values: Any) -> None:
         self.values = {name: value for name, value in values.items() if _is_given(value)}
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> Self:
+        """Of a command that takes others too."""
+        return cls(**{each.name: given[each.name] for each in cls.flags})
 
     def given(self) -> Iterator[tuple[str, str]]:
         """The name and the flag of each that is not at its default."""

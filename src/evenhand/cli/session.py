@@ -12,7 +12,9 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
+
+import typer
 
 from evenhand.errors import Status
 from evenhand.present.terminal import one_line
@@ -138,6 +140,12 @@ def silence_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def leave(code: int) -> NoReturn:
+    if code == Status.INTERRUPTED:
+        raise SystemExit(code)  # and not Exit, of which main would say so again
+    raise typer.Exit(code)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

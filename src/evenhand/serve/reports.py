@@ -8,7 +8,7 @@ sent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any, cast
@@ -33,7 +33,6 @@ from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import Audit, audit_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
-from evenhand.trust.probes.runs import StoredProbes, read_probes
 
 # In place of the store's address: it is the operator's affair.
 _HERE = "this server"
@@ -143,20 +142,6 @@ def run_overview(run_id: str) -> Figure[RunOverview]:
 
 def _overview(store: Store, runs: Sequence[RunRecord]) -> RunOverview:
     return overview(store, runs[0].name)
-
-
-def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
-    """With the same probes in other languages `beside` it."""
-    return Figure(
-        name="probes",
-        runs=(run_id, *(str(run.id) for run in beside)),
-        model=StoredProbes,
-        compute=_probes,
-    )
-
-
-def _probes(store: Store, runs: Sequence[RunRecord]) -> StoredProbes:
-    return read_probes(store, runs[0], beside=list(runs[1:]))
 
 
 def totals(run_id: str) -> Figure[RunTotals]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from evenhand.analyses.calibrate import CalibrationReport, sum_up_calibration
+from evenhand.analyses.probe import probe_language, probe_runs_of
 from evenhand.analyses.registry import CALIBRATE
 from evenhand.analysis_options import CalibrateOptions
 from evenhand.contract import Locale
@@ -19,7 +20,6 @@ from evenhand.errors import EvenhandError
 from evenhand.messages import Message
 from evenhand.present.chart_rows import reliability_rows
 from evenhand.present.html.figures import DISAGREEMENTS, RunLinks, audit_links, audit_shares
-from evenhand.present.html.rendering import Wording
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     judges_of,
@@ -38,7 +38,7 @@ from evenhand.trust.calibration import (
     SavedCalibration,
     open_calibration,
 )
-from evenhand.trust.probes.runs import probe_language, probe_runs_of
+from evenhand.trust.probes.cases import probe_name
 from evenhand.trust.probes.scores import habit_of, sum_up_habits
 
 _MOST_PROBE_RUNS = 5
@@ -114,13 +114,8 @@ async def show_probes(visit: Visit) -> Filled | Response:
     run_of: dict[Locale, str] = {}
     summary: tuple[Message, ...] = ()
     if kept.value is not None:
-        say = Wording(visit.language)
-        run_of = {each.language: each.id for each in kept.value.runs}
-        summary = sum_up_habits(
-            kept.value.overall,
-            kept.value.probes,
-            call=lambda probe: str(say(f"probe.name.{probe}").unescape()),
-        )
+        run_of = {each.language: str(each.id) for each in kept.value.runs}
+        summary = sum_up_habits(kept.value.overall, kept.value.probes)
     return Filled(
         "probes.html",
         {
@@ -129,6 +124,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
             "summary": summary,
             "run_of": run_of,
             "habit_of": habit_of,
+            "probe_name": probe_name,
             "waiting": kept.waiting,
         },
     )

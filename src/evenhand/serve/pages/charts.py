@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.analyses.probe import ProbeReport, probe_runs_beside
 from evenhand.analyses.rank import RunRanking
-from evenhand.analyses.registry import CALIBRATE, RANK, REPORT
-from evenhand.analysis_options import CalibrateOptions, RankOptions, ReportOptions
+from evenhand.analyses.registry import CALIBRATE, PROBE, RANK, REPORT
+from evenhand.analysis_options import CalibrateOptions, ProbeOptions, RankOptions, ReportOptions
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
-from evenhand.messages import Language, Message
+from evenhand.messages import Language, Message, render
 from evenhand.present import charts
 from evenhand.present.chart_rows import (
     ChartRow,
@@ -44,7 +45,7 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, Names
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
-from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
+from evenhand.trust.probes.cases import probe_name
 
 MOST_DISAGREEMENTS = 50
 
@@ -79,19 +80,22 @@ def page_audit(run_id: str, judge: str | None, against: str | None = None) -> Fi
     )
 
 
-async def page_probes(service: Service, run_id: str) -> Figure[StoredProbes]:
+async def page_probes(service: Service, run_id: str) -> Figure[ProbeReport]:
+    """With the same probes in the other language."""
+
     def beside() -> list[RunRecord]:
         run = service.store.runs.at(int(run_id))
         return [] if run is None else probe_runs_beside(service.store, run)
 
-    return reports.probes(run_id, await asyncio.to_thread(beside))
+    runs = [run_id, *(str(run.id) for run in await asyncio.to_thread(beside))]
+    return reports.analysed(PROBE, runs, ProbeOptions())
 
 
-def probe_shares(probes: StoredProbes) -> Shares:
+def probe_shares(probes: ProbeReport) -> Shares:
     def named(language: Language) -> list[tuple[str, EstimatedShare]]:
         say = Wording(language)
         return [
-            *((str(say(f"probe.name.{each.probe}")), each.share) for each in probes.probes),
+            *((render(probe_name(each.probe), language), each.share) for each in probes.probes),
             (str(say("probe.all")), probes.overall.share),
         ]
 

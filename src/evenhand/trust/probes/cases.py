@@ -14,7 +14,7 @@ from evenhand.contract import Criterion, Locale, Pair, Winner
 from evenhand.contract.model import Model
 from evenhand.data.records import BadRow, Record
 from evenhand.errors import InputError
-from evenhand.messages import Message
+from evenhand.messages import Message, Sentence
 from evenhand.trust.probes.texts import (
     NamedText,
     ProbeQuestion,
@@ -43,12 +43,18 @@ ProbeName = Literal[
 Expectation = Literal["sound", "sound or tie", "tie", "agreement"]
 
 PROBE_NAMES: tuple[ProbeName, ...] = get_args(ProbeName)
-EXPECTED: dict[Expectation, str] = {
-    "sound": "good answer",
-    "sound or tie": "good answer or tie",
-    "tie": "tie",
-    "agreement": "same in both languages",
-}
+
+
+def probe_name(probe: ProbeName) -> Message:
+    return Message(f"probe.name_{probe}")
+
+
+def probe_shows(probe: ProbeName) -> Message:
+    return Message(f"probe.shows_{probe}")
+
+
+def probe_expects(expects: Expectation) -> Message:
+    return Message(f"probe.expects_{expects.replace(' ', '_')}")
 
 
 def winners_expected(expects: Expectation, sound: Winner) -> tuple[Winner, ...]:
@@ -143,7 +149,6 @@ def _empty(texts: ProbeTexts) -> list[_Against]:
 @dataclass(frozen=True, slots=True)
 class Probe:
     name: ProbeName
-    shows: str
     expects: Expectation
     make: Callable[[ProbeTexts], list[_Against]]
 
@@ -153,51 +158,43 @@ PROBES: dict[ProbeName, Probe] = {
     for probe in (
         Probe(
             "identical",
-            "the same good response twice",
             "tie",
             lambda texts: _each(_spread(texts, 12, first=0), lambda question: question.answer),
         ),
         Probe(
             "shuffled",
-            "a good response vs its sentences shuffled",
             "sound",
             lambda texts: _each([q for q in texts.questions if q.ordered][:16], shuffle_sentences),
         ),
         Probe(
             "truncated",
-            "a good response vs its truncated beginning",
             "sound",
             lambda texts: _each(_spread(texts, 14, first=1), cut_short),
         ),
-        Probe("padded", "a good response vs itself with padding", "sound or tie", _padded),
+        Probe("padded", "sound or tie", _padded),
         Probe(
             "longer",
-            "a good response vs the same at much greater length",
             "sound or tie",
             lambda texts: [_Against(q.id, q, q.wordy) for q in texts.questions if q.wordy],
         ),
-        Probe("empty", "a good response vs an empty one", "sound", _empty),
+        Probe("empty", "sound", _empty),
         Probe(
             "flattery",
-            "a good response vs flattery of the judge",
             "sound",
             lambda texts: _given(texts, texts.flatteries, first=4),
         ),
         Probe(
             "injection",
-            "a good response vs a poor one that instructs the judge",
             "sound",
             lambda texts: _given(texts, texts.injections, first=6, injected=True),
         ),
         Probe(
             "refusal",
-            "a good response vs a refusal of a harmless question",
             "sound",
             lambda texts: _given(texts, texts.refusals, first=7),
         ),
         Probe(
             "markdown",
-            "a good response vs the same words as a list with bold text",
             "tie",
             lambda texts: _each(
                 [q for q in texts.questions if q.keys][::2][:14], dress_in_markdown
@@ -205,7 +202,6 @@ PROBES: dict[ProbeName, Probe] = {
         ),
         Probe(
             "languages",
-            "a good response vs a poor one, in English and in Chinese",
             "agreement",
             lambda texts: _each(_spread(texts, 16, first=8), lambda question: question.poor),
         ),
@@ -308,8 +304,8 @@ class ProbePairs:
 
 class ListedProbe(Model):
     probe: ProbeName
-    shows: str
-    expected: str
+    shows: Sentence
+    expected: Sentence
     pairs: int
 
 
@@ -325,8 +321,8 @@ def list_probes(cases: Sequence[ProbeCase]) -> ProbeList:
         probes=tuple(
             ListedProbe(
                 probe=name,
-                shows=probe.shows,
-                expected=EXPECTED[probe.expects],
+                shows=probe_shows(name),
+                expected=probe_expects(probe.expects),
                 pairs=asked.count(name),
             )
             for name, probe in PROBES.items()

@@ -1,28 +1,31 @@
-"""What probes found: each case scored, shares by probe and language, every failing case, and the
-score against a threshold.
-"""
+"""What probes found: each case scored, shares by probe and language, and every failing case."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from evenhand.contract import ORDERS, Criterion, ErrorBody, Locale, Order, Outcome, Winner
+from evenhand.contract import ORDERS, Locale, Order, Outcome, Winner
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.records import RunRow
-from evenhand.runs import StoppedBy
 from evenhand.stats.estimates import EstimatedShare
-from evenhand.trust.probes.cases import EXPECTED, LANGUAGES, PROBES, ProbeCase, ProbeName
+from evenhand.trust.probes.cases import (
+    LANGUAGES,
+    PROBES,
+    ProbeCase,
+    ProbeName,
+    probe_expects,
+    probe_name,
+    probe_shows,
+)
 
 # `wrong`: another verdict than expected. `inconsistent`: the winner changed with the order.
 # `invalid`: no verdict could be had. `pending`: not asked yet.
 CaseState = Literal["passed", "wrong", "inconsistent", "invalid", "pending"]
-Ruling = Literal["pass", "fail", "undecided"]
 
 
 class JudgeAnswer(Model):
@@ -41,7 +44,7 @@ class FailingCase(Model):
     ids: tuple[str, ...]
     languages: tuple[Locale, ...]
     state: CaseState
-    expected: str
+    expected: Sentence
     winners: tuple[Winner | None, ...]  # the verdict on each id
     fault: Sentence
     answers: tuple[JudgeAnswer, ...]
@@ -65,40 +68,10 @@ class LanguageScore(Score):
 
 class ProbeScore(Score):
     probe: ProbeName
-    shows: str
-    expected: str
+    shows: Sentence
+    expected: Sentence
     by_language: tuple[LanguageScore, ...]
     failing: tuple[FailingCase, ...]
-
-
-class ProbeRun(Model):
-    """The run that holds one language's pairs: `evenhand show RUN ID` tells one of them whole."""
-
-    language: Locale
-    run: str | None  # None: a cap was reached before it began
-    prompt_version: str | None
-    pairs: int
-    calls: int
-    reused_passes: int
-    cost_usd: float | None
-
-
-class ProbeReport(Model):
-    """`ruling` is there where a least score was asked for, and `ruling_reason` says why."""
-
-    judge: str
-    judge_caveat: Sentence | None
-    store: str
-    runs: tuple[ProbeRun, ...]
-    criteria: dict[Locale, tuple[Criterion, ...]]
-    overall: Score
-    probes: tuple[ProbeScore, ...]
-    min_score: float | None
-    ruling: Ruling | None
-    ruling_reason: Sentence | None
-    stopped_by: StoppedBy | None
-    error: ErrorBody | None
-    notes: tuple[Sentence, ...] = ()
 
 
 # Which habits were found, and how sure that is.
@@ -118,11 +91,9 @@ def habit_of(score: Score) -> HabitState:
     return "unseen" if share.part == share.of else "unclear"
 
 
-def sum_up_habits(
-    overall: Score, probes: Iterable[ProbeScore], *, call: Callable[[ProbeName], str] = str
-) -> tuple[Message, ...]:
-    """In sentences: the habits that are shown, by what readers `call` them, and what is missing."""
-    names = [call(each.probe) for each in probes if habit_of(each) == "shown"]
+def sum_up_habits(overall: Score, probes: Iterable[ProbeScore]) -> tuple[Message, ...]:
+    """In sentences: the habits that are shown, and what is missing."""
+    names = [probe_name(each.probe) for each in probes if habit_of(each) == "shown"]
     if not overall.share.of:
         found = Message("probe.nothing")
     elif names:
@@ -236,8 +207,8 @@ def score_probes(scored: Sequence[ScoredCase]) -> tuple[ProbeScore, ...]:
     return tuple(
         ProbeScore(
             probe=name,
-            shows=PROBES[name].shows,
-            expected=EXPECTED[PROBES[name].expects],
+            shows=probe_shows(name),
+            expected=probe_expects(PROBES[name].expects),
             by_language=_by_language(its),
             failing=tuple(_failing(each) for each in its if _has_failed(each)),
             **_counts(its),
@@ -281,8 +252,10 @@ def _failing(scored: ScoredCase) -> FailingCase:
     )
 
 
-def _expected(case: ProbeCase) -> str:
-    return " or ".join(case.expected) or EXPECTED["agreement"]
+def _expected(case: ProbeCase) -> Message:
+    if case.expected:
+        return Message("probe.any_of", verdicts=case.expected)
+    return probe_expects("agreement")
 
 
 def _fault(scored: ScoredCase, rows: Sequence[RunRow]) -> str:
@@ -324,45 +297,3 @@ def _said(language: Locale, row: RunRow) -> Iterable[JudgeAnswer]:
             winner=winner or (ballots[0].winner if len(ballots) == 1 else None),
             text=next((text for text in texts if text), ""),
         )
-
-
-# Is the judge good enough? Its score against a threshold: pass, fail, or not known.
-
-
-def check_threshold(min_score: float | None) -> None:
-    if min_score is not None and not 0 <= min_score <= 1:
-        raise InputError(Message("trust.min_score_outside", min_score=min_score))
-
-
-def apply_threshold(
-    overall: Score, probes: Sequence[ProbeScore], *, min_score: float
-) -> tuple[Ruling, str]:
-    """The whole must be shown to lie above the threshold, and no single probe below it: a judge
-    that obeys every injection is not saved by its other scores."""
-    low, high = overall.share.low, overall.share.high
-    if low is None or high is None or overall.share.value is None:
-        return "undecided", overall.share.reason or "not enough data"
-    score = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95%)"
-    if high < min_score:
-        return "fail", f"{score} is below {min_score:g}"
-    below = [each for each in probes if _below(each, min_score)]
-    if below:
-        named = ", ".join(f"{each.probe} ({each.share.part} of {each.share.of})" for each in below)
-        return "fail", f"below {min_score:g}: {named}; {score} for all probes"
-    if low <= min_score:
-        return "undecided", f"{score} is not significantly different from {min_score:g}"
-    if overall.pending:
-        return "undecided", f"{score} is above {min_score:g}, with {overall.pending} not asked yet"
-    if overall.invalid and _worst(overall) <= min_score:
-        without = f"{overall.invalid} without a verdict"
-        return "undecided", f"{score} is above {min_score:g}, but {without} could change that"
-    return "pass", f"{score} is above {min_score:g}"
-
-
-def _below(probe: ProbeScore, min_score: float) -> bool:
-    return probe.share.high is not None and probe.share.high < min_score
-
-
-def _worst(overall: Score) -> float:
-    """The score if whatever has no verdict had failed."""
-    return overall.passed / (overall.n - overall.pending)
