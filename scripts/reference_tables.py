@@ -90,10 +90,10 @@ def analysis_table(analysis: AnalysisEntry) -> str:
             f"`{name}`",
             str(field.description),
             "repeatable" if name == "runs" else "text",
-            "required",
+            "required" if field.is_required() else "",
         )
         for name, field in request_for(analysis).model_fields.items()
-        if field.is_required()
+        if name in ("run", "runs", "against")
     ]
     lines = [*runs, *(_sent(row, default=_default(row)) for row in client_rows(analysis.options))]
     return _table(("query", "meaning", "takes", "default"), lines)

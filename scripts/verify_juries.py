@@ -26,11 +26,14 @@ import numpy as np
 from scripts.verify_calibrated_runs import DATA, labelled_rows
 
 import evenhand
+from evenhand.analyses.jury import JuryReport
+from evenhand.analyses.registry import JURY, analyse
+from evenhand.analysis_options import JuryOptions
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
+from evenhand.settings import Settings
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.store import Store, open_store
-from evenhand.trust.jury import JuryReport, evaluate_jury
 
 SIZES = (3, 4, 5)
 LATER_SEED = 20261118
@@ -143,7 +146,7 @@ def panels(
 
 
 def tried(store: Store, runs: list[str]) -> Panel:
-    report = evaluate_jury(store, runs).report
+    report = analyse(JURY, store, runs, JuryOptions(), Settings())
     return Panel.of(tuple(each.title for each in report.judges), report)
 
 

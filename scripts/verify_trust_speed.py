@@ -24,8 +24,9 @@ from typing import Any, TypeVar
 
 import evenhand
 from evenhand import RunOptions
-from evenhand.analyses.registry import CALIBRATE, CORRECT, VOTES, analyse
-from evenhand.analysis_options import CalibrateOptions, CorrectOptions, VotesOptions
+from evenhand.analyses.jury import write_jury_rows
+from evenhand.analyses.registry import CALIBRATE, CORRECT, JURY, VOTES, analyse
+from evenhand.analysis_options import CalibrateOptions, CorrectOptions, JuryOptions, VotesOptions
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
@@ -35,7 +36,6 @@ from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
 from evenhand.trust.calibration import AppliedCalibration
 from evenhand.trust.findings import assess_audit
-from evenhand.trust.jury import evaluate_jury, write_jury_rows
 from evenhand.trust.pair_draws import draw_pairs
 
 LIMIT_CPU_S = 60.0
@@ -164,8 +164,9 @@ def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
     )
     run = find_run(store, again.run)
     clock.timed("abstentions", lambda: list(count_abstentions(store, run)))
+    learned = JuryOptions(weights="learned")
     sitting = clock.timed(
-        "jury --weights learned", lambda: evaluate_jury(store, [name], weights="learned")
+        "jury --weights learned", lambda: analyse(JURY, store, [name], learned, Settings())
     )
     clock.timed("jury --output", lambda: write_jury_rows(sitting, folder / "rows.jsonl"))
     sure = CorrectOptions(judge="sure")

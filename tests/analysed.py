@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand.analyses.jury import JuryReport, evaluate_jury
 from evenhand.analyses.registry import AnalysisEntry, AnalysisSubject, check
+from evenhand.analysis_options import JuryOptions
 from evenhand.judges.families import OwnFamilies
 from evenhand.report.lookup import find_run
 from evenhand.settings import Settings
 from evenhand.store import Store
+from evenhand.trust.panels import SavedJury
 
 
 def analysis_of(
@@ -24,3 +27,16 @@ def analysis_of(
     runs = tuple(find_run(store, name) for name in names)
     subject = AnalysisSubject(store, runs, Settings(families=families), most=most)
     return analysis.implementation.compute(subject, options)
+
+
+def jury_of(
+    store: Store,
+    *names: str,
+    use: SavedJury | None = None,
+    families: OwnFamilies = (),
+    **given: Any,
+) -> JuryReport:
+    """The same of juries, also of one judge, and of one that was not saved."""
+    runs = tuple(find_run(store, name) for name in names)
+    subject = AnalysisSubject(store, runs, Settings(families=families))
+    return evaluate_jury(subject, JuryOptions(**given), use)

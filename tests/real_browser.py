@@ -302,6 +302,7 @@ VISITS: dict[str, dict[str, str]] = {
     },
     "/runs/{id}/gate": {"gate": "/runs/{rich}/gate", "gate-plain": "/runs/{plain}/gate"},
     "/runs/{id}/correct": {"correct": "/runs/{rich}/correct?labelsAre=random"},
+    "/runs/{id}/jury": {"jury": "/runs/{rich}/jury"},
     "/runs/{id}/vote": {"vote": "/runs/{rich}/vote", "vote-name": "/runs/{rich}/vote?rename=1"},
     "/runs/{id}/votes": {"votes": "/runs/{rich}/votes", "votes-none": "/runs/{plain}/votes"},
     "/try": {"try": "/try"},

@@ -145,6 +145,12 @@ def gather(service: HttpService) -> dict[str, Any]:
         again = finished(start_lines({"criteria": "clarity", "name": "capitals-clarity"}))
         return get(f"/v1/runs/{again['id']}/diff", against=place, limit=1, toOutcome="A")
 
+    def by_jury() -> Any:
+        """With another model as judge."""
+        name = "capitals-second"
+        finished(start_lines({"criteria": "accuracy", "judge": "second", "name": name}))
+        return get(f"{place}/jury", runs=name)
+
     started = start_lines(query)
     place = f"/v1/runs/{started['id']}"
     run = finished(started)
@@ -173,6 +179,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "flag-pair": flag,
         "flagged-pair": post(f"{place}/flags", flag),
         "diff": changed(run["id"]),
+        "jury": by_jury(),
         "judges": get("/v1/judges"),
         "health": get("/healthz"),
         "ready": get("/readyz"),
@@ -187,8 +194,9 @@ def gather(service: HttpService) -> dict[str, Any]:
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, JudgeServer(knows_capitals) as judge:
-        offer = judge_offer("main", "openai:gpt-4o", base_url=judge.url)
-        config = ServerConfig(judges=(offer,), store=f"{folder}/evenhand.db", port=0)
+        models = {"main": "openai:gpt-4o", "second": "openai:gpt-4o-mini"}
+        offers = [judge_offer(name, model, base_url=judge.url) for name, model in models.items()]
+        config = ServerConfig(judges=tuple(offers), store=f"{folder}/evenhand.db", port=0)
         service = HttpService(config)
         service.start()
         idle = HttpService(ServerConfig(store=f"{folder}/idle.db", port=0))

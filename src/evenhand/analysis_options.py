@@ -4,6 +4,7 @@ command, fields of HTTP clients and the arguments of Python callers derive from 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from evenhand.contract import Locale
@@ -12,6 +13,8 @@ from evenhand.options import Option, Options
 Side = Literal["A", "B"]
 Ties = Literal["half", "excluded", "wins"]
 Missing = Literal["against", "half"]
+# auto: chosen by labels, and plurality where there are none, or too few.
+Weights = Literal["auto", "plurality", "majority", "learned"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +332,66 @@ class VotesOptions(LevelOption):
         int,
         Option(help="Seed for alpha's interval.", default="0", least=0, common=True, clients=True),
     ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JuryOptions(LevelOption, TiesOption, SideOption):
+    """How judges' votes become one verdict, and what is kept of it."""
+
+    weights: Annotated[
+        Weights | None,
+        Option(
+            help="plurality: one vote per judge, half for each order if they differ; majority: "
+            "consistent verdicts only, with a quorum; learned: weights learned from labels; auto: "
+            "the best of these and the best single judge according to the labels, plurality "
+            "without labels.",
+            default="auto",
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    quorum: Annotated[
+        int | None,
+        Option(
+            help="How many votes a verdict needs; implies the weights majority unless given. "
+            "Default: half the judges for majority, 1 for learned weights, none for plurality.",
+            least=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    save: Annotated[
+        str | None,
+        Option(help="Save the jury under a name or to a file.json.", metavar="NAME", common=True),
+    ] = None
+    use: Annotated[
+        str | None,
+        Option(help="A saved jury: a name or a file.json.", metavar="NAME", common=True),
+    ] = None
+    recuse_family: Annotated[
+        bool,
+        Option(
+            help="Judges do not vote on pairs with a model from their own family.",
+            common=True,
+            clients=True,
+        ),
+    ] = False
+    output: Annotated[
+        Path | None,
+        Option(
+            help="Write every pair's votes and verdict as JSON Lines.",
+            short="-o",
+            metavar="FILE",
+            common=True,
+        ),
+    ] = None
+    force: Annotated[
+        bool,
+        Option(
+            help="Overwrite files; with a saved jury, also allow judges it was not made for.",
+            common=True,
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

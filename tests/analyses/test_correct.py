@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysed import analysis_of
+from analysed import analysis_of, jury_of
 from evenhand.analyses.registry import CORRECT
 from evenhand.analysis_options import CorrectOptions
 from evenhand.errors import InputError
 from evenhand.stats.correction.corrected_rate import RateEstimate, corrected_win_rate
 from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels, joint_chances
 from evenhand.store import NewJudge, NewRun, NewVerdict, Store, open_store
-from evenhand.trust.jury import evaluate_jury
 from evenhand.trust.pair_draws import PairDraw, draw_pairs, write_draw
 from evenhand.trust.panels import save_jury
 from evenhand.trust.vote_files import import_votes
@@ -214,7 +213,7 @@ def test_pairs_that_a_jury_is_divided_on_are_drawn_more_often(store: Store) -> N
 def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path) -> None:
     run = judged_run(store, "run", {"x": "AB" * 30, "y": "AA" * 30}, labels="AB" * 30)
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
-    saved = evaluate_jury(store, ["run"], weights="learned").poll.saved
+    saved = jury_of(store, "run", weights="learned").poll.saved
     save_jury(saved, tmp_path / "it.json")
     with pytest.raises(InputError, match="was learned or chosen with labels from run 'run'"):
         analysis_of(CORRECT, store, "run", jury=str(tmp_path / "it.json"))

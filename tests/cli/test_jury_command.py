@@ -134,7 +134,7 @@ def test_every_pairs_votes_go_to_a_file(command: Command, store: Store) -> None:
     [
         (("nowhere",), "no run 'nowhere'"),
         (("kitchen", "--quorum", "9"), "the quorum is 9 of 3 judges"),
-        (("kitchen", "--level", "2"), "level is 2"),
+        (("kitchen", "--level", "2"), "less than or equal to 1"),
         (("kitchen", "--use", "nobody"), "no jury 'nobody'"),
         (("kitchen", "--use", "a", "--weights", "learned"), "--use has its own weights"),
         (("kitchen", "--weights", "best"), "--weights"),

@@ -105,7 +105,7 @@ def shape(value: Any) -> Any:
 
 
 def test_examples_are_what_the_server_answers(start_service: StartService) -> None:
-    service = start_service(service_examples.knows_capitals, judges=("main",))
+    service = start_service(service_examples.knows_capitals, judges=("main", "second"))
     for name, found in service_examples.gather(service).items():
         if isinstance(found, str):
             assert isinstance(example(name), str)

@@ -236,6 +236,17 @@ GATE = AnalysisEntry(
     depends_on="labels",
 )
 
+JURY = AnalysisEntry(
+    name="jury",
+    summary="Combine several judges' votes and compare their accuracy.",
+    about="Exit codes: 0 success, 2 bad input (runs without common pairs, a single judge, a jury "
+    "of other judges) or a store error.",
+    options_in="evenhand.analysis_options:JuryOptions",
+    module="evenhand.analyses.jury",
+    takes="runs",
+    depends_on="votes",
+)
+
 VOTES = AnalysisEntry(
     name="votes",
     summary="Show how many people voted, how much they agree and the majority.",
@@ -312,7 +323,7 @@ PROBE = AnalysisEntry(
 )
 
 OURS: Mapping[str, AnalysisEntry] = {
-    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, CORRECT, PROBE, VOTES)
+    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, JURY, CORRECT, PROBE, VOTES)
 }
 
 

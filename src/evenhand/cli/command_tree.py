@@ -51,7 +51,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("audit", "audit", "Measure a judge's accuracy and biases against labels."),
         ("probe", *_REGISTERED),
         ("calibrate", *_REGISTERED),
-        ("jury", "jury", "Combine several judges' votes and compare their accuracy."),
+        ("jury", *_REGISTERED),
         ("correct", "correct", "Correct a win rate for judge errors, using human labels."),
         ("label", "label", "Vote on a run's pairs in the terminal, blind; resumable."),
         ("votes", "votes", "Summarise, import or export human votes on a run."),

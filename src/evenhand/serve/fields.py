@@ -59,6 +59,10 @@ Names = Annotated[
     tuple[Text, ...],
     Field(min_length=1, max_length=MOST_RUNS, description="Ids or names of runs"),
 ]
+_MoreRuns = Annotated[
+    tuple[Text, ...],
+    Field(max_length=MOST_RUNS, description="Ids or names of more runs over the same pairs"),
+]
 _RUN = Annotated[Text, Field(description="A run's id or name")]
 _AGAINST = Annotated[Text, Field(description="The earlier run's id or name")]
 
@@ -69,7 +73,8 @@ def request_for(analysis: AnalysisEntry, *, addressed: bool = True) -> type[Mode
     them where it has none, and its options."""
     runs: dict[str, Any] = {}
     if analysis.takes in ("runs", "runs or battles"):
-        runs["runs"] = (Names, ...)
+        named = addressed and analysis.addressed
+        runs["runs"] = (_MoreRuns, ()) if named else (Names, ...)
     elif not addressed or not analysis.addressed:
         runs["run"] = (_RUN, ...)
     if analysis.takes == "two runs":
@@ -82,7 +87,7 @@ def request_for(analysis: AnalysisEntry, *, addressed: bool = True) -> type[Mode
 def runs_of(request: Any, analysis: AnalysisEntry, addressed: str | None) -> tuple[str, ...]:
     """The run that it is of, then the others."""
     if analysis.takes in ("runs", "runs or battles"):
-        return tuple(request.runs)
+        return (*([addressed] if addressed else []), *request.runs)
     first = request.run if addressed is None else addressed
     return (first, request.against) if analysis.takes == "two runs" else (first,)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.analysis_options import JuryOptions, Weights
 from evenhand.contract import Locale
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, winner_code
 from evenhand.contract.model import Model
@@ -21,7 +22,7 @@ from evenhand.judges.families import Families, OwnFamilies, shared_notes
 from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise, stands
 from evenhand.report.families import judge_families
-from evenhand.report.lookup import chosen_judge, find_run
+from evenhand.report.lookup import chosen_judge
 from evenhand.report.votes import fair_labels
 from evenhand.stats.juries.accuracy import LEARNED, MAJORITY, PLURALITY, choose_jury, usual_quorum
 from evenhand.stats.juries.jury import Jury, learn_jury, make_jury
@@ -126,16 +127,14 @@ class _JurorVerdicts:
 
 def read_panel(
     store: Store,
-    names: Sequence[str],
+    runs: Sequence[RunRecord],
     *,
     recuse_family: bool = False,
     families: OwnFamilies = (),
 ) -> Panel:
-    """All judges of the named runs, on the pairs of the first; `families` are the caller's own
-    entries, as the settings have them."""
-    runs = [find_run(store, name) for name in dict.fromkeys(names)]
-    if not runs:
-        raise InputError(Message("trust.no_run_named"))
+    """All judges of the runs, on the pairs of the first; `families` are the caller's own entries,
+    as the settings have them."""
+    runs = list({run.id: run for run in runs}.values())
     columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
@@ -145,15 +144,12 @@ def read_panel(
         tally = store.verdicts.tally(run.id)
         planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
         if tally.pending:
-            verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
-            notes.append(f"run {run.name} has not finished: {verdicts} pending")
+            notes.append(Message("jury.pending", run=run.name, n=tally.pending))
         if run.drawn_orders is not None:
             notes.append(Message("trust.panel_drawn_orders", run=run.name))
         for record in store.runs.judges(run.id):
             if any(column.record.id == record.id for column in columns):
-                notes.append(
-                    f"{record.name} of run {run.name} is counted once: an earlier run has it"
-                )
+                notes.append(Message("jury.counted_once", judge=record.name, run=run.name))
                 continue
             kin = judge_families(store, run, [record], models, known)[record.id]
             columns.append(_juror_verdicts(store, runs[0], run, record, kin))
@@ -367,9 +363,6 @@ def _described(juror: Juror) -> str:
     return f"{juror.judge} [{', '.join(details)}]" if details else juror.judge
 
 
-# auto: chosen by labels, and plurality where there are none, or too few.
-Weights = Literal["auto", "plurality", "majority", "learned"]
-
 # A jury's own outcomes on the codes of a judge's: in a rate a hung jury counts as a pair on which
 # one judge contradicts itself does, and one that lacks votes as a pair without a verdict.
 HUNG, NO_QUORUM = INCONSISTENT, INVALID
@@ -385,24 +378,22 @@ class JuryPoll:
 
 def poll_jury(
     store: Store,
-    names: Sequence[str],
+    runs: Sequence[RunRecord],
+    options: JuryOptions,
     *,
-    weights: Weights = "auto",
-    quorum: int | None = None,
     use: SavedJury | None = None,
-    forced: bool = False,
-    recuse_family: bool = False,
     families: OwnFamilies = (),
 ) -> JuryPoll:
-    """All judges of the named runs on the pairs of the first; or a saved jury, and its judges, who
-    recuse themselves where they did when it was made."""
-    recuse_family |= use is not None and use.recuse_family
-    panel = read_panel(store, names, recuse_family=recuse_family, families=families)
+    """All judges of the runs on the pairs of the first; or a saved jury, and its judges, who recuse
+    themselves where they did when it was made."""
+    quorum = options.quorum
+    recuse_family = options.recuse_family or (use is not None and use.recuse_family)
+    panel = read_panel(store, runs, recuse_family=recuse_family, families=families)
     if use is None:
-        saved = _new_jury(panel, weights, quorum)
+        saved = _new_jury(panel, options.weights or "auto", quorum)
         saved = saved.model_copy(update={"recuse_family": recuse_family})
     else:
-        panel = _seated(panel, use, seats_of(use, panel.jurors, forced=forced))
+        panel = _seated(panel, use, seats_of(use, panel.jurors, forced=options.force))
         saved = use if quorum is None else use.model_copy(update={"quorum": quorum})
     if quorum is not None and not 1 <= quorum <= len(saved.jurors):
         raise InputError(Message("trust.quorum_outside", quorum=quorum, seats=len(saved.jurors)))
@@ -439,10 +430,11 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
     notes = list(panel.notes)
     for place, taken in enumerate(seats):
         if taken is None:
-            notes.append(f"no judge for {titles[place]}: the seat has no votes")
+            notes.append(Message("jury.seat_empty", judge=titles[place]))
             continue
         if jurors[place] != panel.jurors[taken]:
-            notes.append(f"{panel.titles[taken]} sits for {saved.jury.judges[place]}, by force")
+            names = {"judge": panel.titles[taken], "wanted": saved.jury.judges[place]}
+            notes.append(Message("jury.seat_forced", **names))
         outcomes[:, place] = panel.outcomes[:, taken]
         splits[:, place] = panel.splits[:, taken]
         abstained[:, place] = panel.abstained[:, taken]
@@ -450,7 +442,7 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
     left = [title for place, title in enumerate(panel.titles) if place not in seats]
     if left:
-        notes.append(f"not on the jury, so without a vote: {', '.join(left)}")
+        notes.append(Message("jury.no_seat", names=left))
     return replace(
         panel,
         jurors=tuple(jurors),
@@ -510,7 +502,7 @@ def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
     use = open_jury(jury) if rule is None else None
     if use is not None and use.learned_on([run.name]):
         raise InputError(Message("trust.jury_learned_on_these_labels", jury=jury, name=run.name))
-    voted = poll_jury(store, [run.name], weights=rule or "auto", use=use)
+    voted = poll_jury(store, [run], JuryOptions(weights=rule), use=use)
     jurors, method = len(voted.saved.jurors), voted.saved.jury.method
     return Predictions(
         judge=Message("trust.jury_as_judge", n=jurors, rule=Message(f"trust.by_{method}")),

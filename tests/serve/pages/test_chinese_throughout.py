@@ -245,6 +245,7 @@ PAGES = (
     "/runs/{bare}/gate",
     "/runs/{rich}/correct?labelsAre=random",
     "/runs/{bare}/correct",
+    "/runs/{rich}/jury",
     "/runs/{rich}/vote",
     "/runs/{rich}/vote?rename=1",
     "/runs/{rich}/votes",
