@@ -450,7 +450,7 @@ class CalibrateOptions(LevelOption, JudgeOption):
     error_level: Annotated[
         float | None,
         Option(
-            help="With a least agreement: the chance of a false guarantee.",
+            help="With a minimum agreement: the chance of a false guarantee.",
             default="0.05",
             above=0,
             most=1,

@@ -267,7 +267,7 @@ def test_a_model_that_answers_few_prompts_does_not_win_by_it(command: Command) -
     ran = gate(command, "common", "--json")
     assert (ran.code, ran.json["checks"][0]["leftOut"]) == (0, 270)
     shown = gate(command, "common").out
-    assert "Only the 30 prompts that both answered count (--prompts common); 270 are left out" in (
+    assert "Only the 30 prompts answered by both count (--prompts common); 270 are left out" in (
         shown
     )
     assert "Only the 30 prompts" in " ".join(command("report", "common", *HERE).out.split())

@@ -44,12 +44,12 @@ _CLAIMS: tuple[tuple[str, Claim], ...] = (
     (r"^\S+ beats \S+( on these topics)?: ", "better"),
     (r"^\S+ loses to \S+( on these topics)?: ", "worse"),
     (r"^\S+ and \S+ are not significantly different", "none"),
-    (r"^No (conclusion|difference)", "none"),
+    (r"^No (conclusion|difference|evidence)", "none"),
     (r"^The judge is right", "accuracy"),
     (r"^(在这些主题上，)?\S+ 优于 \S+：", "better"),
     (r"^(在这些主题上，)?\S+ 不如 \S+：", "worse"),
     (r"^(在这些主题之外，)?\S+ 与 \S+ 无显著差异：", "none"),
-    (r"^(\S+ 对 \S+ (尚)?无结论|无法就 \S+ 与 \S+ 得出结论|未显示)", "none"),
+    (r"^(\S+ 对 \S+ (尚)?无结论|无法就 \S+ 与 \S+ 得出结论|没有证据表明)", "none"),
     (r"^评审在", "accuracy"),
 )
 _RULED = {"better": "pass", "worse": "fail", "none": "undecided"}
