@@ -81,7 +81,7 @@ def test_without_labels_it_says_what_to_do(command: Command, run: int) -> None:
 def test_a_draw_goes_through_a_file_and_comes_back(command: Command, run: int) -> None:
     drawn = command("correct", "kitchen", "--store", "s.db", "--draw", "40", "-o", "draw.csv")
     assert drawn.code == 0
-    assert drawn.out.startswith("40 pairs to label next, chosen more often if the judge is unsure of them")
+    assert drawn.out.startswith("40 pairs to label next, chosen more often if")
     with (command.directory / "draw.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     for row in rows:

@@ -27,7 +27,10 @@ _FILES = (LOCAL_FILE, _PAIRS, _PROMPTS)
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Where to write.", show_default="here")
+        Path,
+        typer.Argument(
+            metavar="[FOLDER]", help="Where to write.", show_default="the current folder"
+        ),
     ] = Path(),
     judge: Annotated[
         str, typer.Option("--judge", "-j", help="The judge to write to the config file.")

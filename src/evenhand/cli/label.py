@@ -71,8 +71,8 @@ def label(
 ) -> None:
     """Vote on a run's pairs in the terminal, blind; resumable.
 
-    Every vote is saved immediately; run the same command to continue. Exit codes: 0 all voted
-    on, or you quit; 2 bad input, no terminal or a store error; 130 interrupted.
+    Every vote is saved immediately; run the same command to continue. Exit codes: 0 you
+    voted on every pair, or quit; 2 bad input, no terminal or a store error; 130 interrupted.
     """
     from evenhand.cli.session import opened_store
     from evenhand.report.lookup import find_run
