@@ -54,7 +54,7 @@ CORE = {
     "judging/reconciliation.py": "tests/judging",
     "judging/ballots.py": "tests/judging",
     "judging/passes.py": "tests/judging tests/runs/test_engine.py",
-    "judging/comparison.py": "tests/judging tests/trust/test_calibrating.py tests/test_api.py",
+    "judging/comparison.py": "tests/judging tests/analyses/test_calibrate.py tests/test_api.py",
     "judging/signals.py": "tests/judging",
     "stats/rates/win_rate.py": "tests/stats/test_win_rate.py "
     "tests/stats/test_sign_test.py tests/stats/test_score_interval.py "
