@@ -170,10 +170,14 @@ def test_prompts_that_only_one_of_two_models_answered_are_counted_or_left_out(
     assert "--prompts common" in refused.err
     skipping = command("run", *joined, "--bad-rows", "skip", "--json")
     assert (skipping.code, skipping.json["pairs"], skipping.json["skippedRows"]) == (0, 10, 90)
-    assert any("(old without new 90) and count as missing" in n for n in skipping.json["notes"])
+    assert any(
+        "(90 in old but not in new) and count as missing" in n for n in skipping.json["notes"]
+    )
     common = command("run", *joined, "--prompts", "common", "--json")
     assert (common.code, common.json["pairs"], common.json["skippedRows"]) == (0, 10, 0)
-    assert any("(old without new 90) and are left out" in note for note in common.json["notes"])
+    assert any(
+        "(90 in old but not in new) and are left out" in note for note in common.json["notes"]
+    )
     assert common.json["run"] != skipping.json["run"]
     pairs = write_lines(command.directory / "pairs.jsonl", sums(2))
     wrong = command("run", pairs.name, "--prompts", "common", "-j", "baseline:longer")

@@ -78,8 +78,8 @@ def test_every_prompt_without_a_partner_is_skipped_and_counted_once(tmp_path: Pa
             assert not run.on_common_prompts
         note = note_on_partners(stored(store))
         assert note == (
-            "903 answers have no counterpart (old without new 900, new without old 3) and "
-            "count as missing; prompts common compares only prompts answered by both"
+            "903 answers have no counterpart (900 in old but not in new, 3 in new but not in old) "
+            "and count as missing; prompts common compares only prompts answered by both"
         )
         assert PageTranslator("zh")(note).startswith("有 903 个回答没有对应的回答")
 
@@ -94,8 +94,8 @@ def test_on_common_prompts_nothing_is_missing_and_the_number_is_told(tmp_path: P
         assert run.without_partner == (WithoutPartner("old", "new", only_a=900, only_b=3),)
         note = note_on_partners(run)
         assert note == (
-            "903 answers have no counterpart (old without new 900, new without old 3) and "
-            "are left out; only prompts answered by both are compared"
+            "903 answers have no counterpart (900 in old but not in new, 3 in new but not in old) "
+            "and are left out; only prompts answered by both are compared"
         )
         assert "只比较双方都有的提示" in PageTranslator("zh")(note)
 

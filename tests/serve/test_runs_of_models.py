@@ -265,11 +265,11 @@ def test_progress_says_answers_and_a_run_is_stopped_and_goes_on_among_them(
     page = Visitor(service).see(f"/runs/{status.id}")
     shown = page.by_id("progress").text
     assert "answering" in shown
-    assert "answers 10 of 24" in shown
+    assert "10 of 24 answers" in shown
     assert "0 of 0" not in page.text
     assert page.all("p", class_="error") == []
     listed = Visitor(service).see("/").by_id(f"run-{status.id}-state").text
-    assert "answers 10 of 24" in listed
+    assert "10 of 24 answers" in listed
     threading.Timer(0.3, gate.open).start()
     service.client.post(f"/v1/runs/{status.id}/cancel")
     stopped = wait_for(service, begun, lambda run: run.state == "stopped")

@@ -280,7 +280,7 @@ def test_nobody_sees_a_verdict_a_label_a_name_or_others_votes(
         for word in HIDDEN:
             assert word not in page, word
     assert "voter0" in pages[0]
-    assert ("响应 1" if language == "zh" else "Response 1") in pages[0]
+    assert ("回答 1" if language == "zh" else "Response 1") in pages[0]
 
 
 def others_vote(store: Store) -> None:
