@@ -120,8 +120,11 @@ def _takes(row: Row) -> str:
         return "text, repeatable" if row.kind == "texts" else "text"
     if option.least is None and option.above is None:
         return "a number"
-    least = f"above {option.above:g}" if option.least is None else f"from {option.least:g}"
-    return f"{least} to {option.most:,.15g}" if option.most else least
+    if option.least is None:
+        most = "" if option.most is None else f", up to {option.most:,.15g}"
+        return f"above {option.above:g}{most}"
+    most = "" if option.most is None else f" to {option.most:,.15g}"
+    return f"from {option.least:g}{most}"
 
 
 def judges_table() -> str:
@@ -151,7 +154,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "http.md": {
         "compare options": compare_table,
         "run options": run_table,
-        **{each.name: partial(analysis_table, each) for each in OURS.values()},
+        **{each.name: partial(analysis_table, each) for each in OURS.values() if each.served},
     },
 }
 

@@ -637,3 +637,163 @@ class ProbeOptions(Options):
             common=True,
         ),
     ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Options):
+    """What is to be detected, in what kind of run, and what is known of its cost."""
+
+    win_rate: Annotated[
+        tuple[float, ...] | None,
+        Option(
+            help="The true win rate to detect, where the judge's two orders agree, e.g. 0.55. "
+            "Repeatable. Default: a table of several.",
+            least=0,
+            common=True,
+        ),
+    ] = None
+    min_win_rate: Annotated[
+        float,
+        Option(
+            help="Plan for a gate at this win rate, e.g. 0.45 to show that a side is not much "
+            "worse.",
+            default="0.5",
+            common=True,
+        ),
+    ] = 0.5
+    pairs: Annotated[
+        int | None,
+        Option(
+            help="The reverse: what difference this many pairs can show.",
+            least=1,
+            common=True,
+        ),
+    ] = None
+    power: Annotated[
+        float,
+        Option(
+            help="The chance of detecting a real difference.",
+            default="0.8",
+            common=True,
+        ),
+    ] = 0.8
+    alpha: Annotated[
+        float,
+        Option(
+            help="The chance of naming a winner when there is none.",
+            default="0.05",
+            common=True,
+        ),
+    ] = 0.05
+    tie_share: Annotated[
+        float | None,
+        Option(
+            help="The share of pairs that are ties.",
+            default="0, or as in the similar run",
+            common=True,
+        ),
+    ] = None
+    inconsistent_share: Annotated[
+        float | None,
+        Option(
+            help="The share of pairs that flip.",
+            default="0, or as in the similar run",
+            common=True,
+        ),
+    ] = None
+    rows_per_prompt: Annotated[
+        int,
+        Option(
+            help="Pairs per prompt.",
+            default="1",
+            least=1,
+            common=True,
+        ),
+    ] = 1
+    correlation: Annotated[
+        float,
+        Option(
+            help="The correlation between two pairs of a prompt: 0 for none, 1 for identical.",
+            default="0",
+            common=True,
+        ),
+    ] = 0.0
+    samples: Annotated[
+        int | None,
+        Option(
+            help="How many times to judge each order.",
+            default="1, or as in the similar run",
+            least=1,
+            most=100,
+            common=True,
+        ),
+    ] = None
+    judges: Annotated[
+        int | None,
+        Option(
+            help="Judges per pair.",
+            default="those named, or 1",
+            least=1,
+            common=True,
+        ),
+    ] = None
+    no_swap: Annotated[
+        bool,
+        Option(
+            help="Judge in one order only; position may then decide.",
+            common=True,
+        ),
+    ] = False
+    orders: Annotated[
+        Literal["both", "random"] | None,
+        Option(
+            help="random: pairs in one random order, as in evenhand run.",
+            default="both, or as in the similar run",
+            common=True,
+        ),
+    ] = None
+    both_orders: Annotated[
+        float | None,
+        Option(
+            help="With one order at random: the share of pairs judged in both.",
+            default="0.1, or for a gate below 0.5 the share that needs the fewest calls",
+            metavar="SHARE",
+            least=0,
+            most=1,
+            common=True,
+        ),
+    ] = None
+    until_decided: Annotated[
+        bool,
+        Option(
+            help="Plan for a run that stops once it is decided.",
+            common=True,
+        ),
+    ] = False
+    like: Annotated[
+        str | None,
+        Option(
+            help="A similar stored run: take cost, tokens, tie and flip rates, orders, samples and "
+            "judges from it.",
+            metavar="RUN",
+            names="run",
+            common=True,
+        ),
+    ] = None
+    price: Annotated[
+        str | None,
+        Option(
+            help="The judge's price in dollars per million tokens in/out, if it is not on a price "
+            "list: e.g. 0.15/0.60.",
+            metavar="INPUT/OUTPUT",
+            common=True,
+        ),
+    ] = None
+    tokens: Annotated[
+        str | None,
+        Option(
+            help="Tokens per call in/out, to go with a price: e.g. 900/400.",
+            metavar="INPUT/OUTPUT",
+            common=True,
+        ),
+    ] = None

@@ -75,6 +75,7 @@ Kind = Literal[
     "place",
     "whole",
     "number",
+    "numbers",
     "duration",
     "flag",
     "choice",
@@ -176,6 +177,9 @@ class Row:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return value if is_number and math.isfinite(value) and self._in_range(value) else None
 
+    def _numbers(self, value: Any) -> Any:
+        return tuple(value) if all(self._number(each) is not None for each in value) else None
+
     def _duration(self, value: Any) -> Any:
         """Seconds, as a number or as "90s", "10m" or "2h"."""
         if isinstance(value, str):
@@ -194,9 +198,9 @@ class Row:
             return Message(f"option.{self.kind}", where=where, value=value, choices=self.choices)
         if self.option.above is not None:
             return Message("option.above", where=where, value=value, above=self.option.above)
-        if self.kind in ("whole", "number"):
-            least = self.option.least
-            return Message(f"option.{self.kind}", where=where, value=value, least=least)
+        if self.kind in ("whole", "number", "numbers"):
+            code = f"option.{self.kind.removesuffix('s')}"
+            return Message(code, where=where, value=value, least=self.option.least)
         return Message(f"option.{self.kind}", where=where, value=value)
 
 
@@ -307,7 +311,9 @@ def _kind_of(declared: Any) -> tuple[Any, tuple[str, ...]]:
         return "choice", get_args(first)
     if any(get_origin(each) is tuple for each in members):
         inner = next(get_args(each)[0] for each in members if get_origin(each) is tuple)
-        return ("choices", get_args(inner)) if get_origin(inner) is Literal else ("texts", ())
+        if get_origin(inner) is Literal:
+            return "choices", get_args(inner)
+        return ("numbers" if inner is float else "texts"), ()
     if Path in members:
         return ("path" if first is Path else "place"), ()
     return {bool: "flag", int: "whole", float: "number", str: "text"}[first], ()

@@ -32,8 +32,8 @@ def store(command: Command) -> Iterator[Store]:
 
 def lines(text: str) -> dict[str, str]:
     """What each line says by its name; further lines of a value are joined."""
-    joined = re.sub(r"\n {10}", " ", text)
-    return {line[:9].strip(): line[10:] for line in joined.splitlines()[1:] if line.strip()}
+    joined = re.sub(r"\n {11}", " ", text)
+    return {line[:10].strip(): line[11:] for line in joined.splitlines()[1:] if line.strip()}
 
 
 def test_one_win_rate_is_told_in_a_few_lines(command: Command) -> None:
@@ -290,7 +290,7 @@ def test_what_cannot_be_planned_is_an_error_on_one_line(
 def test_plan_runs_from_outside_and_asks_nobody(command: Command) -> None:
     ran = run_command("plan", "--win-rate", "0.7", directory=command.directory)
     assert (ran.code, ran.err) == (0, "")
-    assert "pairs     51" in ran.out
+    assert "pairs      51" in ran.out
 
 
 def test_a_plan_like_a_run_without_requests_names_none(command: Command) -> None:

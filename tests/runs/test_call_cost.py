@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.analyses.plan import Amount, cost_by_data, cost_by_price, like_run
 from evenhand.contract import Outcome, Usage, Winner, read_criteria
 from evenhand.data.options import ReadOptions
 from evenhand.errors import DataError, InputError
 from evenhand.judges.prices import Price
 from evenhand.judges.registry import open_judge
 from evenhand.judging.config import JudgeConfig
-from evenhand.report.planning import Amount, cost_by_data, cost_by_price, like_run
+from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, PairFiles
 from evenhand.store import NewVerdict, Store
 from run_data import sums, write_lines
@@ -47,7 +48,7 @@ def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) ->
         Row("q8", mumbles),
     ]
     make_run(store, "before", rows, judges=["strict", "kind"])
-    known = like_run(store, "before")
+    known = like_run(store, find_run(store, "before"))
     assert (known.verdicts, known.orders, known.samples, known.judges) == (18, 2, 1, 2)
     # Of the eight valid ones, for each judge.
     assert known.tie_share == pytest.approx(1 / 8)
@@ -57,7 +58,7 @@ def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) ->
     assert cost.input_tokens == Amount(low=100, high=100)
     assert cost.output_tokens == Amount(low=20, high=20)
     assert cost.requests == 1
-    priced = like_run(store, "before", price=PRICE).call_cost
+    priced = like_run(store, find_run(store, "before"), price=PRICE).call_cost
     assert priced.usd is not None
     assert priced.usd.high == pytest.approx((100 * 0.15 + 20 * 0.60) / 1e6)
 
@@ -78,21 +79,21 @@ def test_averaged_pairs_whose_orders_differ_are_inconsistent_all_the_same(store:
     store.work.write(
         [], [NewVerdict(run, n, judge.id, each) for n, each in enumerate(told, start=1)]
     )
-    known = like_run(store, "averaged")
+    known = like_run(store, find_run(store, "averaged"))
     assert (known.tie_share, known.inconsistent_share) == (1 / 5, 3 / 5)
 
 
 def test_half_a_cost_is_no_cost(store: Store) -> None:
     unpriced = Usage(input_tokens=100, output_tokens=20, requests=1)
     make_run(store, "mixed", [Row("q1", says("A")), Row("q2", says("A", usage=unpriced))])
-    cost = like_run(store, "mixed").call_cost
+    cost = like_run(store, find_run(store, "mixed")).call_cost
     assert cost.usd is None
     assert cost.of(100) is None
     assert cost.input_tokens == Amount(low=100, high=100)
     untold = Usage(cost_usd=0.5, requests=1)
     make_run(store, "untold", [Row("q3", says("A", usage=untold))])
-    assert like_run(store, "untold").call_cost.input_tokens is None
-    assert like_run(store, "untold", price=PRICE).call_cost.usd is None
+    assert like_run(store, find_run(store, "untold")).call_cost.input_tokens is None
+    assert like_run(store, find_run(store, "untold"), price=PRICE).call_cost.usd is None
 
 
 def test_run_without_a_valid_verdict_tells_nothing(store: Store) -> None:
@@ -100,15 +101,15 @@ def test_run_without_a_valid_verdict_tells_nothing(store: Store) -> None:
     make_run(store, "mumbled", [Row("q1", mumbles)])
     for name in ("empty", "mumbled"):
         with pytest.raises(InputError, match=f"run '{name}' has no valid verdicts to plan from"):
-            like_run(store, name)
+            like_run(store, find_run(store, name))
     with pytest.raises(InputError, match="no run 'none'"):
-        like_run(store, "none")
+        like_run(store, find_run(store, "none"))
 
 
 def test_run_in_one_order_is_planned_in_one(store: Store) -> None:
     rows = [Row("q1", says("A"))]
     make_run(store, "once", rows, plan={"data": {"swap_positions": False}})
-    assert like_run(store, "once").orders == 1
+    assert like_run(store, find_run(store, "once")).orders == 1
 
 
 def test_data_is_estimated_by_the_pass(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evenhand.data.battles import BattleFile
     from evenhand.options import Options
     from evenhand.report.conclusions import Conclusions
+    from evenhand.runs import JudgePlan, Sources
     from evenhand.settings import Settings
     from evenhand.store import RunRecord, Store
 
@@ -25,8 +26,8 @@ GROUP = "evenhand.analyses"  # the entry points by which other packages register
 
 
 # What a command names and a client addresses. Of two runs, the second is the earlier one; a file of
-# battles is for the command alone.
-Takes = Literal["nothing", "run", "two runs", "runs", "runs or battles"]
+# battles is for the command alone, and so are data that nobody has judged, which may be left out.
+Takes = Literal["data", "run", "two runs", "runs", "runs or battles"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,11 @@ class AnalysisEntry:
         return "{id}" in self.address
 
     @property
+    def served(self) -> bool:
+        """Whether a server offers it."""
+        return self.takes != "data"
+
+    @property
     def page(self) -> str:
         return f"/runs/{{id}}/{self.name}"
 
@@ -101,6 +107,8 @@ class AnalysisSubject:
     most: int | None = None  # how many verdicts it may take
     battles: BattleFile | None = None
     judged: Sequence[JudgedStage] = ()  # first, by this command; its runs are these
+    data: Sources | None = None  # not judged yet
+    judges: tuple[JudgePlan, ...] = ()  # of the data
 
     @property
     def store(self) -> Store:
@@ -322,8 +330,20 @@ PROBE = AnalysisEntry(
     has_own_page=True,
 )
 
+PLAN = AnalysisEntry(
+    name="plan",
+    summary="Work out how many pairs you need and what they cost.",
+    about="The cost comes from a similar run, from a price and tokens, or from the data itself "
+    "(PAIRS with a judge and criteria). No judge is asked.",
+    options_in="evenhand.analysis_options:PlanOptions",
+    module="evenhand.analyses.plan",
+    panel="Judge",
+    takes="data",
+)
+
 OURS: Mapping[str, AnalysisEntry] = {
-    each.name: each for each in (REPORT, GATE, DIFF, RANK, CALIBRATE, JURY, CORRECT, PROBE, VOTES)
+    each.name: each
+    for each in (PLAN, REPORT, GATE, DIFF, RANK, CALIBRATE, JURY, CORRECT, PROBE, VOTES)
 }
 
 

@@ -6,7 +6,7 @@ import errno
 import inspect
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,16 +28,27 @@ from evenhand.analyses.registry import (
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.judging_first import FILE_OR_RUN, judged_first, judging_flags, show_stop
-from evenhand.cli.options import Given, flags_of, parameter, with_parameters
+from evenhand.cli.options import (
+    Given,
+    JudgeChoices,
+    PairRules,
+    flags_of,
+    open_judge,
+    parameter,
+    with_help_all,
+    with_parameters,
+)
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.errors import InputError
 from evenhand.messages import Language, Message
+from evenhand.options import JudgingOptions
 from evenhand.present.terminal import one_line
 
 if TYPE_CHECKING:
     from evenhand.analyses.gate import GateReport
     from evenhand.data.battles import BattleFile
     from evenhand.report.conclusions import Conclusions
+    from evenhand.runs import JudgePlan
     from evenhand.store import Store
 
 _NAMED = Annotated[
@@ -72,6 +83,14 @@ _BAD_ROWS = Annotated[
         "--bad-rows",
         help="With --battles. stop: an invalid row is an error; skip: it is skipped and "
         "counted. Default: stop.",
+    ),
+]
+_PAIRS = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PAIRS]...",
+        help="Files of pairs to estimate the cost from, with --judge and -c as in evenhand run.",
+        show_default=False,
     ),
 ]
 
@@ -227,12 +246,12 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         named = [given.pop(each.name) for each in arguments]
         if analysis.named:
             _named_once(named[0], latest=latest)
-        file = BattleChoices(**{each.name: given.pop(each.name) for each in files})
+        beside = kind(**{each.name: given.pop(each.name) for each in kind.flags})
         chosen = Choices(**given)
-        file.check(chosen, runs=named[0] if named else (), store=store)
+        beside.check(chosen, runs=any(named), store=store)
         chosen.begin()
         given |= {"named": named[0] if named else None, "store": store}
-        with _subject(chosen, named, file, given, as_json=as_json) as subject:
+        with _subject(chosen, named, beside, given, as_json=as_json) as subject:
             result = chosen.compute(subject)
             written = chosen.write(result, subject)
         if as_json:
@@ -246,9 +265,11 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
         session.leave(status_of(analysis, result))
 
     arguments = _arguments(analysis)
-    files = BattleChoices.flags if analysis.takes == "runs or battles" else ()
+    kind = _BESIDE_RUNS.get(analysis.takes, BesideRuns)
     latest = [parameter("latest", _LATEST, False)] if analysis.named else []
-    flags = (*latest, *files, *Choices.flags, parameter("store", opt.StoreAddress, None))
+    flags = with_help_all(
+        (*latest, *kind.flags, *Choices.flags, parameter("store", opt.StoreAddress, None))
+    )
     if analysis.judges_first != "nothing":
         flags = judging_flags(analysis, Choices.flags)
     return with_parameters(
@@ -262,27 +283,31 @@ def command_of(analysis: AnalysisEntry) -> Callable[..., None]:
 def _subject(
     chosen: AnalysisChoices,
     named: Sequence[Any],
-    file: BattleChoices,
+    beside: BesideRuns,
     given: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> Iterator[AnalysisSubject]:
-    """A file of battles, what is judged first, or stored runs."""
+    """What is judged first, or stored runs and what stands beside them."""
     analysis = chosen.analysis
-    if file.named:
-        yield replace(chosen.subject(None), battles=file.read())
-    elif analysis.judges_first == "nothing":
-        with opened_store(given["store"]) as opened:
-            yield chosen.subject(opened, *_runs(analysis, named, opened))
-    else:
+    if analysis.judges_first != "nothing":
         judging = judged_first(analysis, chosen.options, given, as_json=as_json)
         with judging as (store, judged):
             runs = [each.summary.run for each in judged] or named
             yield replace(chosen.subject(store, *runs), judged=judged)
+        return
+    with ExitStack() as stack:
+        subject = chosen.subject(None)
+        if beside.needs_store(chosen):
+            opened = stack.enter_context(opened_store(given["store"]))
+            subject = chosen.subject(opened, *_runs(analysis, named, opened))
+        yield beside.added(subject, chosen, stack)
 
 
 def _arguments(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
     """What names its runs."""
+    if analysis.takes == "data":
+        return ()
     if analysis.judges_first != "nothing":
         file = parameter("labelled", FILE_OR_RUN, None)
         return (file,) if analysis.judges_first == "file" else ()
@@ -298,6 +323,8 @@ def _arguments(analysis: AnalysisEntry) -> tuple[inspect.Parameter, ...]:
 
 def _runs(analysis: AnalysisEntry, named: Sequence[Any], store: Store) -> Sequence[str]:
     """The run that it is of, then the others."""
+    if analysis.takes == "data":
+        return ()
     if analysis.takes == "two runs":
         return named[::-1]
     if analysis.takes == "run" or not named[0]:
@@ -314,11 +341,27 @@ def _named_once(name: str | None, *, latest: bool) -> None:
         raise InputError(Message("command.latest_and_run", name=name))
 
 
-# A file of battles in the place of runs.
+# What an analysis may be of beside runs, or in their place.
 
 
-class BattleChoices(Given):
-    """Which file, and how its rows are read."""
+class BesideRuns(Given):
+    """Nothing."""
+
+    def check(self, chosen: AnalysisChoices, *, runs: bool, store: str | None) -> None:
+        """Refuse what does not go together."""
+
+    def needs_store(self, chosen: AnalysisChoices) -> bool:
+        return True
+
+    def added(
+        self, subject: AnalysisSubject, chosen: AnalysisChoices, stack: ExitStack
+    ) -> AnalysisSubject:
+        """The subject with it; what was opened for it is closed with the stack."""
+        return subject
+
+
+class BattleChoices(BesideRuns):
+    """Which file of battles, and how its rows are read."""
 
     flags = (
         parameter("battles", _BATTLES, None),
@@ -330,7 +373,7 @@ class BattleChoices(Given):
     def named(self) -> bool:
         return "battles" in self.values
 
-    def check(self, chosen: AnalysisChoices, *, runs: Sequence[str], store: str | None) -> None:
+    def check(self, chosen: AnalysisChoices, *, runs: bool, store: str | None) -> None:
         """A file, or runs: and of the options those that it has a use for."""
         if not self.named:
             for _, option in self.given():
@@ -342,7 +385,15 @@ class BattleChoices(Given):
         if runs:
             raise InputError(Message("command.runs_or_battles"))
 
-    def read(self) -> BattleFile:
+    def needs_store(self, chosen: AnalysisChoices) -> bool:
+        return not self.named
+
+    def added(
+        self, subject: AnalysisSubject, chosen: AnalysisChoices, stack: ExitStack
+    ) -> AnalysisSubject:
+        return replace(subject, battles=self._read()) if self.named else subject
+
+    def _read(self) -> BattleFile:
         from evenhand.cli.inputs import data_path, mapped_columns
         from evenhand.data.battles import read_battles
         from evenhand.data.source import open_source
@@ -353,6 +404,73 @@ class BattleChoices(Given):
                 columns=mapped_columns(self.values.get("columns")),
                 skip_bad_rows=self.values.get("bad_rows") == "skip",
             )
+
+
+class DataChoices(BesideRuns, JudgeChoices):
+    """Which data are to be judged, by whom, and what a judge's cost depends on."""
+
+    flags = (
+        parameter("files", _PAIRS, None),
+        parameter("a", opt.FileA, None),
+        parameter("b", opt.FileB, None),
+        parameter("judge_names", opt.JudgeNames, None),
+        parameter("criteria", opt.Criteria, None),
+        parameter("columns", opt.ColumnMap, None),
+        *flags_of(
+            map(JudgingOptions.row, ("base_url", "locale", "mode", "prepare", "prepare_with"))
+        ),
+    )
+
+    @property
+    def named(self) -> bool:
+        return not self.values.keys().isdisjoint(("files", "a", "b"))
+
+    def check(self, chosen: AnalysisChoices, *, runs: bool, store: str | None) -> None:
+        if store is not None and not self.needs_store(chosen):
+            rows = chosen.analysis.options.rows()
+            flag = next(row.flag for row in rows if row.option.names == "run")
+            raise InputError(Message("command.belongs_to", option="--store", other=flag))
+        if not self.named:
+            for _, option in self.given():
+                raise InputError(Message("command.belongs_to_pairs", option=option))
+
+    def needs_store(self, chosen: AnalysisChoices) -> bool:
+        return bool(run_names(chosen.options))
+
+    def added(
+        self, subject: AnalysisSubject, chosen: AnalysisChoices, stack: ExitStack
+    ) -> AnalysisSubject:
+        from evenhand.cli.inputs import read_options, read_sources
+        from evenhand.cli.run import DataFiles
+        from evenhand.runs import JudgePlan
+
+        if not self.named:
+            return subject
+        given, options = self.values, chosen.options
+        rules = PairRules(criteria=given.get("criteria"), no_swap=options.no_swap)
+        reading = read_options(given.get("columns"), rules, criteria_needed=True)
+        names = given.get("judge_names") or [None]
+        configs = [self.config(each, samples=options.samples) for each in names]
+        judges = tuple(JudgePlan(open_judge(config), config) for config in configs)
+        stack.callback(_close, judges)
+        files = DataFiles(pairs=given.get("files"), a=given.get("a"), b=given.get("b"))
+        data = read_sources(files, reading)
+        stack.callback(data.close)
+        return replace(subject, data=data, judges=judges)
+
+
+def _close(judges: Sequence[JudgePlan]) -> None:
+    async def close() -> None:
+        for each in judges:
+            await each.judge.close()
+
+    session.run_async(close())
+
+
+_BESIDE_RUNS: Mapping[str, type[BesideRuns]] = {
+    "runs or battles": BattleChoices,
+    "data": DataChoices,
+}
 
 
 # --gate of commands that judge.

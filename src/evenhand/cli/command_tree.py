@@ -36,7 +36,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("run", "run", "Judge a file of pairs or two models' outputs; resumable."),
         ("prompt", "prompt", "Show exactly what the judge is sent in both passes."),
         ("criteria", "criteria", "Suggest criteria for a data set and test them."),
-        ("plan", "plan", "Work out how many pairs you need and what they cost."),
+        ("plan", *_REGISTERED),
     ),
     "Conclude": (
         ("report", *_REGISTERED),

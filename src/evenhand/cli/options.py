@@ -48,6 +48,7 @@ _TYPES: dict[Kind, Any] = {
     "place": str,  # a file, or an address that no path should touch
     "whole": int,
     "number": float,
+    "numbers": list[float],
     "duration": str,
     "choices": list[str],
 }
@@ -176,6 +177,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard out
 
 # The options of commands about runs.
 
+FileA = Annotated[
+    str | None,
+    typer.Option("--a", metavar="FILE", help="A file of model outputs: response A of each pair."),
+]
+FileB = Annotated[
+    str | None,
+    typer.Option("--b", metavar="FILE", help="A file of model outputs: response B of each pair."),
+]
 ColumnMap = Annotated[
     list[str] | None,
     typer.Option(
@@ -512,15 +521,6 @@ class PromptChoices(JudgeChoices):
     """What a prompt depends on."""
 
     flags = flags_of(map(JudgingOptions.row, ("locale", "mode", "template", "prepare")))
-
-
-_OF_THE_COST = ("base_url", "locale", "mode", "samples", "prepare", "prepare_with")
-
-
-class EstimateChoices(JudgeChoices):
-    """What a judge's cost depends on."""
-
-    flags = flags_of(map(JudgingOptions.row, _OF_THE_COST))
 
 
 class ServerChoices(JudgeChoices):

@@ -37,14 +37,6 @@ PairFilesArgument = Annotated[
         show_default=False,
     ),
 ]
-FileA = Annotated[
-    str | None,
-    typer.Option("--a", metavar="FILE", help="A file of model outputs: response A of each pair."),
-]
-FileB = Annotated[
-    str | None,
-    typer.Option("--b", metavar="FILE", help="A file of model outputs: response B of each pair."),
-]
 Outputs = Annotated[
     list[str] | None,
     typer.Option(
@@ -201,8 +193,8 @@ class DataFiles:
     """The pairs, or the models' outputs that make them."""
 
     pairs: PairFilesArgument = None
-    a: FileA = None
-    b: FileB = None
+    a: opt.FileA = None
+    b: opt.FileB = None
     outputs: Outputs = None
     baseline: Baseline = None
     questions: Questions = None

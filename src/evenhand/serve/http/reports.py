@@ -69,7 +69,8 @@ def _add_analysis(analysis: AnalysisEntry) -> None:
 
 
 for _each in analyses().values():
-    _add_analysis(_each)
+    if _each.served:
+        _add_analysis(_each)
 
 
 @router.get("/v1/audits", operation_id="auditRun", **_AUDIT)

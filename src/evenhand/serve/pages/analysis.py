@@ -42,5 +42,5 @@ PAGES = tuple(
         place="runs",
     )
     for each in analyses().values()
-    if not each.has_own_page
+    if each.served and not each.has_own_page
 )
