@@ -306,9 +306,7 @@ def compute(subject: AnalysisSubject, options: PlanOptions) -> PairPlans:
         certainty=certainty,
         shape=shape,
         early_stopping=options.until_decided,
-        plans=tuple(
-            each if not cost or not cost.usd else each.priced(cost.usd.high) for each in plans
-        ),
+        plans=plans,
         call_cost=cost,
         reason=reason,
         notes=notes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -584,12 +583,11 @@ def _leaderboard(ranking: Ranking, *, at_most: int) -> Grid:
 
 def _alike(ranking: Ranking) -> dict[int, list[int]]:
     """For each rank the ranks next to it that are not significantly different."""
-    pairs = {(each.better, each.worse) for each in ranking.indistinguishable or ()}
-    alike: dict[int, list[int]] = {row.rank: [] for row in ranking.models}
-    for better, worse in pairwise(ranking.models):
-        if (better.model, worse.model) in pairs:
-            alike[better.rank].append(worse.rank)
-            alike[worse.rank].append(better.rank)
+    ranks = {row.model: row.rank for row in ranking.models}
+    alike: dict[int, list[int]] = {rank: [] for rank in ranks.values()}
+    for each in ranking.indistinguishable or ():
+        alike[ranks[each.better]].append(ranks[each.worse])
+        alike[ranks[each.worse]].append(ranks[each.better])
     return alike
 
 

@@ -26,7 +26,6 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
-from evenhand.analysis_options import ClaimOptions, Side, Ties
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.options import JudgingOptions, Kind, Options, Row, RunningOptions
@@ -245,18 +244,8 @@ LatestOrNamed = Annotated[
     typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
 ]
 
-AllowOneOrder = Annotated[bool, as_typer(ClaimOptions.row("allow_one_order"))]
-LabelsAre = Annotated[Literal["random"] | None, as_typer(ClaimOptions.row("labels_are"))]
-SideOption = Annotated[Side, as_typer(ClaimOptions.row("side"))]
-TiesOption = Annotated[Ties, as_typer(ClaimOptions.row("ties"))]
 Level = Annotated[
     float, typer.Option("--level", help=("The confidence level of the intervals, between 0 and 1."))
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Save the chart as FILE.svg, or its data as FILE.csv."
-    ),
 ]
 DryRun = Annotated[
     bool,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
@@ -63,21 +62,16 @@ def board_of(ranking: Ranking, *, most: int = SHOWN_MODELS) -> Board:
     def limit(own: RankedModel, end: float | None, edge: float) -> float | None:
         return None if own.low is None and own.high is None else at(edge if end is None else end)
 
-    alike = {(each.better, each.worse): each for each in ranking.indistinguishable or ()}
-    joined = [alike.get((own.model, after.model)) for own, after in pairwise(models)]
+    alike = {each.better: each for each in ranking.indistinguishable or ()}
     groups = groups_of(ranking)
     columns = _columns_of(groups)
     rows = [
         BoardRow(
             model=own,
             at=at(own.score),
-            low=None
-            if own.low is None and own.high is None
-            else at(least if own.low is None else own.low),
-            high=None
-            if own.low is None and own.high is None
-            else at(greatest if own.high is None else own.high),
-            like_next=joined[place] if place < len(joined) else None,
+            low=limit(own, own.low, least),
+            high=limit(own, own.high, greatest),
+            like_next=alike.get(own.model),
             groups=tuple(
                 column
                 for column, (begin, end) in zip(columns, groups, strict=True)
