@@ -325,7 +325,7 @@ def test_a_saved_jury_knows_its_judges_in_any_order(store: Store) -> None:
     assert sitting.poll.panel.titles == ("x", "y")
     # x is right far more often, so that q1 is A.
     assert sitting.poll.outcomes.tolist() == [0, 1]
-    assert "not on the jury, so without a vote: other" in sitting.notes
+    assert "not on the jury, so no vote: other" in sitting.notes
     assert sitting.poll.verdicts.probability is not None
     assert sitting.poll.verdicts.probability[0] < sitting.poll.verdicts.probability[1]
 
@@ -343,7 +343,7 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
     )
     sitting = jury_of(store, "new", use=saved, force=True)
     assert sitting.poll.panel.titles == ("x", "z")
-    assert "z sits for y, by force" in sitting.notes
+    assert "z takes the seat of y (forced)" in sitting.notes
 
 
 def test_a_forced_seat_without_a_judge_has_no_votes(store: Store) -> None:

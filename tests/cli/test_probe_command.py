@@ -87,7 +87,7 @@ def test_a_judge_that_follows_the_place_fails_and_its_cases_are_shown(
     # 12 and 8 cases failed: the interval of failures begins at 0.74 or so, beyond a tenth.
     told = " ".join(short.out.split())
     assert "in more than 10% of cases (95% confidence for each): identical and empty." in told
-    assert "habit identical sees a difference where there is none: fails 12 of 12: 1.00" in told
+    assert "bias identical (sees a difference where there is none): fails 12 of 12: 1.00" in told
     assert "cases to look at" not in short.out
     assert len(short.out.splitlines()) <= 24
     calls = len(server.requests)

@@ -79,7 +79,7 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
     assert not list(short_folder.iterdir())
     assert not (tmp_path / ".ray").exists()
     # Nothing of Ray's own on the terminal, and no secret.
-    assert "2 workers of Ray on this machine" in ended.err
+    assert "2 Ray workers on this machine" in ended.err
     for strange in ("SIGTERM", "raylet", "Token auth", "dashboard", KEY, PASSWORD):
         assert strange not in ended.err + ended.out
 
@@ -121,7 +121,7 @@ def test_an_interrupt_while_ray_starts_leaves_nothing_of_it_behind(
         family |= _descendants(child.pid)
     assert ended.code == 130, ended.err
     assert json.loads(ended.out)["stoppedBy"] == "interrupt"
-    assert "2 workers of Ray" not in ended.err  # it was still on its way
+    assert "2 Ray workers" not in ended.err  # it was still on its way
     assert "; press Ctrl-C again to quit now" in ended.err
     for strange in ("Traceback", "gcs", "raylet"):
         assert strange not in ended.err

@@ -155,7 +155,7 @@ RANKING: Schema = {
         "success": {"const": True},
         "ranking": {
             "type": "array",
-            "description": "Best first; those not told apart share their ranks",
+            "description": "Best first; responses with no clear difference share ranks",
             "items": {
                 "type": "object",
                 "properties": {
@@ -166,7 +166,7 @@ RANKING: Schema = {
                 "required": ["index", "rankFrom", "rankTo"],
             },
         },
-        "neighbours": {"type": "array", "description": "What each step of the order rests on"},
+        "neighbours": {"type": "array", "description": "The evidence for each step of the order"},
         "comparisons": {"type": "array"},
         "contradictions": {"type": "array"},
         "notes": _TEXTS,
@@ -176,7 +176,7 @@ RANKING: Schema = {
 }
 REPORT: Schema = {
     "properties": {
-        "run": {"type": "object", "description": "What it was, took and cost"},
+        "run": {"type": "object", "description": "Its data, time and cost"},
         "conclusions": {
             "type": "object",
             "properties": {
@@ -185,14 +185,14 @@ REPORT: Schema = {
                 "pending": {"type": "integer"},
                 "conclusions": {
                     "type": "array",
-                    "description": "One for each judge and two models",
+                    "description": "One for each judge and matchup",
                     "items": {
                         "type": "object",
                         "properties": {
                             "judge": _TEXT,
                             "winRate": {
                                 "type": "object",
-                                "description": "rate is null where reason says why",
+                                "description": "if rate is null, reason says why",
                                 "properties": {
                                     "side": {"enum": ["A", "B"]},
                                     "rate": _NUMBER_OR_NULL,
@@ -237,7 +237,7 @@ AUDIT: Schema = {
             },
             "required": ["judge", "n", "accuracy", "disagreements"],
         },
-        "run": {"type": "object", "description": "As of runStatus"},
+        "run": {"type": "object", "description": "As in runStatus"},
     },
     "required": ["findings", "audit", "run"],
 }
