@@ -4,21 +4,9 @@
 
 from __future__ import annotations
 
-from evenhand.messages.numbers import dollars, level, number
-from evenhand.quantities import counted_share, share, share_as_rate, value
-
-percent = level  # of a confidence level, which is exact
-
-__all__ = [
-    "counted",
-    "counted_share",
-    "dollars",
-    "number",
-    "percent",
-    "share",
-    "share_as_rate",
-    "value",
-]
+from evenhand.messages.numbers import number as number
+from evenhand.quantities import share as share
+from evenhand.quantities import value as value
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -1,6 +1,4 @@
-"""What a run is made of, as a person reads it: in `evenhand runs show`, and in a line of a report;
-the JSON of either has all of it.
-"""
+"""What a run is made of, as `evenhand runs show` prints it; its JSON has all of it."""
 
 from __future__ import annotations
 
@@ -46,12 +44,3 @@ def _manifest_facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
     shown = [f"{name} {digest[:_DIGITS]}…" for name, digest in files]
     yield "data", one_line(", ".join(shown) or "unknown")
     yield "run", manifest.fingerprint
-
-
-def manifest_line(manifest: Manifest) -> str:
-    """What a report says of it."""
-    ours = [f"evenhand {each.get('evenhand')}" for each in manifest.environments]
-    served = [name for judge in manifest.judges for name in judge.served_models]
-    prompts = [f"prompt {judge.prompt}" for judge in manifest.judges if judge.prompt]
-    parts = dict.fromkeys([*ours, *served, *prompts, f"run {manifest.fingerprint[:_DIGITS]}"])
-    return one_line(f"{', '.join(parts)} (in full: evenhand runs show {manifest.run})")
