@@ -178,7 +178,9 @@ class Row:
         return value if is_number and math.isfinite(value) and self._in_range(value) else None
 
     def _numbers(self, value: Any) -> Any:
-        return tuple(value) if all(self._number(each) is not None for each in value) else None
+        if not isinstance(value, (list, tuple)) or not value:
+            return None
+        return None if None in map(self._number, value) else tuple(value)
 
     def _duration(self, value: Any) -> Any:
         """Seconds, as a number or as "90s", "10m" or "2h"."""
@@ -198,6 +200,8 @@ class Row:
             return Message(f"option.{self.kind}", where=where, value=value, choices=self.choices)
         if self.option.above is not None:
             return Message("option.above", where=where, value=value, above=self.option.above)
+        if self.kind == "numbers" and isinstance(value, (list, tuple)):
+            value = next((each for each in value if self._number(each) is None), value)
         if self.kind in ("whole", "number", "numbers"):
             code = f"option.{self.kind.removesuffix('s')}"
             return Message(code, where=where, value=value, least=self.option.least)

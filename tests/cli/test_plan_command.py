@@ -245,6 +245,8 @@ def test_unknown_price_is_not_nothing(command: Command) -> None:
             ("cannot plan for a win rate of 0.5 with 0% ties"),
         ),
         (("--win-rate", "1.2"), "cannot plan for a win rate of 1.2 with 0% ties"),
+        (("--win-rate", "nan"), "--win-rate is nan; give a number of at least 0"),
+        (("--win-rate", "0.6", "--win-rate", "-0.1"), "--win-rate is -0.1; give a number of at"),
         (("--win-rate", "0.500001"), "more than 100,000,000 prompts would be needed"),
         (("--power", "1"), "--power is 1.0; give a share between 0 and 1"),
         (("--alpha", "0"), "--alpha is 0.0; give a share between 0 and 1"),

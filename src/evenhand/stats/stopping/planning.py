@@ -331,11 +331,6 @@ class PairPlan(Model):
     cost: float | None = None
     expected_cost: float | None = None
 
-    @property
-    def difference(self) -> float:
-        """From the threshold."""
-        return abs(self.win_rate - self.min_win_rate)
-
     def priced(self, cost_per_call: float) -> PairPlan:
         return self.model_copy(
             update={
