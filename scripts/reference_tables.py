@@ -85,6 +85,8 @@ def run_table() -> str:
 
 def analysis_table(analysis: AnalysisEntry) -> str:
     """The query of a registered analysis: the runs that its address does not name, its options."""
+    sent = client_rows(analysis.options)
+    own = {row.name for row in sent}
     runs = [
         (
             f"`{name}`",
@@ -93,9 +95,9 @@ def analysis_table(analysis: AnalysisEntry) -> str:
             "required" if field.is_required() else "",
         )
         for name, field in request_for(analysis).model_fields.items()
-        if name in ("run", "runs", "against")
+        if name in ("run", "runs", "against") and name not in own
     ]
-    lines = [*runs, *(_sent(row, default=_default(row)) for row in client_rows(analysis.options))]
+    lines = [*runs, *(_sent(row, default=_default(row)) for row in sent)]
     return _table(("query", "meaning", "takes", "default"), lines)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import stats as stats
     from evenhand import tools as tools
+    from evenhand.analysis_options import AuditOptions as AuditOptions
     from evenhand.analysis_options import CalibrateOptions as CalibrateOptions
     from evenhand.analysis_options import CorrectOptions as CorrectOptions
     from evenhand.analysis_options import DiffOptions as DiffOptions
@@ -117,6 +118,7 @@ _HOME = {
     "flag": "evenhand.api_runs",
     "gate": "evenhand.api_runs",
     "GateOptions": "evenhand.analysis_options",
+    "AuditOptions": "evenhand.analysis_options",
     "CalibrateOptions": "evenhand.analysis_options",
     "CorrectOptions": "evenhand.analysis_options",
     "InputError": "evenhand.errors",

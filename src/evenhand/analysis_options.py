@@ -797,3 +797,117 @@ class PlanOptions(Options):
             common=True,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(LevelOption):
+    """Which verdicts are held against labels, and what is enough."""
+
+    judge: Annotated[
+        str | None,
+        Option(
+            help="The judge to ask; of a run with several, the one to audit.",
+            short="-j",
+            common=True,
+            clients=True,
+            names="judge",
+        ),
+    ] = None
+    against: Annotated[
+        str | None,
+        Option(
+            help="Another run over the same pairs, e.g. with another judge or language.",
+            metavar="RUN",
+            common=True,
+            clients=True,
+            names="run",
+        ),
+    ] = None
+    disagreements: Annotated[
+        int,
+        Option(
+            help="How many disagreements to list.",
+            default="20",
+            least=0,
+            most=10_000,
+            common=True,
+            clients=True,
+        ),
+    ] = 20
+    min_accuracy: Annotated[
+        float | None,
+        Option(
+            help="Fail below this accuracy.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    min_kappa: Annotated[
+        float | None,
+        Option(
+            help="Fail below this Cohen's kappa.",
+            least=-1,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    min_consistency: Annotated[
+        float | None,
+        Option(
+            help="Fail if both orders agree less often.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    max_unread: Annotated[
+        float | None,
+        Option(
+            help="Fail if more pairs have no verdict.",
+            least=0,
+            most=1,
+            common=True,
+            clients=True,
+        ),
+    ] = None
+    max_place_lean: Annotated[
+        float | None,
+        Option(
+            help="Fail above this position bias; without it, an alarm at 0.1.",
+            least=0,
+            most=1,
+            clients=True,
+        ),
+    ] = None
+    max_length_excess: Annotated[
+        float | None,
+        Option(
+            help="Fail if longer responses win this much more than the labels say; without it, "
+            "an alarm at 0.1.",
+            least=0,
+            most=1,
+            clients=True,
+        ),
+    ] = None
+    try_prepare: Annotated[
+        bool,
+        Option(
+            help="Judge the labelled pairs with and without each choice of preparation, and show "
+            "what each gains and costs.",
+            common=True,
+        ),
+    ] = False
+    choices: Annotated[
+        tuple[str, ...],
+        Option(
+            help="A choice of preparation to try, e.g. metrics,reference; optionally with its own "
+            "judge if its answers were recorded separately. Repeatable.",
+            default="metrics; reference; both; analysis",
+            flag="choice",
+            metavar="KINDS[=JUDGE]",
+        ),
+    ] = ()

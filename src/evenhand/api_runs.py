@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.analyses.registry import (
+    AUDIT,
     CALIBRATE,
     CORRECT,
     DIFF,
@@ -47,6 +48,7 @@ from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
+    from evenhand.analyses.audit import AuditReport
     from evenhand.analyses.calibrate import CalibrationReport
     from evenhand.analyses.correct import Corrections
     from evenhand.analyses.diff import RunDiff
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from evenhand.analyses.rank import RunRanking
     from evenhand.analyses.report import Report
     from evenhand.analysis_options import (
+        AuditOptions,
         CalibrateOptions,
         CorrectOptions,
         DiffOptions,
@@ -64,7 +67,6 @@ if TYPE_CHECKING:
     from evenhand.report.conclusions import Conclusions
     from evenhand.report.records import FlaggedPair
     from evenhand.runs.ab import AbSummary, SideChoice
-    from evenhand.trust.audit import Audit
     from evenhand.trust.criteria import CriteriaSuggestion
 
 # One model's outputs: a file, a DataFrame, or rows.
@@ -398,21 +400,11 @@ def flag(
 
 
 def audit(
-    run: str,
-    *,
-    store: str | Path | Store | None = None,
-    judge: str | None = None,
-    against: str | None = None,
-    level: float = 0.95,
-    disagreements: int = 20,
-) -> Audit:
+    run: str, options: AuditOptions | None = None, *, store: str | Path | Store | None = None
+) -> AuditReport:
     """Compare a judge with its run's labels or people's votes, as `evenhand audit` does."""
-    from evenhand.trust.audit import audit_run
-
-    with _opened(store) as opened:
-        return audit_run(
-            opened, run, judge=judge, against=against, level=level, disagreements=disagreements
-        )
+    result: AuditReport = _analysed(AUDIT, run, options, store)
+    return result
 
 
 def calibrate(

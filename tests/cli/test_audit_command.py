@@ -261,7 +261,7 @@ def test_a_level_that_is_none_is_refused_before_judging(
     asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
     ran = command(*asked, "--base-url", server.url, "--store", "store.db", "--level", "95")
     assert ran.code == 2
-    assert "95" in ran.err
+    assert "Invalid value for '--level'" in ran.err
     assert not server.requests
 
 
@@ -388,11 +388,11 @@ def test_one_fixed_order_is_never_trustworthy(command: Command, start_server: St
     at = ("--base-url", server.url, "--store", "store.db")
     ran = command(*asked, *at, "--min-accuracy", "0.5", "--min-kappa", "0.1", "--name", "one")
     assert ran.code == 6
-    assert "openai:loopback  not shown" in ran.out
+    assert "openai:loopback: not shown" in ran.out
     told = " ".join(ran.out.split())
     assert "60 pairs were judged in one order, which hides position bias" in told
     for name in ("accuracy", "kappa"):
-        assert re.search(f"undecided  {name} .* is above .*, but in one order only", ran.out)
+        assert re.search(f"undecided {name} .* is above .*, but in one order only", ran.out)
     # The same of a run that was judged in one order; a judge that is below in one order is below.
     ran = command("audit", "one", "--store", "store.db", "--min-accuracy", "0.99", "--json")
     assert (ran.code, ran.json["oneOrder"]) == (1, 60)
@@ -447,7 +447,7 @@ def test_always_a_tie_is_no_judge_of_ties(command: Command, start_server: StartS
     write_lines(command.directory / "ties.jsonl", sums(30, label="TIE"))
     asked = ("audit", "ties.jsonl", *CRITERIA, "--judge", "openai:loopback")
     ran = command(*asked, "--base-url", server.url, "--store", "store.db")
-    assert "openai:loopback  not trustworthy" in ran.out
+    assert "openai:loopback: not trustworthy" in ran.out
     assert "no better than baseline:constant, which is right on 100.0%" in ran.out
 
 
@@ -516,7 +516,7 @@ def test_two_runs_over_the_same_pairs_are_held_against_each_other(
         ),
         (
             ("audit", "bare.jsonl", "--judge", "baseline:longer", "--min-accuracy", "3"),
-            "--min-accuracy is 3.0; give a share between 0 and 1",
+            "less than or equal to 1",
         ),
     ],
 )
@@ -603,3 +603,19 @@ def test_a_run_may_be_named_like_a_folder(command: Command, start_server: StartS
     assert command("audit", "trial", "--store", "store.db").code == 0
     missing = command("audit", "lebelled.jsonl", "--store", "store.db")
     assert "no file or run named 'lebelled.jsonl'" in missing.err
+
+
+@pytest.mark.parametrize(
+    "option", [("--map", "prompt=question"), ("--value", "1=A"), ("--bad-rows", "skip")]
+)
+def test_what_says_how_to_read_a_file_is_refused_of_a_run(
+    command: Command, option: tuple[str, str]
+) -> None:
+    write_lines(command.directory / "pairs.jsonl", sums(12, label="A"))
+    at = ("--store", "store.db")
+    judged = ("run", "pairs.jsonl", *CRITERIA, "--judge", "baseline:longer", "--name", "r", *at)
+    assert command(*judged).code == 0
+    refused = command("audit", "r", *option, *at)
+    assert (refused.code, refused.out) == (2, "")
+    assert option[0] in refused.err
+    assert command("audit", "r", *at).code == 0

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import DIFF, RANK, REPORT
-from evenhand.analysis_options import DiffOptions, RankOptions, ReportOptions
+from evenhand.analyses.registry import AUDIT, DIFF, RANK, REPORT
+from evenhand.analysis_options import AuditOptions, DiffOptions, RankOptions, ReportOptions
 from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.report.conclusions import conclude
 from evenhand.serve import figures, reports
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.figures import CachedFigure
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun
 from evenhand.serve.verdicts import TableQuery, word_index
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
@@ -154,8 +153,10 @@ async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
             lambda: service.figures.get(reports.analysed(RANK, (run_id,), RankOptions()))
         )
         assert ranking.value == await service.analyse(RANK, (run_id,), RankOptions())
-        audit = await until_kept(lambda: service.figures.get(reports.audit(AuditRun(run=run_id))))
-        assert audit.value == await service.audit(AuditRun(run=run_id))
+        audit = await until_kept(
+            lambda: service.figures.get(reports.analysed(AUDIT, (run_id,), AuditOptions()))
+        )
+        assert audit.value == await service.analyse(AUDIT, (run_id,), AuditOptions())
 
 
 async def test_totals_add_up(path: Path) -> None:
@@ -176,11 +177,13 @@ async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
         begun = begin(store, item("x"))
         begun.judge_all()
         store.runs.update(begun.run_id, intake_done=True, state="finished")
-    request = AuditRun(run=str(begun.run_id))
+    run = str(begun.run_id)
     async with served(path) as service:
         with pytest.raises(InputError) as refused:
-            await service.audit(request)
-        kept = await until_kept(lambda: service.figures.get(reports.audit(request)))
+            await service.analyse(AUDIT, (run,), AuditOptions())
+        kept = await until_kept(
+            lambda: service.figures.get(reports.analysed(AUDIT, (run,), AuditOptions()))
+        )
         assert kept.error is not None
         assert kept.value is None
         assert kept.error.message == refused.value.message

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.analyses.registry import CALIBRATE, DIFF, PROBE, RANK, REPORT, VOTES
+from evenhand.analyses.registry import AUDIT, CALIBRATE, DIFF, PROBE, RANK, REPORT, VOTES
 from evenhand.analysis_options import (
+    AuditOptions,
     CalibrateOptions,
     DiffOptions,
     RankOptions,
@@ -31,7 +32,6 @@ from evenhand.errors import InputError, NotFound, ServerBusy
 from evenhand.serve import figure_pool, figures, reports
 from evenhand.serve.figure_pool import FigurePool
 from evenhand.serve.figures import CachedFigure, Figure, FigureCache
-from evenhand.serve.values import AuditRun
 from evenhand.store import RunRecord, Store
 from stored_runs import Row, make_run, opened, says
 
@@ -102,7 +102,7 @@ def votes(run_id: str) -> Figure[Any]:
         report(),
         reports.run_overview("1"),
         reports.analysed(RANK, ("1", "2"), RankOptions()),
-        reports.audit(AuditRun(run="1", against="2")),
+        reports.analysed(AUDIT, ("1",), AuditOptions(against="2")),
         reports.analysed(DIFF, ("1", "2"), DiffOptions()),
         reports.analysed(CALIBRATE, ("1",), CalibrateOptions()),
         reports.analysed(PROBE, ("1",), PROBE.options()),

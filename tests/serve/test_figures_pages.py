@@ -232,7 +232,7 @@ def test_what_cannot_be_ranked_says_why(visitor: Visitor, run: str, unlabelled: 
 def test_an_audit_stands_with_its_intervals(visitor: Visitor, run: str) -> None:
     page = there(visitor, f"{run}/audit")
     told = visitor.client.post("/v1/audits", json={"run": number_of(run), "judge": "good"}).json()
-    accuracy = told["audit"]["accuracy"]
+    accuracy = told["accuracy"]
     assert (accuracy["part"], accuracy["of"]) == (RIGHT, 60)
     shown = (
         f"{100 * accuracy['value']:.1f}% "
@@ -241,7 +241,7 @@ def test_an_audit_stands_with_its_intervals(visitor: Visitor, run: str) -> None:
     row = next(each for each in page.all("tr") if each.text.startswith("Accuracy"))
     assert shown in row.text
     assert f"{RIGHT} of 60" in row.text
-    kappa = told["audit"]["kappa"]
+    kappa = told["kappa"]
     assert f"{kappa['value']:.2f} ({kappa['low']:.2f} to {kappa['high']:.2f})" in page.text
     for line in told["findings"]["lines"]:
         assert line in page.text

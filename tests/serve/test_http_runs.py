@@ -306,7 +306,7 @@ def test_report_ranking_and_audit_of_a_run(service: HttpService) -> None:
     asked: dict[str, Any] = {"run": run.id, "minAccuracy": 0.9}
     audit = service.client.post("/v1/audits", json=asked).raise_for_status().json()
     assert audit == service.client.get("/v1/audits", params=asked).json()
-    assert audit["audit"]["accuracy"]["value"] == 1.0
+    assert audit["accuracy"]["value"] == 1.0
     told = problem(service.client.post("/v1/rank", json={"run": "1"}), 422, "input")
     assert "runs is missing" in told.detail or "run is not a known field" in told.detail
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from background import at_rest, offer, opened, start
-from evenhand.analyses.registry import RANK, REPORT
-from evenhand.analysis_options import RankOptions, ReportOptions
+from evenhand.analyses.registry import AUDIT, RANK, REPORT
+from evenhand.analysis_options import AuditOptions, RankOptions, ReportOptions
 from evenhand.contract import Outcome, Pair, read_pair
 from evenhand.errors import (
     InputError,
@@ -27,7 +27,6 @@ from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 from evenhand.serve.service import Service
 from evenhand.serve.values import (
-    AuditRun,
     RankResponses,
     VerdictLine,
 )
@@ -212,8 +211,8 @@ async def test_reports_rankings_and_audits_tell_no_addresses(service: Service) -
     ranking = await service.analyse(RANK, (run_id,), RankOptions(judge="adder"))
     assert ranking.ranking is not None
     assert [each.model for each in ranking.ranking.models] == ["old", "new"]
-    audit = await service.audit(AuditRun(run=run_id, judge="adder", min_accuracy=0.99))
-    assert audit.audit.accuracy.value == pytest.approx(20 / 30)
+    audit = await service.analyse(AUDIT, (run_id,), AuditOptions(judge="adder", min_accuracy=0.99))
+    assert audit.accuracy.value == pytest.approx(20 / 30)
     assert audit.findings.ruling == "fail"
     for told in (report, ranking, audit):
         text = told.model_dump_json()

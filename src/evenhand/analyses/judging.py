@@ -21,8 +21,9 @@ class JudgingRequest:
     given: Collection[str]
     config: Callable[..., JudgeConfig]
     options: RunOptions
-    open_data: Callable[[], Source] | None = None
-    reading: Callable[[JudgeConfig], ReadOptions] | None = None
+    named: str | None  # a file, for those that judge one; the next two open and read it
+    open_data: Callable[[], Source]
+    reading: Callable[[JudgeConfig], ReadOptions]
 
 
 @dataclass(frozen=True, slots=True)

@@ -341,9 +341,24 @@ PLAN = AnalysisEntry(
     takes="data",
 )
 
+AUDIT = AnalysisEntry(
+    name="audit",
+    summary="Measure a judge's accuracy and biases against labels.",
+    about="Exit codes: 0 it passes (or no threshold was set), 1 a threshold fails, 6 one is "
+    "undecided, 2 bad input, no labels or a store error, 3 the judge failed, 5 a cap was reached, "
+    "130 interrupted.",
+    options_in="evenhand.analysis_options:AuditOptions",
+    module="evenhand.analyses.audit",
+    panel="Trust the judge",
+    judges_first="file",
+    depends_on="votes",
+    path="/v1/audits",
+    has_own_page=True,
+)
+
 OURS: Mapping[str, AnalysisEntry] = {
     each.name: each
-    for each in (PLAN, REPORT, GATE, DIFF, RANK, CALIBRATE, JURY, CORRECT, PROBE, VOTES)
+    for each in (PLAN, REPORT, AUDIT, GATE, DIFF, RANK, CALIBRATE, JURY, CORRECT, PROBE, VOTES)
 }
 
 

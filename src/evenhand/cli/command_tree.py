@@ -48,7 +48,7 @@ _PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("runs", "runs", "List, show, rename, export or delete runs."),
     ),
     "Trust the judge": (
-        ("audit", "audit", "Measure a judge's accuracy and biases against labels."),
+        ("audit", *_REGISTERED),
         ("probe", *_REGISTERED),
         ("calibrate", *_REGISTERED),
         ("jury", *_REGISTERED),

@@ -111,6 +111,7 @@ def judged_first(
 
     request = JudgingRequest(
         given=used,
+        named=named,
         config=config,
         options=limits.options(given["name"], bad_rows=given.get("bad_rows", "stop")),
         open_data=lambda: open_source(data_path(str(named))),

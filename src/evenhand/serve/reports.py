@@ -27,25 +27,22 @@ from evenhand.options import Options
 from evenhand.report.overview import RunOverview, overview
 from evenhand.serve.figures import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, RunStatus
+from evenhand.serve.values import RunStatus
 from evenhand.serve.verdicts import client_names
 from evenhand.settings import Settings, load_settings
 from evenhand.store import RunRecord, Store
-from evenhand.trust.audit import Audit, audit_run
-from evenhand.trust.findings import Findings, Thresholds, assess_audit
+from evenhand.trust.audit import Audit
+from evenhand.trust.findings import Findings
 
 # In place of the store's address: it is the operator's affair.
 _HERE = "this server"
 
 
-class AuditReport(Model):
-    audit: Audit
-    findings: Findings
-
-
-class ToolAudit(AuditReport):
+class ToolAudit(Model):
     """The audit, and the run that it is of."""
 
+    audit: Audit
+    findings: Findings
     run: RunStatus
 
 
@@ -103,36 +100,6 @@ def own_families() -> OwnFamilies:
 def _of_families() -> dict[str, Any]:
     """What tells a figure from the same one by other entries, where there are any."""
     return {"families": own_families()} if own_families() else {}
-
-
-def audit(request: AuditRun) -> Figure[AuditReport]:
-    return Figure(
-        name="audit",
-        runs=(request.run,) if request.against is None else (request.run, request.against),
-        model=AuditReport,
-        compute=partial(_audit, request=request),
-        parameters=request.model_dump(mode="json", exclude={"run", "against"}),
-        depends_on="votes",
-    )
-
-
-def _audit(store: Store, runs: Sequence[RunRecord], *, request: AuditRun) -> AuditReport:
-    run, *against = runs
-    thresholds = Thresholds.of(
-        **request.model_dump(by_alias=False, include=set(Thresholds.model_fields))
-    )
-    audited = audit_run(
-        store,
-        run.name,
-        judge=recorded_judge(store, [run], request.judge),
-        level=request.level,
-        disagreements=request.disagreements,
-        against=against[0].name if against else None,
-    )
-    return AuditReport(
-        audit=audited.model_copy(update={"store": None}),
-        findings=assess_audit(audited, thresholds),
-    )
 
 
 def run_overview(run_id: str) -> Figure[RunOverview]:

@@ -23,7 +23,6 @@ from evenhand.serve.security.limits import refuse_large_criteria, refuse_large_t
 from evenhand.serve.uploads import Upload
 from evenhand.serve.values import (
     SIDE_TEXTS,
-    AuditRun,
     Readiness,
     RunPage,
     RunStatus,
@@ -38,7 +37,6 @@ from evenhand.store.jobs import NewJob
 if TYPE_CHECKING:
     from evenhand.analyses.registry import AnalysisEntry
     from evenhand.options import Options
-    from evenhand.serve.reports import AuditReport
     from evenhand.serve.voting import Voting
 
 
@@ -290,14 +288,6 @@ class Service:
 
             check(analysis, options)
             return self.figures.now(reports.analysed(analysis, runs, options))
-
-        return await self._read(read)
-
-    async def audit(self, request: AuditRun) -> AuditReport:
-        def read() -> AuditReport:
-            from evenhand.serve import reports
-
-            return self.figures.now(reports.audit(request))
 
         return await self._read(read)
 

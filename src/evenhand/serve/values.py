@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.codes import OutcomeCounts
-from evenhand.contract.model import Model, Share
+from evenhand.contract.model import Model
 from evenhand.contract.pair import Reference, Text, refuse
 from evenhand.data.orders import BOTH_ORDERS_SHARE, OrderDraw
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
@@ -295,22 +295,6 @@ class VerdictPage(Model):
 
     verdicts: tuple[VerdictLine, ...] | tuple[RunRow, ...]
     next: str | None = None
-
-
-class AuditRun(Model):
-    """A judge against the labels, or people's votes, of a run's pairs."""
-
-    run: Text = Field(description="A run's id or name")
-    judge: Text | None = Field(default=None, description="If the run has several")
-    against: Text | None = Field(default=None, description="Another run over the same pairs")
-    level: Level = 0.95
-    disagreements: int = Field(default=20, ge=0, le=1000, allow_inf_nan=False)
-    min_accuracy: Share | None = None
-    min_kappa: float | None = Field(default=None, ge=-1, le=1, allow_inf_nan=False)
-    min_consistency: Share | None = None
-    max_unread: Share | None = None
-    max_place_lean: Share | None = None
-    max_length_excess: Share | None = None
 
 
 class FlagPair(Model):

@@ -172,6 +172,17 @@ class Disagreement(Model):
     outcome: Literal["win", "tie", "inconsistent", "invalid"]
 
 
+class JudgeAgreement(Model):
+    """How far this judge agrees with another, or with itself in another language."""
+
+    run: str
+    judge: str
+    locale: Locale | None
+    pairs: int
+    agreement: EstimatedShare
+    kappa: EstimatedValue
+
+
 class Audit(Model):
     """`n` pairs have a label, of the data or of people's majority. An inconsistent pair has no
     verdict to agree with: it is not right, and in agreement and kappa it is left out, as is an
@@ -216,17 +227,6 @@ class Audit(Model):
     between: JudgeAgreement | None = None
     level: float
     notes: tuple[Sentence, ...] = ()
-
-
-class JudgeAgreement(Model):
-    """How far this judge agrees with another, or with itself in another language."""
-
-    run: str
-    judge: str
-    locale: Locale | None
-    pairs: int
-    agreement: EstimatedShare
-    kappa: EstimatedValue
 
 
 def audit_run(

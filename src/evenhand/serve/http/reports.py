@@ -1,4 +1,4 @@
-"""Registered analyses, and `/v1/rank` and `/v1/audits`: a ranking of models, an audit of a judge.
+"""Registered analyses, and `/v1/rank`: a ranking of models.
 Loaded by the first request for one: its models bring the statistics along.
 """
 
@@ -13,17 +13,9 @@ from evenhand.analyses.registry import AnalysisEntry, analyses
 from evenhand.serve.fields import options_of, request_for, runs_of
 from evenhand.serve.http.document import has_example, refuses, shows
 from evenhand.serve.http.routes import KeyedRoute, RunId, ServiceOf, answer
-from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun
 
 router = APIRouter(route_class=KeyedRoute, tags=["reports"])
-_AUDIT: dict[str, Any] = {
-    "summary": "Audit a judge against labels",
-    "response_model": AuditReport,
-    "response_description": "The audit and its findings",
-    "responses": shows(200, "audit") | refuses(404),
-}
 
 
 def _add_analysis(analysis: AnalysisEntry) -> None:
@@ -71,18 +63,3 @@ def _add_analysis(analysis: AnalysisEntry) -> None:
 for _each in analyses().values():
     if _each.served:
         _add_analysis(_each)
-
-
-@router.get("/v1/audits", operation_id="auditRun", **_AUDIT)
-async def audit(service: ServiceOf, options: Annotated[AuditRun, Query()]) -> Response:
-    """Compare a run's judge with the labels of its pairs, or with people's votes: accuracy,
-    agreement, kappa, biases, and findings checked against thresholds."""
-    return answer(await service.audit(options))
-
-
-@router.post("/v1/audits", operation_id="auditRunByBody", **_AUDIT)
-async def audit_by_body(
-    service: ServiceOf, options: Annotated[AuditRun, Body(openapi_examples={"audit-run": {}})]
-) -> Response:
-    """The same, with the options in the body."""
-    return answer(await service.audit(options))

@@ -21,7 +21,7 @@ from evenhand.serve.prompt_texts import EXAMPLE, prompt_text
 if TYPE_CHECKING:
     from evenhand.analyses.registry import AnalysisEntry
     from evenhand.ranker.responses import RankedResponses
-    from evenhand.serve.reports import AuditReport
+    from evenhand.serve.reports import ToolAudit
     from evenhand.serve.service import Service
     from evenhand.serve.values import RunStatus
 
@@ -85,7 +85,7 @@ def page_of(analysis: AnalysisEntry, result: Any) -> str:
     return markdown(analysis.implementation.blocks(result)) + "\n"
 
 
-def audit_page(report: AuditReport) -> str:
+def audit_page(report: ToolAudit) -> str:
     """The findings in words; which judge, on how many pairs."""
     audit, findings = report.audit, report.findings
     lines = [f"# Judge {named(audit.judge)}: {findings.word}", ""]

@@ -10,9 +10,11 @@ from typing import Any, get_args
 from pydantic import Field
 
 from evenhand import tools
+from evenhand.analysis_options import AuditOptions
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditRun, Criteria, Rows, RunStateView
+from evenhand.serve.fields import taking
+from evenhand.serve.values import Criteria, Rows, RunStateView
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
@@ -32,21 +34,17 @@ class StatusWanted(RunWanted):
     )
 
 
-class AuditWanted(AuditRun):
+@taking(AuditOptions)
+class AuditWanted(Model):
     """A run by its id, or labelled pairs that are judged first."""
 
-    run: Text | None = Field(  # type: ignore[assignment]  # one of the two is needed here
-        default=None, description="A run's id or name; or give pairs"
-    )
+    run: Text | None = Field(default=None, description="A run's id or name; or give pairs")
     pairs: Rows = Field(
         default=(),
         description="Pairs as in pairwiseCompare, each with a label you trust: A, B or TIE",
     )
     criteria: Criteria = Field(default=(), description="For pairs without their own")
-
-    def of_run(self, run: str, judge: str | None) -> AuditRun:
-        known = self.model_dump(exclude={"pairs", "criteria"}) | {"run": run, "judge": judge}
-        return AuditRun.model_validate(known)
+    judge: Text | None = None  # as the options describe it
 
 
 INSTRUCTIONS = (
@@ -270,11 +268,18 @@ def _without_null(field: Schema) -> Schema:
 
 
 def _without_null_inside(schema: Schema) -> Schema:
+    """And without words: what a criterion is, stands in the schema of pairwiseCompare."""
+    schema = _without_words(schema)
     if "properties" in schema:
-        return {**schema, "properties": _without_nulls(schema["properties"])}
+        fields = _without_nulls(schema["properties"])
+        return {**schema, "properties": {key: _without_words(fields[key]) for key in fields}}
     if "anyOf" in schema:
         return {**schema, "anyOf": [_without_null_inside(each) for each in schema["anyOf"]]}
     return schema
+
+
+def _without_words(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key != "description"}
 
 
 def compare_schema() -> Schema:

@@ -17,6 +17,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from evenhand import tools as contract_tools
 from evenhand.analyses.registry import OURS, AnalysisEntry
+from evenhand.analysis_options import AuditOptions
 from evenhand.contract import Verdict
 from evenhand.contract.model import Model
 from evenhand.data.columns import PAIR_FIELDS, plain
@@ -196,11 +197,12 @@ async def audit(call: ToolCall) -> ToolAudit:
         status, judge = await call.service.run(wanted.run), wanted.judge
     else:
         status, judge = await _judged(call, wanted), None
-    report = await call.service.audit(wanted.of_run(status.id, judge))
+    options = AuditOptions(**options_of(wanted, AuditOptions) | {"judge": judge})
+    audited = await call.service.analyse(OURS["audit"], (status.id,), options)
     # By now the statistics are there.
     from evenhand.serve.reports import ToolAudit
 
-    return ToolAudit(run=status, audit=report.audit, findings=report.findings)
+    return ToolAudit(run=status, audit=audited, findings=audited.findings)
 
 
 async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from evenhand.analyses.audit import AuditReport
 from evenhand.analyses.calibrate import CalibrationReport, sum_up_calibration
 from evenhand.analyses.probe import probe_language, probe_runs_of
 from evenhand.analyses.registry import CALIBRATE
@@ -27,7 +28,7 @@ from evenhand.serve.pages.charts import (
     page_probes,
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.reports import AuditReport, analysed
+from evenhand.serve.reports import analysed
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
 from evenhand.serve.verdicts import TableQuery
@@ -63,7 +64,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
     links = RunLinks(
         status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
     )
-    shares = audit_shares(kept.value.audit, visit.language) if kept.value is not None else ()
+    shares = audit_shares(kept.value, visit.language) if kept.value is not None else ()
     looked_at, reasons = await _disagreements(visit, status, kept.value)
     return Filled(
         "audit.html",
@@ -77,7 +78,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "looked_at": looked_at,
             "reasons": reasons,
             "links": links,
-            **({} if kept.value is None else audit_links(kept.value.audit, links)),
+            **({} if kept.value is None else audit_links(kept.value, links)),
             "probes": probes,
             "waiting": kept.waiting,
         },
@@ -88,10 +89,10 @@ async def _disagreements(
     visit: Visit, status: RunStatus, report: AuditReport | None
 ) -> tuple[tuple[TableRow, ...], dict[tuple[int, int], str]]:
     """The first pairs whose label the judge did not come to, with the judge's reason for each."""
-    if report is None or not report.audit.disagreements_in_all:
+    if report is None or not report.disagreements_in_all:
         return (), {}
-    counted = True if report.audit.labels.by_people else None
-    query = TableQuery(judge=report.audit.judge, disagrees=True, count_votes=counted)
+    counted = True if report.labels.by_people else None
+    query = TableQuery(judge=report.judge, disagrees=True, count_votes=counted)
     browser = visit.service.verdict_browser
     table = await browser.page(status.id, query, limit=DISAGREEMENTS)
     return table.rows, await browser.reasons(status.id, table.rows, visit.language)

@@ -14,10 +14,17 @@ from typing import Any, TypeVar
 from pydantic import Field
 from starlette.responses import Response
 
+from evenhand.analyses.audit import AuditReport
 from evenhand.analyses.probe import ProbeReport, probe_runs_beside
 from evenhand.analyses.rank import RunRanking
-from evenhand.analyses.registry import CALIBRATE, PROBE, RANK, REPORT
-from evenhand.analysis_options import CalibrateOptions, ProbeOptions, RankOptions, ReportOptions
+from evenhand.analyses.registry import AUDIT, CALIBRATE, PROBE, RANK, REPORT
+from evenhand.analysis_options import (
+    AuditOptions,
+    CalibrateOptions,
+    ProbeOptions,
+    RankOptions,
+    ReportOptions,
+)
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
@@ -40,9 +47,8 @@ from evenhand.serve.fields import MOST_RUNS, options_of, taking
 from evenhand.serve.figures import CachedFigure, Figure
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, Names
+from evenhand.serve.values import Names
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.probes.cases import probe_name
@@ -75,9 +81,8 @@ async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:
 
 def page_audit(run_id: str, judge: str | None, against: str | None = None) -> Figure[AuditReport]:
     """As the page shows it, and its chart."""
-    return reports.audit(
-        AuditRun(run=run_id, judge=judge, against=against, disagreements=MOST_DISAGREEMENTS)
-    )
+    options = AuditOptions(judge=judge, against=against, disagreements=MOST_DISAGREEMENTS)
+    return reports.analysed(AUDIT, (run_id,), options)
 
 
 async def page_probes(service: Service, run_id: str) -> Figure[ProbeReport]:
@@ -179,7 +184,7 @@ async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
         )
     if name == "yardsticks":
         audited = await cache.get(page_audit(run_id, query.judge))
-        audit = _value(audited).audit
+        audit = _value(audited)
         return _of_shares(name, partial(audit_shares, audit), (*of, audited.at), unit="pair")
     if name == "probes":
         probed = await cache.get(await page_probes(visit.service, run_id))
