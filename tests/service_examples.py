@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -145,6 +147,16 @@ def gather(service: HttpService) -> dict[str, Any]:
         again = finished(start_lines({"criteria": "clarity", "name": "capitals-clarity"}))
         return get(f"/v1/runs/{again['id']}/diff", against=place, limit=1, toOutcome="A")
 
+    def of_probes() -> Any:
+        """Of a judge that needs no server."""
+        name, store = "empty-probe", str(service.config.store)
+        asked = ["--judge", "baseline:longer", "--probe", "empty", "--locale", "en"]
+        command = [sys.executable, "-m", "evenhand", "probe", *asked]
+        subprocess.run(
+            [*command, "--name", name, "--store", store], check=True, capture_output=True
+        )
+        return get(f"/v1/runs/{name}/probe")
+
     def by_jury() -> Any:
         """With another model as judge."""
         name = "capitals-second"
@@ -180,6 +192,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "flagged-pair": post(f"{place}/flags", flag),
         "diff": changed(run["id"]),
         "jury": by_jury(),
+        "probe": of_probes(),
         "judges": get("/v1/judges"),
         "health": get("/healthz"),
         "ready": get("/readyz"),

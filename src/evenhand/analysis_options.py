@@ -330,7 +330,14 @@ class VotesOptions(LevelOption):
 
     seed: Annotated[
         int,
-        Option(help="Seed for alpha's interval.", default="0", least=0, common=True, clients=True),
+        Option(
+            help="Seed for alpha's interval.",
+            default="0",
+            least=0,
+            most=2**31,
+            common=True,
+            clients=True,
+        ),
     ] = 0
 
 
@@ -409,7 +416,14 @@ class CorrectOptions(LabelsOption, LevelOption, SideOption, JudgeOption):
     ] = None
     seed: Annotated[
         int,
-        Option(help="Seed for the draw.", default="0", least=0, common=True, clients=True),
+        Option(
+            help="Seed for the draw.",
+            default="0",
+            least=0,
+            most=2**31,
+            common=True,
+            clients=True,
+        ),
     ] = 0
 
 
@@ -464,6 +478,7 @@ class CalibrateOptions(LevelOption, JudgeOption):
             help="Seed for the folds and the held-out half.",
             default="0",
             least=0,
+            most=2**31,
             common=True,
             clients=True,
         ),
