@@ -363,6 +363,7 @@ class JuryOptions(LevelOption, TiesOption, SideOption):
             help="How many votes a verdict needs; implies the weights majority unless given. "
             "Default: half the judges for majority, 1 for learned weights, none for plurality.",
             least=1,
+            most=1000,
             common=True,
             clients=True,
         ),
