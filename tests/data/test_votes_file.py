@@ -73,7 +73,7 @@ def test_columns_of_other_names_are_mapped_and_one_person_may_have_voted_all(
         read(path)
     mapped = {"pair": "task", "verdict": "better"}
     with pytest.raises(
-        DataError, match=r"no column for who .*or name one person for all votes with who"
+        DataError, match=r"no column for who .*or name one voter for all votes with who"
     ):
         read(path, columns=mapped)
     assert told(read(path, columns=mapped, who="Ann")) == [("x", "Ann", "A"), ("y", "Ann", "B")]

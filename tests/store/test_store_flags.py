@@ -24,7 +24,7 @@ def begun(store: Store) -> Begun:
 
 
 def flagged(store: Store, run_id: int, **wanted: object) -> list[int]:
-    filtered = VerdictFilter(**wanted)  # type: ignore[arg-type]
+    filtered = VerdictFilter(**wanted)
     page = store.table.browse(run_id, filtered)
     assert store.table.count(run_id, filtered) == len(page.rows)
     return [row.number for row in page.rows]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.contract import Failure, Outcome
 from evenhand.contract.codes import OutcomeCounts
 from evenhand.judging.decision import PassResult
+from evenhand.messages import Sentence
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
 
@@ -89,7 +90,7 @@ class Progress(OutcomeCounts):
     passes: int
     unread: int
     stopping: bool
-    trouble: str | None = None  # why nothing is answered, and when the next call begins
+    trouble: Sentence | None = None  # why nothing is answered, and when the next call begins
     drawn_orders: bool = False  # most pairs are asked in one order, drawn at random
 
     @property
