@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from evenhand.analyses.judging import Stage, judge_stages
 from evenhand.analyses.probe import ProbeReport, by_language, check, compute
@@ -126,6 +127,19 @@ def judge_with(vice: Vice, cases: Sequence[ProbeCase]) -> ScriptedJudge:
     return ScriptedJudge(answers_with(vice, cases))
 
 
+class _Kept:
+    """A judge that stays open after a stage: its test asks it again and closes it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._judge, name)
+
+    async def close(self) -> None:
+        pass
+
+
 async def probed(
     judge: Judge,
     cases: Sequence[ProbeCase],
@@ -149,10 +163,11 @@ async def probed(
         async def judged(stage: Stage, left: RunOptions) -> RunSummary:
             return await judge_pairs(stage.sources, [stage.plan], left, store=store)
 
+        kept: Any = _Kept(judge)
         stages = [
             Stage(
                 ProbePairs(language, its),
-                JudgePlan(judge, replace((config or _config)(language), ask_identical=True)),
+                JudgePlan(kept, replace((config or _config)(language), ask_identical=True)),
                 language,
             )
             for language, its in languages.items()

@@ -88,10 +88,10 @@ FACES = """
 from typing import get_type_hints
 from evenhand.formats import FORMATS, Format
 FORMATS.append(Format("Bars", (".bars",), "toy_bars", ""))
-from evenhand.cli import ab, rank, run, votes
+from evenhand.cli import ab, analyses, run, votes
 from evenhand.serve.http import runs
 votes_file = get_type_hints(votes.import_file, include_extras=True)["file"]
-for named in (run.PairFilesArgument, ab.PromptsFile, rank.BattlesFile, votes_file):
+for named in (run.PairFilesArgument, ab.PromptsFile, analyses._BATTLES, votes_file):
     assert "Parquet or Bars" in named.__metadata__[0].help, named
 assert "Parquet or Bars" in str(runs._BODIES)
 """

@@ -15,7 +15,7 @@ from store_values import begin, item
 ATTENDANT = """
 import sys, time
 from evenhand.store import open_store
-with open_store(sys.argv[1]) as store, store.attend(int(sys.argv[2])):
+with open_store(sys.argv[1]) as store, store.register_worker(int(sys.argv[2])):
     print("there", flush=True)
     time.sleep(60)
 """

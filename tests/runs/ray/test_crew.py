@@ -190,7 +190,7 @@ async def test_a_cap_holds_when_workers_are_lost(
     )
     assert summary.stopped_by == "max-calls"
     (note,) = [note for note in summary.notes if "lost" in note]
-    told = re.search(r"up to ([\d,]+) of them count as made", note)
+    told = re.search(r"up to ([\d,]+) of these calls count as made", note)
     lost = int(told[1].replace(",", "")) if told else 0
     assert 200 - lost <= len(server.requests) <= 200
 
