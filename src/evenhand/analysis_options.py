@@ -4,6 +4,7 @@ command, fields of HTTP clients and the arguments of Python callers derive from 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,18 +18,15 @@ Missing = Literal["against", "half"]
 Weights = Literal["auto", "plurality", "majority", "learned"]
 
 
+# In `--help`, and open to clients of a server, as nearly all of these are.
+_offered = partial(Option, common=True, clients=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LevelOption(Options):
     level: Annotated[
         float,
-        Option(
-            help="The confidence level of the intervals.",
-            default="0.95",
-            above=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="The confidence level of the intervals.", default="0.95", above=0, most=1),
     ] = 0.95
 
 
@@ -36,13 +34,7 @@ class LevelOption(Options):
 class JudgeOption(Options):
     judge: Annotated[
         str | None,
-        Option(
-            help="The judge, if the run has several.",
-            short="-j",
-            common=True,
-            clients=True,
-            names="judge",
-        ),
+        _offered(help="The judge, if the run has several.", short="-j", names="judge"),
     ] = None
 
 
@@ -50,12 +42,7 @@ class JudgeOption(Options):
 class SideOption(Options):
     side: Annotated[
         Side,
-        Option(
-            help="Whose win rate to report; B is usually the new one.",
-            default="B",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Whose win rate to report; B is usually the new one.", default="B"),
     ] = "B"
 
 
@@ -63,11 +50,8 @@ class SideOption(Options):
 class TiesOption(Options):
     ties: Annotated[
         Ties,
-        Option(
-            help="Count ties as half, exclude them, or count outright wins only.",
-            default="half",
-            common=True,
-            clients=True,
+        _offered(
+            help="Count ties as half, exclude them, or count outright wins only.", default="half"
         ),
     ] = "half"
 
@@ -76,11 +60,9 @@ class TiesOption(Options):
 class LabelsOption(Options):
     labels_are: Annotated[
         Literal["random"] | None,
-        Option(
+        _offered(
             help="random: you vouch that the data's labels, and votes without a recorded draw, "
-            "are on randomly drawn pairs.",
-            common=True,
-            clients=True,
+            "are on randomly drawn pairs."
         ),
     ] = None
 
@@ -89,10 +71,8 @@ class LabelsOption(Options):
 class OneOrderOption(Options):
     allow_one_order: Annotated[
         bool,
-        Option(
-            help="Also use pairs judged in one fixed order, although position may decide them.",
-            common=True,
-            clients=True,
+        _offered(
+            help="Also use pairs judged in one fixed order, although position may decide them."
         ),
     ] = False
 
@@ -103,78 +83,60 @@ class ClaimOptions(OneOrderOption, LabelsOption, TiesOption, SideOption):
 
     max_invalid: Annotated[
         float | None,
-        Option(
+        _offered(
             help="Conclude nothing if a larger share of pairs has no valid verdict. Below that "
             "they count against the claim.",
             least=0,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     max_skipped: Annotated[
         float | None,
-        Option(
+        _offered(
             help="The same limit for rows that were skipped or have no counterpart.",
             least=0,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     missing: Annotated[
         Missing | None,
-        Option(
+        _offered(
             help="How to count pairs without a verdict: against the claim (default), or half if "
-            "you vouch that they are like the others.",
-            common=True,
-            clients=True,
+            "you vouch that they are like the others."
         ),
     ] = None
     allow_length: Annotated[
         bool,
-        Option(
-            help="Conclude even if longer responses win and no difference shows at equal length.",
-            common=True,
-            clients=True,
+        _offered(
+            help="Conclude even if longer responses win and no difference shows at equal length."
         ),
     ] = False
     smallest_effect: Annotated[
         float | None,
-        Option(
+        _offered(
             help="The smallest difference from 0.5 that matters, e.g. 0.02; reports whether it "
             "is shown, ruled out or open.",
             above=0,
             most=0.5,
-            common=True,
-            clients=True,
         ),
     ] = None
     growing: Annotated[
         bool,
-        Option(
-            help="More data will follow: use intervals that stay valid however often you look.",
-            common=True,
-            clients=True,
+        _offered(
+            help="More data will follow: use intervals that stay valid however often you look."
         ),
     ] = False
     topic: Annotated[
         str | None,
-        Option(
+        _offered(
             help="The tag column with each pair's topic: claims must generalise beyond these "
             "topics. Default: the only tag column, if its topics differ.",
             metavar="COLUMN",
-            common=True,
-            clients=True,
         ),
     ] = None
     these_topics: Annotated[
         bool,
-        Option(
-            help="Limit the claim to these topics, even if topics differ.",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Limit the claim to these topics, even if topics differ."),
     ] = False
 
 
@@ -193,47 +155,31 @@ class DiffOptions(OneOrderOption, LevelOption):
 
     judge: Annotated[
         tuple[str, ...],
-        Option(
+        _offered(
             help="The judge, if a run has several; give a second one for the second run.",
             short="-j",
-            common=True,
-            clients=True,
             names="judge",
         ),
     ] = ()
     from_outcome: Annotated[
         FlowEnd | None,
-        Option(help="Show pairs with this outcome in the first run.", common=True, clients=True),
+        _offered(help="Show pairs with this outcome in the first run."),
     ] = None
     to_outcome: Annotated[
         FlowEnd | None,
-        Option(help="Show pairs with this outcome in the second run.", common=True, clients=True),
+        _offered(help="Show pairs with this outcome in the second run."),
     ] = None
     towards: Annotated[
         Side | None,
-        Option(help="Show pairs that moved towards this response.", common=True, clients=True),
+        _offered(help="Show pairs that moved towards this response."),
     ] = None
     limit: Annotated[
         int,
-        Option(
-            help="Show at most this many pairs.",
-            default="10",
-            least=0,
-            most=100,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Show at most this many pairs.", default="10", least=0, most=100),
     ] = 10
     after: Annotated[
         int,
-        Option(
-            help="Start after this pair number.",
-            default="0",
-            least=0,
-            most=2**62,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Start after this pair number.", default="0", least=0, most=2**62),
     ] = 0
 
 
@@ -263,64 +209,38 @@ class GateOptions(ClaimOptions):
 
     min_win_rate: Annotated[
         float | None,
-        Option(
-            help="The win rate to exceed, from 0 to 1.",
-            default="0.5",
-            least=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="The win rate to exceed, from 0 to 1.", default="0.5", least=0, most=1),
     ] = None
     require: Annotated[
         tuple[str, ...],
-        Option(
+        _offered(
             help="Require win rates, all of which must hold: 'overall>0.5', 'safety>=0.45' "
             "(a criterion), 'tag:refunds>=0.4' (a tag). Repeatable.",
             metavar="PART>RATE",
-            common=True,
-            clients=True,
         ),
     ] = ()
     assume_accuracy: Annotated[
         float | None,
-        Option(
+        _offered(
             help="How often you assume the judge is right when it names a winner, for limits "
             "below 0.5 without labels; shown with the result.",
             above=0.5,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     alpha: Annotated[
         float | None,
-        Option(
-            help="The interval's confidence level is 1 - alpha.",
-            default="0.05",
-            above=0,
-            most=1,
-            common=True,
-            clients=True,
+        _offered(
+            help="The interval's confidence level is 1 - alpha.", default="0.05", above=0, most=1
         ),
     ] = None
     max_inconsistent: Annotated[
         float | None,
-        Option(
-            help="Undecided if a larger share of pairs flips.",
-            least=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Undecided if a larger share of pairs flips.", least=0, most=1),
     ] = None
     corrected: Annotated[
         bool,
-        Option(
-            help="Undecided unless human labels correct the win rate (see evenhand correct).",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Undecided unless human labels correct the win rate (see evenhand correct)."),
     ] = False
 
 
@@ -330,14 +250,7 @@ class VotesOptions(LevelOption):
 
     seed: Annotated[
         int,
-        Option(
-            help="Seed for alpha's interval.",
-            default="0",
-            least=0,
-            most=2**31,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Seed for alpha's interval.", default="0", least=0, most=2**31),
     ] = 0
 
 
@@ -347,25 +260,21 @@ class JuryOptions(LevelOption, TiesOption, SideOption):
 
     weights: Annotated[
         Weights | None,
-        Option(
+        _offered(
             help="plurality: one vote per judge, half for each order if they differ; majority: "
             "consistent verdicts only, with a quorum; learned: weights learned from labels; auto: "
             "the best of these and the best single judge according to the labels, plurality "
             "without labels.",
             default="auto",
-            common=True,
-            clients=True,
         ),
     ] = None
     quorum: Annotated[
         int | None,
-        Option(
+        _offered(
             help="How many votes a verdict needs; implies the weights majority unless given. "
             "Default: half the judges for majority, 1 for learned weights, none for plurality.",
             least=1,
             most=1000,
-            common=True,
-            clients=True,
         ),
     ] = None
     save: Annotated[
@@ -378,11 +287,7 @@ class JuryOptions(LevelOption, TiesOption, SideOption):
     ] = None
     recuse_family: Annotated[
         bool,
-        Option(
-            help="Judges do not vote on pairs with a model from their own family.",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Judges do not vote on pairs with a model from their own family."),
     ] = False
     output: Annotated[
         Path | None,
@@ -417,14 +322,7 @@ class CorrectOptions(LabelsOption, LevelOption, SideOption, JudgeOption):
     ] = None
     seed: Annotated[
         int,
-        Option(
-            help="Seed for the draw.",
-            default="0",
-            least=0,
-            most=2**31,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Seed for the draw.", default="0", least=0, most=2**31),
     ] = 0
 
 
@@ -443,45 +341,34 @@ class CalibrateOptions(LevelOption, JudgeOption):
     ] = None
     method: Annotated[
         Literal["auto", "logistic"],
-        Option(
+        _offered(
             help="auto: a logistic curve of the signals if the labels support one, otherwise "
             "overall accuracy; logistic: always a curve.",
             default="auto",
-            common=True,
-            clients=True,
         ),
     ] = "auto"
     min_agreement: Annotated[
         float | None,
-        Option(
+        _offered(
             help="Find the threshold above which verdicts agree with labels at least this often "
             "(on half of the prompts); verdicts below it abstain.",
             above=0,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     error_level: Annotated[
         float | None,
-        Option(
+        _offered(
             help="With a minimum agreement: the chance of a false guarantee.",
             default="0.05",
             above=0,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     seed: Annotated[
         int,
-        Option(
-            help="Seed for the folds and the held-out half.",
-            default="0",
-            least=0,
-            most=2**31,
-            common=True,
-            clients=True,
+        _offered(
+            help="Seed for the folds and the held-out half.", default="0", least=0, most=2**31
         ),
     ] = 0
     force: Annotated[bool, Option(help="Replace an existing calibration.", common=True)] = False
@@ -493,116 +380,74 @@ class RankOptions(Options):
 
     judge: Annotated[
         str | None,
-        Option(
-            help="Only this judge's verdicts.",
-            default="every judge's",
-            short="-j",
-            common=True,
-            clients=True,
-            names="judge",
+        _offered(
+            help="Only this judge's verdicts.", default="every judge's", short="-j", names="judge"
         ),
     ] = None
-    tag: Annotated[
-        str | None, Option(help="Only rows with this tag.", common=True, clients=True)
-    ] = None
+    tag: Annotated[str | None, _offered(help="Only rows with this tag.")] = None
     ties: Annotated[
         Literal["half", "davidson"] | None,
-        Option(
-            help="half: a tie is half a win; davidson: Davidson's model.",
-            default="half",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="half: a tie is half a win; davidson: Davidson's model.", default="half"),
     ] = None
     inconsistent: Annotated[
         Literal["half", "excluded"] | None,
-        Option(
+        _offered(
             help="half: a flipped verdict is half a win; excluded: it is left out, even if "
             "averaging gave it a winner.",
             default="half",
-            common=True,
-            clients=True,
         ),
     ] = None
     intervals: Annotated[
         Literal["sandwich", "bootstrap", "none"] | None,
-        Option(
+        _offered(
             help="sandwich or bootstrap, both clustered by prompt; none is fastest.",
             default="sandwich",
-            common=True,
-            clients=True,
         ),
     ] = None
     level: Annotated[
         float | None,
-        Option(
-            help="The confidence level of the intervals.",
-            default="0.95",
-            above=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="The confidence level of the intervals.", default="0.95", above=0, most=1),
     ] = None
     scale: Annotated[
         Literal["elo", "log-odds"] | None,
-        Option(
+        _offered(
             help="elo: centred on 1000, 400 points are odds of 10 to 1; log-odds: centred on 0.",
             default="elo",
-            common=True,
-            clients=True,
         ),
     ] = None
     prior: Annotated[
         float | None,
-        Option(
+        _offered(
             help="Virtual ties of each model with an average one.",
             default="none, or 1 if the battles alone give no finite scores",
             least=0,
             most=1000,
-            common=True,
-            clients=True,
         ),
     ] = None
     replicates: Annotated[
         int | None,
-        Option(
+        _offered(
             help="With bootstrap intervals: the number of replicates.",
             default="1000",
             least=100,
             most=10_000,
-            common=True,
-            clients=True,
         ),
     ] = None
     seed: Annotated[
         int | None,
-        Option(
-            help="With bootstrap intervals: the seed.",
-            default="0",
-            least=0,
-            most=2**31,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="With bootstrap intervals: the seed.", default="0", least=0, most=2**31),
     ] = None
     elo: Annotated[
         bool,
-        Option(
-            help="Sequential Elo ratings instead of a fit; no intervals.",
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Sequential Elo ratings instead of a fit; no intervals."),
     ] = False
     k: Annotated[
         float | None,
-        Option(
+        _offered(
             help="With Elo ratings: the maximum change per battle.",
             default="16",
             above=0,
             most=1000,
-            common=True,
-            clients=True,
         ),
     ] = None
 
@@ -636,13 +481,11 @@ class ProbeOptions(Options):
     ] = ()
     min_score: Annotated[
         float | None,
-        Option(
+        _offered(
             help="Exit with 1 if the score of all probes, or of any one, is clearly below this, "
             "and with 6 if that is undecided. From 0 to 1.",
             least=0,
             most=1,
-            common=True,
-            clients=True,
         ),
     ] = None
     list_only: Annotated[
@@ -821,74 +664,39 @@ class AuditOptions(LevelOption):
 
     judge: Annotated[
         str | None,
-        Option(
+        _offered(
             help="The judge to ask; of a run with several, the one to audit.",
             short="-j",
-            common=True,
-            clients=True,
             names="judge",
         ),
     ] = None
     against: Annotated[
         str | None,
-        Option(
+        _offered(
             help="Another run over the same pairs, e.g. with another judge or language.",
             metavar="RUN",
-            common=True,
-            clients=True,
             names="run",
         ),
     ] = None
     disagreements: Annotated[
         int,
-        Option(
-            help="How many disagreements to list.",
-            default="20",
-            least=0,
-            most=10_000,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="How many disagreements to list.", default="20", least=0, most=10_000),
     ] = 20
     min_accuracy: Annotated[
         float | None,
-        Option(
-            help="Fail below this accuracy.",
-            least=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Fail below this accuracy.", least=0, most=1),
     ] = None
     min_kappa: Annotated[
         float | None,
-        Option(
-            help="Fail below this Cohen's kappa.",
-            least=-1,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Fail below this Cohen's kappa.", least=-1, most=1),
     ] = None
     min_consistency: Annotated[
         float | None,
-        Option(
-            help="Fail if both orders agree less often.",
-            least=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Fail if both orders agree less often.", least=0, most=1),
     ] = None
     max_unread: Annotated[
         float | None,
-        Option(
-            help="Fail if more pairs have no verdict.",
-            least=0,
-            most=1,
-            common=True,
-            clients=True,
-        ),
+        _offered(help="Fail if more pairs have no verdict.", least=0, most=1),
     ] = None
     max_place_lean: Annotated[
         float | None,

@@ -51,8 +51,7 @@ _OUTCOMES = ("wins", "losses", "ties", "inconsistent", "invalid")
 
 
 class Report(Model):
-    """What a run came to and took, what can be concluded from it, and on the command line what it
-    is made of."""
+    """A run's outcomes and cost, its conclusions, and on the command line its manifest."""
 
     run: RunReport
     conclusions: Conclusions

@@ -174,7 +174,7 @@ def _in_bytes(value: str) -> str:
 
 def _bug(error: Exception) -> EvenhandError:
     description = " ".join(str(error).split())[:200]
-    return EvenhandError(Message("command.bug", said=description, kind=type(error).__name__))
+    return EvenhandError(Message("command.bug", reason=description, kind=type(error).__name__))
 
 
 def _flush() -> None:

@@ -67,7 +67,7 @@ def _ask(name: str, question: Callable[[], T], waits_s: tuple[float, ...] = ()) 
             return question()
         except DataError:
             raise
-        except Exception as error:  # each file system raises its own kinds
+        except Exception as error:  # botocore's, aiohttp's and gcsfs's errors share no other root
             failure = data_error(name, error)
         if wait_s is None or not isinstance(failure, DataUnreachable):
             raise failure
@@ -115,7 +115,7 @@ def _stamp_of(info: dict[str, Any]) -> str:
     tag = info.get("ETag") or info.get("etag")
     if tag:
         return f"{info['size']} etag {tag}"
-    # A listing is more exact than what is said of one object.
+    # A listing is more exact than an answer about one object.
     return f"{info['size']} time {int(info['LastModified'].timestamp())}"
 
 

@@ -84,7 +84,7 @@ class CommandModel:
                 "judges.command_failed",
                 command=self._command,
                 status=process.returncode,
-                said=last[0][:200] if last else "-",
+                reason=last[0][:200] if last else "-",
             )
         try:
             answer = text.decode().replace("\r\n", "\n").rstrip("\n")

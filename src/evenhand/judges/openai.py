@@ -355,37 +355,37 @@ class OpenAIJudge(ClosedOnExit):
             else Message("judges.http_fault", **values)
         )
         if is_too_long(fault):
-            return JudgeRejected.of("judges.context_too_short", said=message)
+            return JudgeRejected.of("judges.context_too_short", reason=message)
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
-            return JudgeQuotaExceeded.of("judges.no_credit", said=message)
+            return JudgeQuotaExceeded.of("judges.no_credit", reason=message)
         if status in (401, 403):
             if self.authorization is None:
-                return JudgeAuthentication.of("judges.key_missing", said=message)
-            return JudgeAuthentication.of("judges.key_refused", said=message)
+                return JudgeAuthentication.of("judges.key_missing", reason=message)
+            return JudgeAuthentication.of("judges.key_refused", reason=message)
         if status == 407:
-            return JudgeAuthentication.of("judges.proxy_login", said=message)
+            return JudgeAuthentication.of("judges.proxy_login", reason=message)
         if status == 429:
             return JudgeRateLimited(
-                Message("judges.rate_limited", said=message), retry_after_s=fault.retry_after_s
+                Message("judges.rate_limited", reason=message), retry_after_s=fault.retry_after_s
             )
         if status == 404 or (
             status in (400, 422) and _NO_MODEL.search(f"{fault.code} {fault.message[:500]}")
         ):
             rejected = JudgeRejected.of(
-                "judges.model_unknown", said=message, model=self._model, base_url=self.base_url
+                "judges.model_unknown", reason=message, model=self._model, base_url=self.base_url
             )
             rejected.unknown_model = True
             return rejected
         if status in (408, 409, 425) or status >= 500:
             return JudgeServerError(
-                Message("judges.server_failed", said=message),
+                Message("judges.server_failed", reason=message),
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
             return JudgeGarbled.of(
                 "judges.error_as_answer", host=self._endpoint.host, quoted=quoted
             )
-        return JudgeRejected.of("judges.request_refused", said=message, model=self._model)
+        return JudgeRejected.of("judges.request_refused", reason=message, model=self._model)
 
 
 def _check_key(api_key: str | None) -> None:

@@ -257,7 +257,7 @@ def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
     if completion.refusal is not None or completion.finish == "refusal":
         refusal = " ".join((completion.refusal or completion.text).split())[:200]
         if refusal:
-            return "refusal", Message("unread.declined_saying", said=refusal)
+            return "refusal", Message("unread.declined_saying", reason=refusal)
         return "refusal", Message("unread.declined")
     if completion.finish == "filter":
         return "refusal", Message("unread.content_filter")

@@ -167,7 +167,7 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
         for word, code in _POSTGRES_WORDS:
             if word in reason:
                 refused = Message(code, address=address)
-                return StoreError.of("store.server_says", refused=refused, said=reason)
+                return StoreError.of("store.server_says", refused=refused, reason=reason)
         return StoreError.of("store.unreachable", address=address, reason=reason)
     return StoreError.of("store.server_failed", address=address, sqlstate=sqlstate, reason=reason)
 

@@ -284,7 +284,7 @@ def _winner_of_all(stated: list[Any], text: str) -> Winner | ParseFailure:
         if not stated:
             return ParseFailure("no_verdict", Message("unread.no_overall_winner"))
         said = "null" if stated[0] is None else shown(str(stated[0]), 40)
-        return ParseFailure("off_menu", Message("unread.winner_unknown", said=said))
+        return ParseFailure("off_menu", Message("unread.winner_unknown", reason=said))
     return winner
 
 
